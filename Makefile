@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+# Short names for the usual commands; CMakeLists.txt is the build.
+BUILD ?= build
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+CMAKE_ARGS ?=
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+# Ninja where it exists; a folder keeps the generator it was made with.
+GENERATOR = $(if $(wildcard $(BUILD)/CMakeCache.txt),,$(if $(shell command -v ninja 2>/dev/null),-G Ninja))
+
+.PHONY: all setup test demo bench check-all install format fuzz experiments clean
+all: setup
+	@cmake -S . -B $(BUILD) $(GENERATOR) $(CMAKE_ARGS) >/dev/null
+	cmake --build $(BUILD) -j $(JOBS)
+setup:
+	@scripts/setup.sh
+test: all
+	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+demo: all
+	@UNICON=$(BUILD)/unicon scripts/demo.sh
+bench: all
+	cmake --build $(BUILD) -j $(JOBS) --target bench
+	@for program in $(wildcard bench/bench_*.c); do program=$(BUILD)/bench/$$(basename $$program .c); echo "$$program"; "$$program" || exit 1; done
+check-all:
+	scripts/check_all.sh
+install: all
+	cmake --install $(BUILD) --prefix $(PREFIX)
+format:
+	scripts/check_format.sh --fix
+fuzz:
+	scripts/fuzz.sh $(FUZZ_SECONDS)
+experiments: all
+	@if [ -x experiments/run.sh ]; then experiments/run.sh; else echo "experiments/run.sh is not here yet"; fi
+clean:
+	rm -rf $(BUILD) build-*

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unicon: closed-form contrastive alignment of two sets of frozen embeddings.
+ *
+ * Two matrices X (n_x rows) and Y (n_y rows) come from two frozen encoders, and a sparse set P of
+ * pairs (i, j) says which rows belong together. unicon_fit finds two maps f and g into one space
+ * of r dimensions in which paired rows have a large cosine and others a small one.
+ *
+ * A whole program (examples/quickstart.c is this text, compiled and run by the tests):
+ *
+ *     unicon_ctx *ctx = NULL;
+ *     unicon_rows *x = NULL, *y = NULL;
+ *     unicon_pairs *pairs = NULL;
+ *     unicon_model *model = NULL;
+ *     unicon_metrics to_y, to_x;
+ *     if (unicon_ctx_create(&ctx) != UNICON_OK) return 1;
+ *     if (unicon_rows_open(ctx, "image.npy", &x) || unicon_rows_open(ctx, "text.npy", &y) ||
+ *         unicon_pairs_per_x(ctx, unicon_rows_count(x), unicon_rows_count(y), 5, &pairs) ||
+ *         unicon_fit(ctx, &(unicon_data){x, y, pairs, NULL}, NULL, NULL, &model) ||
+ *         unicon_evaluate(ctx, &(unicon_view){x, model, UNICON_X},
+ *                         &(unicon_view){y, model, UNICON_Y}, pairs, NULL, &to_y, &to_x))
+ *       fprintf(stderr, "%s\n", unicon_ctx_error(ctx));
+ *     else
+ *       printf("hit@1 %.3f\n", to_y.value[UNICON_HIT_1]);
+ *     unicon_model_destroy(model);
+ *     unicon_pairs_destroy(pairs);
+ *     unicon_rows_close(y);
+ *     unicon_rows_close(x);
+ *     unicon_ctx_destroy(ctx);
+ *
+ * Rules that hold everywhere
+ *   - Every fallible function returns a unicon_status; 0 is success. The full sentence of the last
+ *     failure is unicon_ctx_error(ctx). The library never prints, aborts or exits.
+ *   - On failure no output object is made: *out is NULL.
+ *   - The caller's arrays are borrowed: unicon_rows_wrap and unicon_view keep pointers, so the
+ *     memory must outlive the object. Everything else is copied.
+ *   - A context is used by one thread at a time. Rows, pairs and models are immutable after they
+ *     are made and may be shared by threads that each have their own context. Objects may outlive
+ *     the context that made them. Every destroy function accepts NULL.
+ *   - The same input, options, seed and thread count give the same bytes on the same machine.
+ *   - While a call runs, the process-wide thread count of OpenBLAS is borrowed and then restored.
+ *   - Rows and columns count from 0.
+ */
+#ifndef UNICON_UNICON_H
+#define UNICON_UNICON_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define UNICON_VERSION_MAJOR 0
+#define UNICON_VERSION_MINOR 1
+#define UNICON_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define UNICON_API __attribute__((visibility("default")))
+#define UNICON_CHECK __attribute__((warn_unused_result))
+#else
+#define UNICON_API
+#define UNICON_CHECK
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- 1. Version and status ------------------------------------------------------------------ */
+
+/* "0.1.0". */
+UNICON_API const char *unicon_version(void);
+
+/* What runs underneath, one line: BLAS with its kernel, and the SIMD level in use. */
+UNICON_API const char *unicon_build_info(void);
+
+typedef enum unicon_status {
+  UNICON_OK = 0,
+  UNICON_ERR_ARGUMENT = 1,    /* a NULL or meaningless argument of a call */
+  UNICON_ERR_OPTION = 2,      /* an unknown option or a value out of its bounds */
+  UNICON_ERR_SHAPE = 3,       /* matrices that do not fit each other or the model */
+  UNICON_ERR_DATA = 4,        /* values that cannot be used: not finite, all-zero rows, too few */
+  UNICON_ERR_PAIRS = 5,       /* a pair out of range, listed twice, positive and ignored */
+  UNICON_ERR_MEMORY = 10,     /* out of memory, or the limit max_mem is too low */
+  UNICON_ERR_IO = 20,         /* a file cannot be opened, read, written or renamed */
+  UNICON_ERR_FORMAT = 21,     /* a file is not what its name or header says */
+  UNICON_ERR_NUMERIC = 30,    /* a factorisation failed for good */
+  UNICON_ERR_CANCELLED = 40,  /* the progress callback asked to stop */
+  UNICON_ERR_UNSUPPORTED = 50 /* a combination that is not built */
+} unicon_status;
+
+/* "UNICON_ERR_SHAPE", for logs; "UNICON_ERR_UNKNOWN" for other numbers. */
+UNICON_API const char *unicon_status_name(unicon_status status);
+
+/* ---- 2. Context ------------------------------------------------------------------------------ */
+
+/* Where and how work runs: threads, memory limit, callbacks, the text of the last error. */
+typedef struct unicon_ctx unicon_ctx;
+
+UNICON_API UNICON_CHECK unicon_status unicon_ctx_create(unicon_ctx **out);
+UNICON_API void unicon_ctx_destroy(unicon_ctx *ctx);
+
+/* Sets an option of scope UNICON_SCOPE_CONTEXT by name: "threads", "max_mem". */
+UNICON_API UNICON_CHECK unicon_status unicon_ctx_set(unicon_ctx *ctx, const char *name,
+                                                     const char *value);
+
+/* The sentence of the last failure, "" if there was none. Valid until the next call. */
+UNICON_API const char *unicon_ctx_error(const unicon_ctx *ctx);
+
+/* Most bytes the library held at once through this context since it was made. */
+UNICON_API uint64_t unicon_ctx_memory_peak(const unicon_ctx *ctx);
+
+typedef enum unicon_log_level {
+  UNICON_LOG_WARNING = 0, /* something the user should know: an option without effect, a fallback */
+  UNICON_LOG_INFO = 1,    /* what was chosen and why */
+  UNICON_LOG_DEBUG = 2    /* phases and their times */
+} unicon_log_level;
+
+typedef void (*unicon_log_fn)(void *user, unicon_log_level level, const char *text);
+
+/* Called at most about ten times a second from the calling thread; a phase has a name, the share
+ * done lies in 0..1. Return non-zero to cancel: the call ends with UNICON_ERR_CANCELLED. */
+typedef int (*unicon_progress_fn)(void *user, const char *phase, double done);
+
+/* NULL switches a callback off. */
+UNICON_API void unicon_ctx_set_log(unicon_ctx *ctx, unicon_log_fn fn, void *user);
+UNICON_API void unicon_ctx_set_progress(unicon_ctx *ctx, unicon_progress_fn fn, void *user);
+
+/* ---- 3. Options ------------------------------------------------------------------------------ */
+
+/* All options live in one table, which also feeds the command line, the man page, the bindings and
+ * the model metadata. Values travel as text. NULL for `options` anywhere means all defaults. */
+typedef struct unicon_options unicon_options;
+
+enum {
+  UNICON_SCOPE_CONTEXT = 1,
+  UNICON_SCOPE_FIT = 2,
+  UNICON_SCOPE_EVAL = 4,
+  UNICON_SCOPE_SYNTH = 8
+};
+
+typedef struct unicon_option_info {
+  const char *name;          /* snake_case; the command line writes it --kebab-case */
+  const char *kind;          /* "integer", "real", "word", "text", "bytes" */
+  const char *default_value; /* as text; "" is "not given" */
+  const char *words;         /* accepted words, separated by |, or "" */
+  const char *metavar;       /* what the value stands for in help: N, FILE, ... */
+  const char *group;         /* heading in help */
+  const char *help;          /* one or two sentences */
+  double low, high;          /* inclusive bounds of numbers */
+  unsigned scope;            /* UNICON_SCOPE_... */
+} unicon_option_info;
+
+UNICON_API size_t unicon_option_count(void);
+UNICON_API const unicon_option_info *unicon_option_at(size_t index); /* NULL past the end */
+
+UNICON_API UNICON_CHECK unicon_status unicon_options_create(unicon_ctx *ctx, unicon_options **out);
+UNICON_API void unicon_options_destroy(unicon_options *options);
+
+/* Sets one option; the error names the value, what is accepted and, for an unknown name, the
+ * nearest known one. "-" and "_" are the same in names. */
+UNICON_API UNICON_CHECK unicon_status unicon_options_set(unicon_ctx *ctx, unicon_options *options,
+                                                         const char *name, const char *value);
+
+/* The value in force (given, from the preset, or default) as text; NULL for an unknown name.
+ * Valid until the options change. */
+UNICON_API const char *unicon_options_get(const unicon_options *options, const char *name);
+
+/* A preset's settings, one by one: *name and *value of setting `index`; 0 past the end. */
+UNICON_API int unicon_preset_at(const char *preset, size_t index, const char **name,
+                                const char **value);
+
+/* ---- 4. Data --------------------------------------------------------------------------------- */
+
+/* A matrix given by rows: a file, a folder of shards, or the caller's memory. Files are mapped and
+ * converted to float32 tile by tile, so they may be larger than memory. */
+typedef struct unicon_rows unicon_rows;
+
+typedef enum unicon_dtype {
+  UNICON_F16 = 0,
+  UNICON_BF16 = 1,
+  UNICON_F32 = 2,
+  UNICON_F64 = 3,
+  UNICON_I8 = 4,
+  UNICON_U8 = 5
+} unicon_dtype;
+
+/* Opens PATH: .npy, FILE.safetensors:TENSOR, .fvecs, .fbin, or a folder of numbered .npy shards. */
+UNICON_API UNICON_CHECK unicon_status unicon_rows_open(unicon_ctx *ctx, const char *path,
+                                                       unicon_rows **out);
+
+/* Rows in the caller's memory, borrowed. Strides are in bytes and may be negative or zero; `name`
+ * is what errors call the matrix. */
+UNICON_API UNICON_CHECK unicon_status unicon_rows_wrap(unicon_ctx *ctx, const char *name,
+                                                       const void *data, unicon_dtype dtype,
+                                                       int64_t count, int64_t width,
+                                                       int64_t row_stride, int64_t col_stride,
+                                                       unicon_rows **out);
+UNICON_API void unicon_rows_close(unicon_rows *rows);
+
+UNICON_API int64_t unicon_rows_count(const unicon_rows *rows);
+UNICON_API int64_t unicon_rows_width(const unicon_rows *rows);
+
+/* Rows first .. first+count-1 as float32, width floats each. */
+UNICON_API UNICON_CHECK unicon_status unicon_rows_read(unicon_ctx *ctx, const unicon_rows *rows,
+                                                       int64_t first, int64_t count, float *out);
+
+/* The sparse set of positive pairs (i, j) of an n_x by n_y problem. Class labels are kept as
+ * labels: no list of n_x n_y / classes pairs is ever made. */
+typedef struct unicon_pairs unicon_pairs;
+
+/* Row i with row i; n_x must equal n_y. */
+UNICON_API UNICON_CHECK unicon_status unicon_pairs_identity(unicon_ctx *ctx, int64_t n_x,
+                                                            int64_t n_y, unicon_pairs **out);
+/* Rows k*i .. k*i+k-1 of y belong to row i of x; n_y must equal k*n_x. */
+UNICON_API UNICON_CHECK unicon_status unicon_pairs_per_x(unicon_ctx *ctx, int64_t n_x, int64_t n_y,
+                                                         int64_t k, unicon_pairs **out);
+/* The mirror image: n_x must equal k*n_y. */
+UNICON_API UNICON_CHECK unicon_status unicon_pairs_per_y(unicon_ctx *ctx, int64_t n_x, int64_t n_y,
+                                                         int64_t k, unicon_pairs **out);
+/* `count` pairs (x[p], y[p]) with weights >= 0, or NULL for weight 1. A pair given twice is an
+ * error. */
+UNICON_API UNICON_CHECK unicon_status unicon_pairs_list(unicon_ctx *ctx, int64_t n_x, int64_t n_y,
+                                                        const int64_t *x, const int64_t *y,
+                                                        const double *weight, int64_t count,
+                                                        unicon_pairs **out);
+/* (i, j) is a pair if label_x[i] == label_y[j]. */
+UNICON_API UNICON_CHECK unicon_status unicon_pairs_labels(unicon_ctx *ctx, const int64_t *label_x,
+                                                          int64_t n_x, const int64_t *label_y,
+                                                          int64_t n_y, unicon_pairs **out);
+/* From a file: TSV `x_row<TAB>y_row[<TAB>weight]`, header line optional, or an integer npy n by 2. */
+UNICON_API UNICON_CHECK unicon_status unicon_pairs_read(unicon_ctx *ctx, const char *path,
+                                                        int64_t n_x, int64_t n_y,
+                                                        unicon_pairs **out);
+/* From two label files: one label per line (any text), or an integer npy. */
+UNICON_API UNICON_CHECK unicon_status unicon_pairs_read_labels(unicon_ctx *ctx, const char *x_path,
+                                                               const char *y_path, int64_t n_x,
+                                                               int64_t n_y, unicon_pairs **out);
+UNICON_API void unicon_pairs_destroy(unicon_pairs *pairs);
+
+/* Pairs that are neither positive nor negative. To be called at most once, before the pairs are
+ * first used. A pair that is positive, or also in the other set, is an error. */
+UNICON_API UNICON_CHECK unicon_status unicon_pairs_set_ignored(unicon_ctx *ctx,
+                                                               unicon_pairs *pairs,
+                                                               const int64_t *x, const int64_t *y,
+                                                               int64_t count);
+/* The only negatives there are; without this call every pair that is not positive and not ignored
+ * is one. The same rules hold. */
+UNICON_API UNICON_CHECK unicon_status unicon_pairs_set_negatives(unicon_ctx *ctx,
+                                                                 unicon_pairs *pairs,
+                                                                 const int64_t *x, const int64_t *y,
+                                                                 int64_t count);
+/* The same from files like those of unicon_pairs_read, without weights. */
+UNICON_API UNICON_CHECK unicon_status unicon_pairs_read_ignored(unicon_ctx *ctx,
+                                                                unicon_pairs *pairs,
+                                                                const char *path);
+UNICON_API UNICON_CHECK unicon_status unicon_pairs_read_negatives(unicon_ctx *ctx,
+                                                                  unicon_pairs *pairs,
+                                                                  const char *path);
+
+/* Number of positive pairs. */
+UNICON_API int64_t unicon_pairs_count(const unicon_pairs *pairs);
+
+/* A training or validation set. `pairs` NULL means row i with row i. `groups`: n_x group numbers
+ * that a hold-out never splits, or NULL (connected components of the pairs). All borrowed. */
+typedef struct unicon_data {
+  const unicon_rows *x, *y;
+  const unicon_pairs *pairs;
+  const int64_t *groups;
+} unicon_data;
+
+/* ---- 5. Model -------------------------------------------------------------------------------- */
+
+typedef struct unicon_model unicon_model;
+
+typedef enum unicon_side { UNICON_X = 0, UNICON_Y = 1 } unicon_side;
+
+/* Fits a model on `train`. `validation` (may be NULL) holds other pairs that choose between
+ * candidates. */
+UNICON_API UNICON_CHECK unicon_status unicon_fit(unicon_ctx *ctx, const unicon_data *train,
+                                                 const unicon_data *validation,
+                                                 const unicon_options *options,
+                                                 unicon_model **out);
+UNICON_API void unicon_model_destroy(unicon_model *model);
+
+/* One .safetensors file, written under a temporary name and renamed, so that an older file stays
+ * whole until the new one is. docs/model-format.md lists the tensors. */
+UNICON_API UNICON_CHECK unicon_status unicon_model_save(unicon_ctx *ctx, const unicon_model *model,
+                                                        const char *path);
+UNICON_API UNICON_CHECK unicon_status unicon_model_load(unicon_ctx *ctx, const char *path,
+                                                        unicon_model **out);
+
+UNICON_API int64_t unicon_model_rank(const unicon_model *model);
+UNICON_API int64_t unicon_model_width(const unicon_model *model, unicon_side side);
+
+/* The singular values, rank of them, largest first. */
+UNICON_API const float *unicon_model_spectrum(const unicon_model *model);
+
+/* Metadata, all text: options in force, sizes, losses, certificate. NULL for an unknown key. */
+UNICON_API const char *unicon_model_meta(const unicon_model *model, const char *key);
+/* Entry `index` in file order; 0 past the end. */
+UNICON_API int unicon_model_meta_at(const unicon_model *model, size_t index, const char **key,
+                                    const char **value);
+
+/* ---- 6. Use ---------------------------------------------------------------------------------- */
+
+/* Rows as seen through a model. `model` NULL: the rows are vectors of a shared space already. */
+typedef struct unicon_view {
+  const unicon_rows *rows;
+  const unicon_model *model;
+  unicon_side side;
+} unicon_view;
+
+/* Embeds rows first .. first+count-1 into out (count by rank, float32). `unit` non-zero scales
+ * every row to length 1. Rows that are not finite or all zero are an error. */
+UNICON_API UNICON_CHECK unicon_status unicon_embed(unicon_ctx *ctx, const unicon_view *view,
+                                                   int64_t first, int64_t count, int unit,
+                                                   float *out);
+
+/* The k rows of `base` with the largest cosine for each query row, exactly: ids and scores are
+ * queries by k; where base has fewer than k rows the rest is -1 and -inf. Equal scores come in
+ * row order. */
+UNICON_API UNICON_CHECK unicon_status unicon_search(unicon_ctx *ctx, const unicon_view *queries,
+                                                    const unicon_view *base, int64_t k,
+                                                    int64_t *ids, float *scores);
+
+enum {
+  UNICON_HIT_1,     /* share of queries with a true match among the first k: papers' R@k */
+  UNICON_HIT_5,
+  UNICON_HIT_10,
+  UNICON_RECALL_1,  /* mean share of a query's matches that are among the first k */
+  UNICON_RECALL_5,
+  UNICON_RECALL_10,
+  UNICON_MRR,       /* mean 1/rank of the first match */
+  UNICON_MAP,       /* mean average precision */
+  UNICON_NDCG_10,
+  UNICON_MEDIAN_RANK, /* of the first match, 1 is best */
+  UNICON_MEAN_RANK,
+  UNICON_METRIC_COUNT
+};
+
+/* "hit@1", ... NULL past the end. */
+UNICON_API const char *unicon_metric_name(size_t index);
+
+typedef struct unicon_metrics {
+  int64_t queries;    /* rows with at least one match: the ones that count */
+  int64_t candidates; /* rows searched */
+  double value[UNICON_METRIC_COUNT];
+  double low[UNICON_METRIC_COUNT], high[UNICON_METRIC_COUNT]; /* 95 % bootstrap, or NaN */
+  double chance[UNICON_METRIC_COUNT]; /* of a random order, for hit@k; NaN for the rest */
+} unicon_metrics;
+
+/* Retrieval quality in both directions; ties count against us. `to_y` has x as queries. */
+UNICON_API UNICON_CHECK unicon_status unicon_evaluate(unicon_ctx *ctx, const unicon_view *x,
+                                                      const unicon_view *y,
+                                                      const unicon_pairs *pairs,
+                                                      const unicon_options *options,
+                                                      unicon_metrics *to_y, unicon_metrics *to_x);
+
+/* ---- 7. Files and synthetic data ------------------------------------------------------------- */
+
+/* Writes an .npy or (by suffix) .fbin file row block by row block under a temporary name. */
+typedef struct unicon_writer unicon_writer;
+
+typedef enum unicon_file_dtype {
+  UNICON_WRITE_F32 = 0,
+  UNICON_WRITE_F16 = 1,
+  UNICON_WRITE_I64 = 2
+} unicon_file_dtype;
+
+UNICON_API UNICON_CHECK unicon_status unicon_writer_open(unicon_ctx *ctx, const char *path,
+                                                         unicon_file_dtype dtype, int64_t rows,
+                                                         int64_t width, unicon_writer **out);
+/* `count` more rows: float for F32 and F16 files, int64_t for I64. */
+UNICON_API UNICON_CHECK unicon_status unicon_writer_append(unicon_ctx *ctx, unicon_writer *writer,
+                                                           const void *rows, int64_t count);
+/* Completes and renames the file. The writer is destroyed, whatever the status. */
+UNICON_API UNICON_CHECK unicon_status unicon_writer_commit(unicon_ctx *ctx, unicon_writer *writer);
+/* Drops the file. */
+UNICON_API void unicon_writer_discard(unicon_writer *writer);
+
+/* The paper's synthetic latent-factor models. With z around one of `clusters` centres:
+ * linear x = U_1 z + xi_1, y = U_2 z + xi_2; nonlinear: tanh of both. Options of scope
+ * UNICON_SCOPE_SYNTH (dim_x, dim_y, latent, clusters, spread, centers, noise, seed) set the rest.
+ * Fills x (count by dim_x), y (count by dim_y), label (count). Sample `first + i` depends on the
+ * seed and its number alone, so a test set is another range of numbers. */
+UNICON_API UNICON_CHECK unicon_status unicon_synth(unicon_ctx *ctx, const char *kind,
+                                                   const unicon_options *options, int64_t first,
+                                                   int64_t count, float *x, float *y,
+                                                   int64_t *label);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unicon eval MODEL X Y, unicon eval --no-model X Y */
+#include <math.h>
+
+#include "inputs.h"
+
+typedef struct directions {
+  unicon_metrics to_y, to_x;
+} directions;
+
+static json_t *direction_json(const unicon_metrics *m) {
+  json_t *out = json_object(), *chance = json_object(), *ci = json_object();
+  json_object_set_new(out, "queries", json_integer((json_int_t)m->queries));
+  json_object_set_new(out, "candidates", json_integer((json_int_t)m->candidates));
+  for (size_t i = 0; i < UNICON_METRIC_COUNT; i++) {
+    const char *name = unicon_metric_name(i);
+    display_json_real(out, name, m->value[i]);
+    display_json_real(chance, name, m->chance[i]);
+    if (isfinite(m->low[i]) && isfinite(m->high[i]))
+      json_object_set_new(ci, name, json_pack("[f, f]", m->low[i], m->high[i]));
+  }
+  json_object_set_new(out, "chance", chance);
+  if (json_object_size(ci) > 0)
+    json_object_set_new(out, "ci", ci);
+  else
+    json_decref(ci);
+  return out;
+}
+
+static bool is_rank(size_t metric) {
+  return metric == UNICON_MEDIAN_RANK || metric == UNICON_MEAN_RANK;
+}
+
+/* "0.223", with the interval "0.223 [0.201, 0.250]"; ranks have one decimal. */
+static void print_cell(const unicon_metrics *m, size_t metric, int width) {
+  char text[64] = "-";
+  const int digits = is_rank(metric) ? 1 : 3;
+  if (isfinite(m->value[metric])) {
+    const int at = snprintf(text, sizeof text, "%.*f", digits, m->value[metric]);
+    if (isfinite(m->low[metric]) && isfinite(m->high[metric]))
+      snprintf(text + at, sizeof text - (size_t)at, " [%.*f, %.*f]", digits, m->low[metric], digits,
+               m->high[metric]);
+  }
+  printf("  %*s", width, text);
+  if (isfinite(m->chance[metric]))
+    snprintf(text, sizeof text, "%.*f", m->chance[metric] < 0.0005 ? 5 : 3, m->chance[metric]);
+  else
+    text[0] = '\0';
+  printf("  %7s", text);
+}
+
+static void print_table(const directions *d) {
+  const int width = isfinite(d->to_y.low[0]) || isfinite(d->to_x.low[0]) ? 20 : 7;
+  printf("%-11s  %*s  %7s  %*s  %7s\n", "", width, "x to y", "chance", width, "y to x", "chance");
+  for (size_t i = 0; i < UNICON_METRIC_COUNT; i++) {
+    printf("%-11s", unicon_metric_name(i));
+    print_cell(&d->to_y, i, width);
+    print_cell(&d->to_x, i, width);
+    putchar('\n');
+  }
+  printf("%-11s  %*lld  %7s  %*lld\n", "queries", width, (long long)d->to_y.queries, "", width,
+         (long long)d->to_x.queries);
+  printf("%-11s  %*lld  %7s  %*lld\n", "candidates", width, (long long)d->to_y.candidates, "",
+         width, (long long)d->to_x.candidates);
+}
+
+static int print_json(tool *t, const directions *d, int64_t pairs) {
+  json_t *out = json_pack("{s:I, s:o, s:o}", "pairs", (json_int_t)pairs, "x_to_y",
+                          direction_json(&d->to_y), "y_to_x", direction_json(&d->to_x));
+  return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
+}
+
+static int evaluate(tool *t, const inputs *in, const unicon_model *model) {
+  const unicon_view x = {in->x, model, UNICON_X}, y = {in->y, model, UNICON_Y};
+  directions d;
+  const unicon_status status =
+      unicon_evaluate(t->ctx, &x, &y, in->pairs, t->options, &d.to_y, &d.to_x);
+  display_clear(&t->display);
+  if (status != UNICON_OK) return tool_fail(t, status);
+  if (tool_has(t, CLI_OPT_JSON)) return print_json(t, &d, unicon_pairs_count(in->pairs));
+  print_table(&d);
+  return EXIT_DONE;
+}
+
+int cmd_eval(tool *t) {
+  const char *const *path = t->args->positional;
+  unicon_model *model = NULL;
+  inputs in = {0};
+  int code = inputs_check_options(t);
+  if (code == EXIT_DONE && path[0]) {
+    const unicon_status status = unicon_model_load(t->ctx, path[0], &model);
+    if (status != UNICON_OK) code = tool_fail(t, status);
+  }
+  if (code == EXIT_DONE) code = inputs_open(t, path[1], path[2], INPUTS_MAIN, &in);
+  if (code == EXIT_DONE) code = evaluate(t, &in, model);
+  inputs_close(&in);
+  unicon_model_destroy(model);
+  return code;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unicon fit X Y -o MODEL */
+#include "inputs.h"
+
+enum { LEADING = 6 };
+
+typedef struct fit_result {
+  const inputs *train;
+  const unicon_model *model;
+  const char *path;
+  double seconds;
+  double memory; /* bytes */
+} fit_result;
+
+static json_t *side_json(const unicon_rows *rows) {
+  return json_pack("{s:I, s:I}", "rows", (json_int_t)unicon_rows_count(rows), "width",
+                   (json_int_t)unicon_rows_width(rows));
+}
+
+static int print_json(tool *t, const fit_result *result) {
+  json_t *spectrum = json_array(), *metadata = json_object();
+  const float *value = unicon_model_spectrum(result->model);
+  const int64_t rank = unicon_model_rank(result->model);
+  for (int64_t i = 0; i < rank; i++) json_array_append_new(spectrum, json_real((double)value[i]));
+  const char *key, *text;
+  for (size_t i = 0; unicon_model_meta_at(result->model, i, &key, &text); i++)
+    json_object_set_new(metadata, key, json_string(text));
+  json_t *out = json_pack("{s:s, s:o, s:o, s:I, s:I, s:f, s:I, s:o, s:o}", "model", result->path,
+                          "x", side_json(result->train->x), "y", side_json(result->train->y),
+                          "pairs", (json_int_t)unicon_pairs_count(result->train->pairs), "rank",
+                          (json_int_t)rank, "seconds", result->seconds, "memory_peak",
+                          (json_int_t)result->memory, "spectrum", spectrum, "metadata", metadata);
+  return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
+}
+
+static void print_spectrum(const unicon_model *model) {
+  const float *value = unicon_model_spectrum(model);
+  const int64_t rank = unicon_model_rank(model);
+  fputs("singular values  ", stdout);
+  for (int64_t i = 0; i < rank && i < LEADING; i++) printf("%.3g ", (double)value[i]);
+  if (rank > LEADING) printf("... %.3g", (double)value[rank - 1]);
+  putchar('\n');
+}
+
+/* The command a newcomer would type next, with the same kind of pairs. */
+static void print_next(const tool *t, const char *path) {
+  printf("next             unicon eval %s X.test Y.test", path);
+  if (tool_has(t, CLI_OPT_Y_PER_X)) printf(" --y-per-x %s", tool_value(t, CLI_OPT_Y_PER_X));
+  if (tool_has(t, CLI_OPT_X_PER_Y)) printf(" --x-per-y %s", tool_value(t, CLI_OPT_X_PER_Y));
+  if (tool_has(t, CLI_OPT_PAIRS)) fputs(" --pairs FILE", stdout);
+  if (tool_has(t, CLI_OPT_X_LABELS)) fputs(" --x-labels FILE --y-labels FILE", stdout);
+  putchar('\n');
+}
+
+static int print_summary(const tool *t, const fit_result *result) {
+  const inputs *in = result->train;
+  char time[32], memory[32];
+  printf("x                %lld rows of %lld numbers\n", (long long)unicon_rows_count(in->x),
+         (long long)unicon_rows_width(in->x));
+  printf("y                %lld rows of %lld numbers\n", (long long)unicon_rows_count(in->y),
+         (long long)unicon_rows_width(in->y));
+  printf("pairs            %lld\n", (long long)unicon_pairs_count(in->pairs));
+  printf("rank             %lld\n", (long long)unicon_model_rank(result->model));
+  print_spectrum(result->model);
+  printf("time             %s, %s of memory at most\n",
+         display_time(result->seconds, time, sizeof time),
+         display_bytes(result->memory, memory, sizeof memory));
+  printf("model            %s\n", result->path);
+  print_next(t, result->path);
+  return EXIT_DONE;
+}
+
+static int fit_and_save(tool *t, const inputs *train, const inputs *validation) {
+  const char *path = tool_value(t, CLI_OPT_OUTPUT);
+  const unicon_data data = {train->x, train->y, train->pairs, train->groups};
+  const unicon_data held_out = {validation->x, validation->y, validation->pairs, NULL};
+  unicon_model *model = NULL;
+  const double start = display_now();
+  unicon_status status =
+      unicon_fit(t->ctx, &data, validation->x ? &held_out : NULL, t->options, &model);
+  const double seconds = display_now() - start;
+  int code = EXIT_DONE;
+  if (status == UNICON_OK && display_interrupted())
+    code = tool_interrupted(t);
+  else if (status == UNICON_OK)
+    status = unicon_model_save(t->ctx, model, path);
+  display_clear(&t->display);
+  if (status != UNICON_OK) code = tool_fail(t, status);
+  if (code == EXIT_DONE) {
+    const fit_result result = {train, model, path, seconds, (double)unicon_ctx_memory_peak(t->ctx)};
+    code = tool_has(t, CLI_OPT_JSON) ? print_json(t, &result) : print_summary(t, &result);
+  }
+  unicon_model_destroy(model);
+  return code;
+}
+
+int cmd_fit(tool *t) {
+  const char *x = t->args->positional[0], *y = t->args->positional[1];
+  const char *val_x = tool_value(t, CLI_OPT_VAL_X), *val_y = tool_value(t, CLI_OPT_VAL_Y);
+  const char *const read[] = {x, y, val_x, val_y, tool_value(t, CLI_OPT_PAIRS)};
+  inputs train = {0}, validation = {0};
+  if (!tool_has(t, CLI_OPT_OUTPUT))
+    return cli_usage_error(t->args->command, "say where the model goes: -o MODEL.safetensors");
+  int code = inputs_check_options(t);
+  if (code == EXIT_DONE)
+    code = inputs_check_output(t, tool_value(t, CLI_OPT_OUTPUT), read, sizeof read / sizeof *read);
+  if (code == EXIT_DONE) code = inputs_open(t, x, y, INPUTS_MAIN, &train);
+  if (code == EXIT_DONE && val_x)
+    code = inputs_open(t, val_x, val_y, INPUTS_VALIDATION, &validation);
+  if (code == EXIT_DONE) code = fit_and_save(t, &train, &validation);
+  inputs_close(&validation);
+  inputs_close(&train);
+  return code;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unicon info [MODEL] */
+#include <string.h>
+
+#include "command.h"
+
+enum { LEADING = 6 };
+
+/* ---- a model ----------------------------------------------------------------------------- */
+
+static json_t *model_json(const unicon_model *model, const char *path) {
+  json_t *spectrum = json_array(), *metadata = json_object();
+  const int64_t rank = unicon_model_rank(model);
+  const char *key, *value;
+  for (int64_t i = 0; i < rank; i++)
+    json_array_append_new(spectrum, json_real((double)unicon_model_spectrum(model)[i]));
+  for (size_t i = 0; unicon_model_meta_at(model, i, &key, &value); i++)
+    json_object_set_new(metadata, key, json_string(value));
+  return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o}", "model", path, "rank", (json_int_t)rank,
+                   "x_width", (json_int_t)unicon_model_width(model, UNICON_X), "y_width",
+                   (json_int_t)unicon_model_width(model, UNICON_Y), "spectrum", spectrum,
+                   "metadata", metadata);
+}
+
+static void print_model(const unicon_model *model, const char *path) {
+  const int64_t rank = unicon_model_rank(model);
+  const char *key, *value;
+  printf("%s\n", path);
+  printf("  x: %lld numbers to %lld\n", (long long)unicon_model_width(model, UNICON_X),
+         (long long)rank);
+  printf("  y: %lld numbers to %lld\n", (long long)unicon_model_width(model, UNICON_Y),
+         (long long)rank);
+  fputs("  singular values:", stdout);
+  for (int64_t i = 0; i < rank && i < LEADING; i++)
+    printf(" %.3g", (double)unicon_model_spectrum(model)[i]);
+  if (rank > LEADING) printf(" ... %.3g", (double)unicon_model_spectrum(model)[rank - 1]);
+  fputs("\nmetadata\n", stdout);
+  for (size_t i = 0; unicon_model_meta_at(model, i, &key, &value); i++)
+    printf("  %-20s %s\n", key, value);
+}
+
+static int info_model(tool *t, const char *path) {
+  unicon_model *model = NULL;
+  const unicon_status status = unicon_model_load(t->ctx, path, &model);
+  if (status != UNICON_OK) return tool_fail(t, status);
+  int code = EXIT_DONE;
+  if (!tool_has(t, CLI_OPT_JSON))
+    print_model(model, path);
+  else if (!display_json(model_json(model, path)))
+    code = tool_out_of_memory(t);
+  unicon_model_destroy(model);
+  return code;
+}
+
+/* ---- presets, formats, build ------------------------------------------------------------- */
+
+static const unicon_option_info *find_option(const char *name) {
+  for (size_t i = 0; i < unicon_option_count(); i++)
+    if (strcmp(unicon_option_at(i)->name, name) == 0) return unicon_option_at(i);
+  return NULL;
+}
+
+/* The next word of a list separated by |; false at its end. */
+static bool next_word(const char **list, char *out, size_t size) {
+  const size_t length = strcspn(*list, "|");
+  if (!length) return false;
+  snprintf(out, size, "%.*s", (int)length, *list);
+  *list += length + ((*list)[length] == '|');
+  return true;
+}
+
+/* Name and what it may hold. */
+static const char *const formats[][2] = {
+    {"FILE.npy", "float16, float32, float64, int8, uint8; C or Fortran order"},
+    {"FILE.safetensors:TENSOR", "F16, BF16, F32, F64"},
+    {"FILE.fvecs", "float32"},
+    {"FILE.fbin", "float32"},
+    {"FOLDER", "numbered .npy shards as one matrix"},
+};
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+static json_t *tool_json(void) {
+  json_t *presets = json_object(), *readable = json_array();
+  const unicon_option_info *preset = find_option("preset");
+  const char *list = preset ? preset->words : "", *name, *value;
+  char word[32];
+  while (next_word(&list, word, sizeof word)) {
+    json_t *settings = json_object();
+    for (size_t i = 0; unicon_preset_at(word, i, &name, &value); i++)
+      json_object_set_new(settings, name, json_string(value));
+    json_object_set_new(presets, word, settings);
+  }
+  for (size_t i = 0; i < FORMATS; i++) json_array_append_new(readable, json_string(formats[i][0]));
+  return json_pack("{s:s, s:s, s:o, s:o}", "version", unicon_version(), "build",
+                   unicon_build_info(), "presets", presets, "formats", readable);
+}
+
+static void print_presets(void) {
+  const unicon_option_info *preset = find_option("preset");
+  const char *list = preset ? preset->words : "", *name, *value;
+  char word[32];
+  puts("presets (fit --preset NAME; an option given beside it wins)");
+  while (next_word(&list, word, sizeof word)) {
+    printf("  %-6s", word);
+    for (size_t i = 0; unicon_preset_at(word, i, &name, &value); i++)
+      printf("%s%s %s", i ? ", " : " ", name, value);
+    puts(strcmp(word, preset->default_value) == 0 ? " (the default)" : "");
+  }
+}
+
+int cmd_info(tool *t) {
+  if (t->args->positional[0]) return info_model(t, t->args->positional[0]);
+  if (tool_has(t, CLI_OPT_JSON))
+    return display_json(tool_json()) ? EXIT_DONE : tool_out_of_memory(t);
+  printf("unicon %s\n%s\n\n", unicon_version(), unicon_build_info());
+  print_presets();
+  puts("\nmatrices are read from");
+  for (size_t i = 0; i < FORMATS; i++) printf("  %-24s %s\n", formats[i][0], formats[i][1]);
+  return EXIT_DONE;
+}

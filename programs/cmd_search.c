@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unicon search MODEL --query-side x|y Q --base-side x|y B -k K */
+#include <stdlib.h>
+#include <string.h>
+
+#include "inputs.h"
+
+typedef struct hits {
+  int64_t queries, k;
+  int64_t *id; /* queries by k; -1 where there are no more rows */
+  float *score;
+} hits;
+
+/* The side named by one option, or else the other side than the second option names. */
+static unicon_side side_of(const tool *t, cli_id own, cli_id other) {
+  if (tool_has(t, own)) return strcmp(tool_value(t, own), "y") == 0 ? UNICON_Y : UNICON_X;
+  return strcmp(tool_value(t, other), "y") == 0 ? UNICON_X : UNICON_Y;
+}
+
+static int print_table(const hits *h) {
+  puts("query\trank\tbase\tscore");
+  for (int64_t q = 0; q < h->queries && !ferror(stdout); q++)
+    for (int64_t r = 0; r < h->k && h->id[q * h->k + r] >= 0; r++)
+      printf("%lld\t%lld\t%lld\t%.6f\n", (long long)q, (long long)(r + 1),
+             (long long)h->id[q * h->k + r], (double)h->score[q * h->k + r]);
+  return EXIT_DONE;
+}
+
+static int print_json(tool *t, const hits *h) {
+  json_t *results = json_array();
+  for (int64_t q = 0; q < h->queries; q++) {
+    json_t *base = json_array(), *score = json_array();
+    for (int64_t r = 0; r < h->k && h->id[q * h->k + r] >= 0; r++) {
+      json_array_append_new(base, json_integer((json_int_t)h->id[q * h->k + r]));
+      json_array_append_new(score, json_real((double)h->score[q * h->k + r]));
+    }
+    json_array_append_new(results, json_pack("{s:I, s:o, s:o}", "query", (json_int_t)q, "base",
+                                             base, "score", score));
+  }
+  json_t *out = json_pack("{s:I, s:I, s:o}", "queries", (json_int_t)h->queries, "k",
+                          (json_int_t)h->k, "results", results);
+  return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
+}
+
+static unicon_status open_and_fill(tool *t, const char *path, unicon_file_dtype dtype,
+                                   const hits *h, const void *values, unicon_writer **out) {
+  const unicon_status status = unicon_writer_open(t->ctx, path, dtype, h->queries, h->k, out);
+  return status == UNICON_OK ? unicon_writer_append(t->ctx, *out, values, h->queries) : status;
+}
+
+/* Both files are complete before either gets its name. */
+static int write_files(tool *t, const hits *h, const char *ids, const char *scores) {
+  unicon_writer *id_writer = NULL, *score_writer = NULL;
+  unicon_status status = open_and_fill(t, ids, UNICON_WRITE_I64, h, h->id, &id_writer);
+  if (status == UNICON_OK)
+    status = open_and_fill(t, scores, UNICON_WRITE_F32, h, h->score, &score_writer);
+  if (status == UNICON_OK) {
+    status = unicon_writer_commit(t->ctx, id_writer);
+    id_writer = NULL;
+  }
+  if (status == UNICON_OK) {
+    status = unicon_writer_commit(t->ctx, score_writer);
+    score_writer = NULL;
+  }
+  int code = status == UNICON_OK ? EXIT_DONE : tool_fail(t, status);
+  if (id_writer) unicon_writer_discard(id_writer);
+  if (score_writer) unicon_writer_discard(score_writer);
+  if (code != EXIT_DONE) return code;
+  if (!tool_has(t, CLI_OPT_JSON)) {
+    printf("%lld queries, %lld rows each, in %s and %s\n", (long long)h->queries, (long long)h->k,
+           ids, scores);
+    return EXIT_DONE;
+  }
+  json_t *out = json_pack("{s:I, s:I, s:s, s:s}", "queries", (json_int_t)h->queries, "k",
+                          (json_int_t)h->k, "ids", ids, "scores", scores);
+  return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
+}
+
+static int write_prefix(tool *t, const hits *h, const char *prefix) {
+  const size_t size = strlen(prefix) + 16;
+  char *ids = malloc(size), *scores = malloc(size);
+  int code = EXIT_FAILED;
+  if (!ids || !scores) {
+    tool_out_of_memory(t);
+  } else {
+    snprintf(ids, size, "%s.ids.npy", prefix);
+    snprintf(scores, size, "%s.scores.npy", prefix);
+    code = inputs_check_output(t, ids, t->args->positional, 3);
+    if (code == EXIT_DONE) code = inputs_check_output(t, scores, t->args->positional, 3);
+    if (code == EXIT_DONE) code = write_files(t, h, ids, scores);
+  }
+  free(ids);
+  free(scores);
+  return code;
+}
+
+static int search(tool *t, const unicon_view *queries, const unicon_view *base, int64_t k) {
+  hits h = {unicon_rows_count(queries->rows), k, NULL, NULL};
+  if (h.queries > (INT64_MAX / 16 - 1) / k) return tool_out_of_memory(t);
+  const size_t cells = (size_t)(h.queries * k) + 1;
+  h.id = malloc(cells * sizeof *h.id);
+  h.score = malloc(cells * sizeof *h.score);
+  int code = EXIT_DONE;
+  if (!h.id || !h.score) {
+    code = tool_out_of_memory(t);
+  } else {
+    const unicon_status status = unicon_search(t->ctx, queries, base, k, h.id, h.score);
+    display_clear(&t->display);
+    if (status != UNICON_OK) code = tool_fail(t, status);
+  }
+  if (code == EXIT_DONE) {
+    if (tool_has(t, CLI_OPT_OUTPUT))
+      code = write_prefix(t, &h, tool_value(t, CLI_OPT_OUTPUT));
+    else
+      code = tool_has(t, CLI_OPT_JSON) ? print_json(t, &h) : print_table(&h);
+  }
+  free(h.id);
+  free(h.score);
+  return code;
+}
+
+int cmd_search(tool *t) {
+  const char *const *path = t->args->positional;
+  int64_t k = 0;
+  if (!tool_has(t, CLI_OPT_QUERY_SIDE) && !tool_has(t, CLI_OPT_BASE_SIDE))
+    return cli_usage_error(
+        t->args->command, "say which side the queries belong to: --query-side x or --query-side y");
+  int code = cli_integer(t->args, CLI_OPT_TOP, 1, 1000000, &k);
+  if (code != EXIT_DONE) return code;
+  unicon_model *model = NULL;
+  unicon_rows *queries = NULL, *base = NULL;
+  unicon_status status = unicon_model_load(t->ctx, path[0], &model);
+  if (status == UNICON_OK) status = unicon_rows_open(t->ctx, path[1], &queries);
+  if (status == UNICON_OK) status = unicon_rows_open(t->ctx, path[2], &base);
+  if (status == UNICON_OK) {
+    const bool embedded = tool_has(t, CLI_OPT_BASE_EMBEDDED);
+    const unicon_view q = {queries, model, side_of(t, CLI_OPT_QUERY_SIDE, CLI_OPT_BASE_SIDE)};
+    const unicon_view b = {base, embedded ? NULL : model,
+                           side_of(t, CLI_OPT_BASE_SIDE, CLI_OPT_QUERY_SIDE)};
+    code = search(t, &q, &b, k);
+  } else {
+    code = tool_fail(t, status);
+  }
+  unicon_rows_close(base);
+  unicon_rows_close(queries);
+  unicon_model_destroy(model);
+  return code;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every command works with: its arguments, a context, the library options given. */
+#ifndef UNICON_PROGRAMS_COMMAND_H
+#define UNICON_PROGRAMS_COMMAND_H
+
+#include "cli.h"
+#include "display.h"
+
+struct tool {
+  const cli_args *args;
+  display display;
+  unicon_ctx *ctx;
+  unicon_options *options; /* those given on the command line are set */
+};
+
+int cmd_fit(tool *t);
+int cmd_eval(tool *t);
+int cmd_embed(tool *t);
+int cmd_search(tool *t);
+int cmd_info(tool *t);
+int cmd_synth(tool *t);
+
+/* Says why the last library call failed; returns the exit status: 2 for a value of the command
+ * line, 130 when cancelled, 1 otherwise. */
+int tool_fail(tool *t, unicon_status status);
+/* Says it in our own words; returns EXIT_FAILED. */
+int tool_error(tool *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Out of memory in the tool itself; returns EXIT_FAILED. */
+int tool_out_of_memory(tool *t);
+/* For loops of the tool: "interrupted" on stderr, returns EXIT_INTERRUPTED. */
+int tool_interrupted(tool *t);
+
+static inline bool tool_has(const tool *t, cli_id id) {
+  return t->args->given[id] > 0;
+}
+
+static inline const char *tool_value(const tool *t, cli_id id) {
+  return t->args->value[id];
+}
+
+#endif

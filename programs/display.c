@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "display.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BAR_CELLS = 24, EXIT_AT_ONCE = 130 };
+
+/* The one global: a signal handler has no other way to speak. */
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number) {
+  if (interrupted && number == SIGINT) _exit(EXIT_AT_ONCE);
+  interrupted = 1;
+}
+
+void display_catch_signals(void) {
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, NULL);
+  sigaction(SIGTERM, &action, NULL);
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &action, NULL);
+}
+
+bool display_interrupted(void) {
+  return interrupted != 0;
+}
+
+double display_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void display_clear(display *d) {
+  if (d->drawn) fputs("\r\033[K", stderr);
+  d->drawn = false;
+}
+
+void display_log(void *user, unicon_log_level level, const char *text) {
+  display *d = user;
+  if ((int)level > d->verbosity) return;
+  display_clear(d);
+  const char *kind = level == UNICON_LOG_WARNING ? "warning: " : "";
+  fprintf(stderr, "unicon %s: %s%s\n", d->command, kind, text);
+}
+
+void display_part(display *d, const char *name, double from, double span) {
+  d->part = name;
+  d->from = from;
+  d->span = span;
+}
+
+static void draw(display *d, double done) {
+  char bar[BAR_CELLS + 1];
+  const int full = (int)(done * BAR_CELLS + 0.5);
+  memset(bar, '-', BAR_CELLS);
+  memset(bar, '#', (size_t)full);
+  bar[BAR_CELLS] = '\0';
+  const double spent = display_now() - d->started;
+  char left[32] = "";
+  if (spent > 0.5 && done > 0.01 && done < 1) {
+    char time[24];
+    snprintf(left, sizeof left, "%s left", display_time(spent * (1 - done) / done, time, 24));
+  }
+  fprintf(stderr, "\r\033[K%s [%s] %3.0f %% %s", d->phase, bar, 100 * done, left);
+  fflush(stderr);
+  d->drawn = true;
+}
+
+int display_progress(void *user, const char *phase, double done) {
+  display *d = user;
+  if (interrupted) return 1;
+  if (!d->bar) return 0;
+  if (d->part) {
+    phase = d->part;
+    done = d->from + d->span * done;
+  }
+  if (strncmp(d->phase, phase, sizeof d->phase - 1) != 0) {
+    snprintf(d->phase, sizeof d->phase, "%s", phase);
+    d->started = display_now();
+  }
+  draw(d, done < 0 ? 0 : done > 1 ? 1 : done);
+  return 0;
+}
+
+const char *display_time(double seconds, char *out, size_t size) {
+  const long whole = (long)(seconds + 0.5);
+  if (seconds < 9.95)
+    snprintf(out, size, "%.*f s", seconds < 0.0995 ? 3 : seconds < 0.995 ? 2 : 1, seconds);
+  else if (whole < 60)
+    snprintf(out, size, "%ld s", whole);
+  else if (whole < 3600)
+    snprintf(out, size, "%ld min %02ld s", whole / 60, whole % 60);
+  else
+    snprintf(out, size, "%ld h %02ld min", whole / 3600, whole % 3600 / 60);
+  return out;
+}
+
+const char *display_bytes(double bytes, char *out, size_t size) {
+  static const char *const unit[] = {"bytes", "kB", "MB", "GB", "TB"};
+  size_t u = 0;
+  while (bytes >= 999.5 && u + 1 < sizeof unit / sizeof *unit) {
+    bytes /= 1000;
+    u++;
+  }
+  snprintf(out, size, "%.*f %s", u > 0 && bytes < 99.5 ? 1 : 0, bytes, unit[u]);
+  return out;
+}
+
+void display_json_real(json_t *object, const char *name, double value) {
+  if (isfinite(value)) json_object_set_new(object, name, json_real(value));
+}
+
+bool display_json(json_t *object) {
+  char *text = object ? json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) : NULL;
+  json_decref(object);
+  if (!text) return false;
+  puts(text);
+  free(text);
+  return true;
+}
+
+bool display_finish(display *d) {
+  display_clear(d);
+  const bool earlier = ferror(stdout) != 0;
+  const bool failed = fflush(stdout) != 0 || earlier;
+  if (!failed || errno == EPIPE) return true;
+  fprintf(stderr, "unicon%s%s: cannot write the result to standard output: %s\n",
+          *d->command ? " " : "", d->command, strerror(errno));
+  return false;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What people see: messages and the progress line on stderr, results on stdout; and the signals
+ * that stop a command. */
+#ifndef UNICON_PROGRAMS_DISPLAY_H
+#define UNICON_PROGRAMS_DISPLAY_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "unicon/unicon.h"
+
+typedef struct display {
+  const char *command; /* named in messages */
+  int verbosity;       /* -1 quiet, 0 warnings, 1 what was chosen, 2 phases and times */
+  bool bar;            /* draw the progress line */
+  bool drawn;          /* it is on the screen now */
+  char phase[32];
+  double started;    /* when this phase began */
+  const char *part;  /* not NULL: calls are parts of this one job */
+  double from, span; /* the share of the job that the running part covers */
+} display;
+
+/* Callbacks of the context; `user` is a display. */
+void display_log(void *user, unicon_log_level level, const char *text);
+int display_progress(void *user, const char *phase, double done);
+
+/* The next library call is the share from .. from + span of the job `name`; NULL ends the job. */
+void display_part(display *d, const char *name, double from, double span);
+
+/* Takes the progress line off the screen. */
+void display_clear(display *d);
+
+/* SIGINT and SIGTERM raise a flag that the progress callback hands to the library; a second SIGINT
+ * ends the process at once. SIGPIPE is ignored. */
+void display_catch_signals(void);
+bool display_interrupted(void);
+
+/* Seconds of a clock that never goes back. */
+double display_now(void);
+
+/* Prints the object on stdout and releases it; false when there was no memory for it. */
+bool display_json(json_t *object);
+
+/* Sets a number unless it is not finite. */
+void display_json_real(json_t *object, const char *name, double value);
+
+/* "1.2 s", "3 min 05 s" and "12.3 MB". */
+const char *display_time(double seconds, char *out, size_t size);
+const char *display_bytes(double bytes, char *out, size_t size);
+
+/* Flushes stdout. False, with a sentence on stderr, when the result could not be written; a reader
+ * that went away early (`| head`) is no failure. */
+bool display_finish(display *d);
+
+#endif

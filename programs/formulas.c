@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the words of an option stand for, for help and man page. A word the library does not accept
+ * (yet) is not shown, so this list may run ahead of it. */
+#include <string.h>
+
+#include "cli.h"
+
+static const cli_formula losses[] = {
+    {"", "L = sum over pairs (i, k) of w_ik phi( sum_j psi(s_ij - nu s_ik) )"},
+    {"clip",
+     "psi(t) = exp(t/T), phi = T log, nu = 1: the mean over both directions of "
+     "T log(1 + sum_j exp((s_ij - s_ik)/T)), T the temperature"},
+    {"infonce", "the x to y direction of clip alone"},
+    {"general", "psi, phi and nu chosen one by one"},
+    {"triplet", "sum_j max(0, s_ij - s_ik + margin)"},
+    {"supcon", "softmax over positives and negatives together; for classes"},
+    {"siglip", "log(1 + exp(-z (scale s_ij + bias))), z = 1 on pairs and -1 elsewhere"},
+    {"spectral", "-2 mean over pairs of s + mean over all of s^2, s the dot product"},
+    {"moment", "the weights S of supcon at s = 0: no temperature, no iteration, exact"},
+    {NULL, NULL},
+};
+
+static const cli_formula kernels[] = {
+    {"linear", "t"},
+    {"cosine", "t / (|a| |b|), the same as linear on unit rows"},
+    {"angular", "(sin A + (pi - A) cos A) / pi, the arc-cosine kernel of degree 1"},
+    {"arccos0", "1 - A/pi"},
+    {"arccos1", "the same as angular"},
+    {"arccos2", "(3 sin A cos A + (pi - A) (1 + 2 cos^2 A)) / pi"},
+    {"expcos", "exp(t / width^2)"},
+    {"rbf", "exp(-d^2 / (2 width^2))"},
+    {"matern12", "exp(-d/width)"},
+    {"laplace", "the same as matern12"},
+    {"matern32", "(1 + u) exp(-u), u = sqrt(3) d/width"},
+    {"matern52", "(1 + u + u^2/3) exp(-u), u = sqrt(5) d/width"},
+    {"poly", "(t + 1)^degree"},
+    {NULL, NULL},
+};
+
+static const cli_formula metrics[] = {
+    {"none", "W = I: the plain singular value decomposition of C, as in the paper"},
+    {"whiten",
+     "W = (Sigma + ridge lambda_max I)^(-1/2) on both sides: the decomposition of W_x C W_y; its "
+     "singular values tend to the canonical correlations as ridge falls to 0"},
+    {NULL, NULL},
+};
+
+static const cli_formula splits[] = {
+    {"",
+     "F_x = W_x U Sigma^A, F_y = W_y V Sigma^(1-A): A = .5 shares the spectrum evenly, A = 0 "
+     "is the paper's (0, 1)"},
+    {NULL, NULL},
+};
+
+static const cli_formulas sections[] = {
+    {"loss", "Losses (--loss):",
+     "s_ij is the cosine of the embedded rows i of X and j of Y, k a match of i, j runs over the "
+     "rows that are none. Every loss L gives weights S = -dL/ds, and C = X' S Y is decomposed.",
+     losses},
+    {"kernel", "Kernels (--kernel):",
+     "k(a, b) for unit rows a and b, t their dot product, A = arccos t, d = |a - b|:", kernels},
+    {"metric", "Metric (--metric):", "Sigma is the covariance of one side's rows:", metrics},
+    {"split", "Split (--split A):", "", splits},
+};
+
+const cli_formulas *cli_formulas_at(size_t index) {
+  return index < sizeof sections / sizeof *sections ? &sections[index] : NULL;
+}
+
+bool cli_library_accepts(const char *option, const char *word) {
+  const size_t length = strlen(word);
+  for (size_t i = 0; i < unicon_option_count(); i++) {
+    const unicon_option_info *info = unicon_option_at(i);
+    if (strcmp(info->name, option) != 0) continue;
+    if (!length) return true;
+    for (const char *at = strstr(info->words, word); at; at = strstr(at + 1, word))
+      if ((at == info->words || at[-1] == '|') && (!at[length] || at[length] == '|')) return true;
+  }
+  return false;
+}

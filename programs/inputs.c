@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inputs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- pair options ------------------------------------------------------------------------ */
+
+static int check_both(tool *t, cli_id a, cli_id b) {
+  if (tool_has(t, a) == tool_has(t, b)) return EXIT_DONE;
+  const cli_id there = tool_has(t, a) ? a : b, missing = there == a ? b : a;
+  return cli_error(t->args->command, "--%s needs --%s as well", cli_name(there), cli_name(missing));
+}
+
+/* At most one of the options may be given. */
+static int check_one(tool *t, const cli_id *id, size_t count) {
+  const char *first = NULL;
+  for (size_t i = 0; i < count; i++) {
+    if (!tool_has(t, id[i])) continue;
+    if (first)
+      return cli_error(t->args->command,
+                       "--%s and --%s both say which rows belong together; give one of them", first,
+                       cli_name(id[i]));
+    first = cli_name(id[i]);
+  }
+  return EXIT_DONE;
+}
+
+/* Files of the training pairs say nothing about the validation rows. */
+static int check_validation(tool *t) {
+  static const cli_id files[] = {CLI_OPT_VAL_PAIRS, CLI_OPT_VAL_X_LABELS};
+  int code = check_both(t, CLI_OPT_VAL_X, CLI_OPT_VAL_Y);
+  if (code == EXIT_DONE) code = check_both(t, CLI_OPT_VAL_X_LABELS, CLI_OPT_VAL_Y_LABELS);
+  if (code == EXIT_DONE) code = check_one(t, files, 2);
+  if (code != EXIT_DONE) return code;
+  const bool own = tool_has(t, CLI_OPT_VAL_PAIRS) || tool_has(t, CLI_OPT_VAL_X_LABELS);
+  if (own && !tool_has(t, CLI_OPT_VAL_X))
+    return cli_error(
+        t->args->command, "--%s needs --val-x and --val-y as well",
+        cli_name(tool_has(t, CLI_OPT_VAL_PAIRS) ? CLI_OPT_VAL_PAIRS : CLI_OPT_VAL_X_LABELS));
+  if (own || !tool_has(t, CLI_OPT_VAL_X)) return EXIT_DONE;
+  if (tool_has(t, CLI_OPT_PAIRS))
+    return cli_error(
+        t->args->command,
+        "--pairs is about the training rows; give --val-pairs for the validation rows");
+  if (tool_has(t, CLI_OPT_X_LABELS))
+    return cli_error(t->args->command,
+                     "--x-labels and --y-labels are about the training rows; give --val-x-labels "
+                     "and --val-y-labels for the validation rows");
+  return EXIT_DONE;
+}
+
+int inputs_check_options(tool *t) {
+  static const cli_id ways[] = {CLI_OPT_Y_PER_X, CLI_OPT_X_PER_Y, CLI_OPT_PAIRS, CLI_OPT_X_LABELS};
+  int64_t k = 0;
+  int code = check_both(t, CLI_OPT_X_LABELS, CLI_OPT_Y_LABELS);
+  if (code == EXIT_DONE) code = check_one(t, ways, 4);
+  for (size_t i = 0; i < 2 && code == EXIT_DONE; i++)
+    if (tool_has(t, ways[i])) code = cli_integer(t->args, ways[i], 1, 1000000000, &k);
+  return code == EXIT_DONE ? check_validation(t) : code;
+}
+
+/* ---- pairs ------------------------------------------------------------------------------- */
+
+/* Without any pair option row i belongs to row i; when the counts differ, says what would fit. */
+static int identity_pairs(tool *t, const char *x_path, const char *y_path, int64_t n_x, int64_t n_y,
+                          unicon_pairs **out) {
+  if (n_x == n_y) {
+    const unicon_status status = unicon_pairs_identity(t->ctx, n_x, n_y, out);
+    return status == UNICON_OK ? EXIT_DONE : tool_fail(t, status);
+  }
+  char hint[80] = "give --pairs FILE";
+  if (n_x > 0 && n_y > 0 && n_y % n_x == 0)
+    snprintf(hint, sizeof hint, "did you mean --y-per-x %lld?", (long long)(n_y / n_x));
+  else if (n_x > 0 && n_y > 0 && n_x % n_y == 0)
+    snprintf(hint, sizeof hint, "did you mean --x-per-y %lld?", (long long)(n_x / n_y));
+  return tool_error(t,
+                    "%s has %lld rows and %s has %lld, but without a pair option row i belongs to "
+                    "row i; %s",
+                    x_path, (long long)n_x, y_path, (long long)n_y, hint);
+}
+
+static int open_pairs(tool *t, const char *x_path, const char *y_path, inputs_kind kind,
+                      inputs *in) {
+  const bool main = kind == INPUTS_MAIN;
+  const char *file = tool_value(t, main ? CLI_OPT_PAIRS : CLI_OPT_VAL_PAIRS);
+  const char *x_labels = tool_value(t, main ? CLI_OPT_X_LABELS : CLI_OPT_VAL_X_LABELS);
+  const char *y_labels = tool_value(t, main ? CLI_OPT_Y_LABELS : CLI_OPT_VAL_Y_LABELS);
+  const int64_t n_x = unicon_rows_count(in->x), n_y = unicon_rows_count(in->y);
+  int64_t k = 0;
+  int code = EXIT_DONE;
+  unicon_status status = UNICON_OK;
+  if (file) {
+    status = unicon_pairs_read(t->ctx, file, n_x, n_y, &in->pairs);
+  } else if (x_labels) {
+    status = unicon_pairs_read_labels(t->ctx, x_labels, y_labels, n_x, n_y, &in->pairs);
+  } else if (tool_has(t, CLI_OPT_Y_PER_X)) {
+    code = cli_integer(t->args, CLI_OPT_Y_PER_X, 1, INT64_MAX, &k);
+    if (code == EXIT_DONE) status = unicon_pairs_per_x(t->ctx, n_x, n_y, k, &in->pairs);
+  } else if (tool_has(t, CLI_OPT_X_PER_Y)) {
+    code = cli_integer(t->args, CLI_OPT_X_PER_Y, 1, INT64_MAX, &k);
+    if (code == EXIT_DONE) status = unicon_pairs_per_y(t->ctx, n_x, n_y, k, &in->pairs);
+  } else {
+    code = identity_pairs(t, x_path, y_path, n_x, n_y, &in->pairs);
+  }
+  if (code != EXIT_DONE) return code;
+  return status == UNICON_OK ? EXIT_DONE : tool_fail(t, status);
+}
+
+/* The lists that change what counts as a wrong pair. */
+static int read_lists(tool *t, inputs *in) {
+  const char *ignore = tool_value(t, CLI_OPT_IGNORE);
+  const char *negatives = tool_value(t, CLI_OPT_NEGATIVES);
+  unicon_status status = UNICON_OK;
+  if (ignore) status = unicon_pairs_read_ignored(t->ctx, in->pairs, ignore);
+  if (status == UNICON_OK && negatives)
+    status = unicon_pairs_read_negatives(t->ctx, in->pairs, negatives);
+  return status == UNICON_OK ? EXIT_DONE : tool_fail(t, status);
+}
+
+int inputs_open(tool *t, const char *x_path, const char *y_path, inputs_kind kind, inputs *out) {
+  *out = (inputs){0};
+  unicon_status status = unicon_rows_open(t->ctx, x_path, &out->x);
+  if (status == UNICON_OK) status = unicon_rows_open(t->ctx, y_path, &out->y);
+  if (status != UNICON_OK) return tool_fail(t, status);
+  int code = open_pairs(t, x_path, y_path, kind, out);
+  if (code != EXIT_DONE || kind != INPUTS_MAIN) return code;
+  code = read_lists(t, out);
+  const char *groups = tool_value(t, CLI_OPT_GROUPS);
+  if (code == EXIT_DONE && groups)
+    code = inputs_read_groups(t, groups, unicon_rows_count(out->x), &out->groups);
+  return code;
+}
+
+void inputs_close(inputs *in) {
+  free(in->groups);
+  unicon_pairs_destroy(in->pairs);
+  unicon_rows_close(in->y);
+  unicon_rows_close(in->x);
+  *in = (inputs){0};
+}
+
+/* ---- outputs ----------------------------------------------------------------------------- */
+
+/* stat of a path, or of the file in front of `:TENSOR`. */
+static bool stat_input(const char *path, struct stat *out) {
+  if (stat(path, out) == 0) return true;
+  const char *colon = strrchr(path, ':');
+  char *file = colon ? strndup(path, (size_t)(colon - path)) : NULL;
+  const bool found = file && stat(file, out) == 0;
+  free(file);
+  return found;
+}
+
+static int check_folder(tool *t, const char *path) {
+  const char *slash = strrchr(path, '/');
+  if (!slash || slash == path) return EXIT_DONE;
+  struct stat folder;
+  char *name = strndup(path, (size_t)(slash - path));
+  if (!name) return tool_out_of_memory(t);
+  int code = EXIT_DONE;
+  if (stat(name, &folder) != 0)
+    code = tool_error(t, "cannot write %s: the folder %s: %s", path, name, strerror(errno));
+  else if (!S_ISDIR(folder.st_mode))
+    code = tool_error(t, "cannot write %s: %s is not a folder", path, name);
+  free(name);
+  return code;
+}
+
+int inputs_check_output(tool *t, const char *path, const char *const *input, size_t count) {
+  struct stat target, source;
+  if (!*path) return cli_error(t->args->command, "the output name is empty");
+  const int code = check_folder(t, path);
+  if (code != EXIT_DONE || stat(path, &target) != 0) return code;
+  if (S_ISDIR(target.st_mode)) return tool_error(t, "cannot write %s: it is a folder", path);
+  for (size_t i = 0; i < count; i++)
+    if (input[i] && stat_input(input[i], &source) && source.st_dev == target.st_dev &&
+        source.st_ino == target.st_ino)
+      return tool_error(t, "%s is an input; writing the output there would destroy it", path);
+  return EXIT_DONE;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files that commands read and write. */
+#ifndef UNICON_PROGRAMS_INPUTS_H
+#define UNICON_PROGRAMS_INPUTS_H
+
+#include "command.h"
+
+/* Two matrices and the pairs between them. */
+typedef struct inputs {
+  unicon_rows *x, *y;
+  unicon_pairs *pairs;
+  int64_t *groups; /* one number per row of x, or NULL */
+} inputs;
+
+/* Which of the command line's pair options speak about these rows. */
+typedef enum inputs_kind { INPUTS_MAIN, INPUTS_VALIDATION } inputs_kind;
+
+/* Looks for pair options that contradict each other, before any file is opened. Like all below:
+ * returns EXIT_DONE, or another exit status after a sentence on stderr. */
+int inputs_check_options(tool *t);
+
+/* Opens X, Y and their pairs. Close them whatever is returned. */
+int inputs_open(tool *t, const char *x_path, const char *y_path, inputs_kind kind, inputs *out);
+void inputs_close(inputs *in);
+
+/* Checks early that a file can be made at `path`: its folder exists and it is none of the inputs
+ * (NULL entries are skipped). */
+int inputs_check_output(tool *t, const char *path, const char *const *input, size_t count);
+
+/* Reads one label per line; equal lines get equal numbers. */
+int inputs_read_groups(tool *t, const char *path, int64_t rows, int64_t **out);
+
+#endif

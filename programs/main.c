@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unicon: the table of commands, and what happens around a command. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+
+/* A new command is a row here, a CLI_ bit, a cmd_NAME.c, and its rows in tool_options.c. */
+const cli_command cli_commands[] = {
+    {"fit",
+     CLI_FIT,
+     UNICON_SCOPE_FIT | UNICON_SCOPE_CONTEXT,
+     {"X", "Y", NULL},
+     2,
+     "X Y -o MODEL.safetensors [options]",
+     "learn the shared space from two files of vectors",
+     "Learns two maps into one shared space, in which rows of X and Y that belong together have a "
+     "large cosine. Without a pair option row i of X belongs to row i of Y. X and Y are .npy, "
+     ".fvecs or .fbin files, FILE.safetensors:TENSOR, or folders of numbered .npy shards.",
+     "unicon fit image.train.npy text.train.npy --y-per-x 5 -o model.safetensors\n",
+     cmd_fit},
+    {"eval",
+     CLI_EVAL,
+     UNICON_SCOPE_EVAL | UNICON_SCOPE_CONTEXT,
+     {"MODEL", "X", "Y", NULL},
+     3,
+     "MODEL X Y [options]   or   unicon eval --no-model X Y [options]",
+     "measure retrieval in both directions",
+     "Embeds X and Y and measures how well each row finds its matches on the other side. hit@k is "
+     "the share of queries with a match among the first k (papers call it R@k), recall@k the mean "
+     "share of a query's matches found there; ties count against the model.",
+     "unicon eval model.safetensors image.test.npy text.test.npy --y-per-x 5 --ci\n",
+     cmd_eval},
+    {"embed",
+     CLI_EMBED,
+     UNICON_SCOPE_CONTEXT,
+     {"MODEL", "ROWS", NULL},
+     2,
+     "MODEL --side x|y ROWS -o OUT.npy [options]",
+     "write rows as vectors of the shared space",
+     "Writes the rows of one side as unit vectors of the shared space, in which a dot product is "
+     "the similarity. Any vector index can take them from there.",
+     "unicon embed model.safetensors --side x image.new.npy -o z.npy\n",
+     cmd_embed},
+    {"search",
+     CLI_SEARCH,
+     UNICON_SCOPE_CONTEXT,
+     {"MODEL", "Q", "B", NULL},
+     3,
+     "MODEL --query-side x|y Q [--base-side x|y] B [-k 10] [options]",
+     "list the nearest rows for each query",
+     "Lists for each row of Q the K rows of B with the largest cosine, exactly, as lines `query "
+     "TAB "
+     "rank TAB base TAB score`. Rows count from 0, ranks from 1.",
+     "unicon search model.safetensors --query-side y q.npy --base-side x image.npy -k 10\n",
+     cmd_search},
+    {"info",
+     CLI_INFO,
+     UNICON_SCOPE_CONTEXT,
+     {"MODEL", NULL},
+     0,
+     "[MODEL] [options]",
+     "describe a model, or the presets and formats",
+     "Shows what is inside a model: sizes, options in force, spectrum, certificate. Without a "
+     "MODEL: the presets with their settings, the file formats and the build.",
+     "unicon info model.safetensors\n",
+     cmd_info},
+    {"synth",
+     CLI_SYNTH,
+     UNICON_SCOPE_SYNTH | UNICON_SCOPE_CONTEXT,
+     {"KIND", NULL},
+     1,
+     "linear|nonlinear -o DIR [options]",
+     "make data with a known answer",
+     "Writes x, y and label files, .train.npy and .test.npy, of the paper's synthetic models. With "
+     "z around one of a few centres: linear x = U1 z + noise, y = U2 z + noise; nonlinear: tanh of "
+     "both.",
+     "unicon synth linear -o demo\n",
+     cmd_synth},
+};
+
+const size_t cli_command_count = sizeof cli_commands / sizeof *cli_commands;
+
+int tool_fail(tool *t, unicon_status status) {
+  if (status == UNICON_ERR_CANCELLED) return tool_interrupted(t);
+  display_clear(&t->display);
+  cli_error(t->args->command, "%s", unicon_ctx_error(t->ctx));
+  return status == UNICON_ERR_OPTION || status == UNICON_ERR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+}
+
+int tool_error(tool *t, const char *format, ...) {
+  char text[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  display_clear(&t->display);
+  cli_error(t->args->command, "%s", text);
+  return EXIT_FAILED;
+}
+
+int tool_out_of_memory(tool *t) {
+  return tool_error(t, "out of memory");
+}
+
+int tool_interrupted(tool *t) {
+  display_clear(&t->display);
+  cli_error(t->args->command, "interrupted; nothing was left half written");
+  return EXIT_INTERRUPTED;
+}
+
+/* Hands the library options of the command line to the library. */
+static int apply_settings(tool *t) {
+  for (size_t i = 0; i < t->args->settings; i++) {
+    const cli_setting *setting = &t->args->setting[i];
+    const bool context = (setting->option->scope & UNICON_SCOPE_CONTEXT) != 0;
+    const unicon_status status =
+        context ? unicon_ctx_set(t->ctx, setting->option->name, setting->value)
+                : unicon_options_set(t->ctx, t->options, setting->option->name, setting->value);
+    if (status != UNICON_OK) return tool_fail(t, status);
+  }
+  return EXIT_DONE;
+}
+
+static void open_display(tool *t) {
+  const cli_args *args = t->args;
+  t->display.command = args->command->name;
+  t->display.verbosity = args->given[CLI_OPT_QUIET] ? -1 : args->given[CLI_OPT_VERBOSE];
+  t->display.bar =
+      args->given[CLI_OPT_PROGRESS] || (!args->given[CLI_OPT_QUIET] && isatty(STDERR_FILENO));
+  unicon_ctx_set_log(t->ctx, display_log, &t->display);
+  unicon_ctx_set_progress(t->ctx, display_progress, &t->display);
+}
+
+static int run_command(const cli_args *args) {
+  tool t = {.args = args};
+  if (unicon_ctx_create(&t.ctx) != UNICON_OK) {
+    cli_error(args->command, "out of memory");
+    return EXIT_FAILED;
+  }
+  open_display(&t);
+  display_catch_signals();
+  const unicon_status status = unicon_options_create(t.ctx, &t.options);
+  int code = status == UNICON_OK ? apply_settings(&t) : tool_fail(&t, status);
+  if (code == EXIT_DONE) code = args->command->run(&t);
+  if (!display_finish(&t.display) && code == EXIT_DONE) code = EXIT_FAILED;
+  unicon_options_destroy(t.options);
+  unicon_ctx_destroy(t.ctx);
+  return code;
+}
+
+/* Help and the like: print, then make sure that it arrived. */
+static int printed(int code) {
+  display d = {.command = ""};
+  return display_finish(&d) ? code : EXIT_FAILED;
+}
+
+static int command_line(const cli_command *command, int count, char **argv) {
+  cli_args args;
+  int code = cli_parse(command, count, argv, &args);
+  if (code == EXIT_DONE && args.given[CLI_OPT_HELP]) {
+    cli_help(command, stdout);
+    code = printed(EXIT_DONE);
+  } else if (code == EXIT_DONE) {
+    code = run_command(&args);
+  }
+  cli_args_free(&args);
+  return code;
+}
+
+static int unknown_command(const char *name) {
+  const char *nearest = NULL;
+  size_t best = SIZE_MAX;
+  for (size_t i = 0; i < cli_command_count; i++)
+    if (cli_nearer(name, cli_commands[i].name, &best)) nearest = cli_commands[i].name;
+  if (nearest) return cli_error(NULL, "unknown command `%s`; did you mean `%s`?", name, nearest);
+  return cli_error(NULL, "unknown command `%s`; `unicon --help` lists them", name);
+}
+
+/* `unicon --OPTION`: there is no command yet. */
+static int top_option(int argc, char **argv) {
+  const char *name = argv[1];
+  if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0) {
+    cli_overview(stdout);
+    return printed(EXIT_DONE);
+  }
+  if (strcmp(name, "--version") == 0) {
+    printf("unicon %s\n%s\n", unicon_version(), unicon_build_info());
+    return printed(EXIT_DONE);
+  }
+  if (strcmp(name, "--man") == 0) {
+    man_print(stdout);
+    return printed(EXIT_DONE);
+  }
+  if (strcmp(name, "--completion") == 0)
+    return printed(completion_print(argc > 2 ? argv[2] : NULL, stdout));
+  if (strncmp(name, "--completion=", 13) == 0) return printed(completion_print(name + 13, stdout));
+  if (strncmp(name, "--", 2) == 0) return cli_unknown_option(NULL, name + 2);
+  return cli_error(NULL, "%s follows a command: unicon fit ... %s", name, name);
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2) {
+    cli_overview(stderr);
+    return EXIT_USAGE;
+  }
+  if (argv[1][0] == '-') return top_option(argc, argv);
+  const char *name = argv[1];
+  const bool help = strcmp(name, "help") == 0;
+  if (help && argc == 2) {
+    cli_overview(stdout);
+    return printed(EXIT_DONE);
+  }
+  const cli_command *command = cli_command_find(help ? argv[2] : name);
+  if (!command) return unknown_command(help ? argv[2] : name);
+  if (!help) return command_line(command, argc - 2, argv + 2);
+  cli_help(command, stdout);
+  return printed(EXIT_DONE);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tool's own options: files, output, display. Everything that changes a result is in the
+ * library's table instead. */
+#include "cli.h"
+
+#define PAIRED (CLI_FIT | CLI_EVAL)
+
+const cli_option cli_tool_options[] = {
+    {CLI_OPT_OUTPUT, "output", 'o', "MODEL", "", NULL, CLI_FIT, "Output",
+     "Where the model goes: MODEL.safetensors. Needed."},
+    {CLI_OPT_OUTPUT, "output", 'o', "OUT", "", NULL, CLI_EMBED, "Output",
+     "Where the embedded rows go: OUT.npy or OUT.fbin. Needed."},
+    {CLI_OPT_OUTPUT, "output", 'o', "PREFIX", "", NULL, CLI_SEARCH, "Output",
+     "Write PREFIX.ids.npy (int64) and PREFIX.scores.npy (float32), queries by k, instead of the "
+     "table."},
+    {CLI_OPT_OUTPUT, "output", 'o', "DIR", "", NULL, CLI_SYNTH, "Output",
+     "The folder for the files, made if it is missing. Needed."},
+
+    {CLI_OPT_SIDE, "side", 0, "SIDE", "x|y", NULL, CLI_EMBED, "Embedding",
+     "Which side of the model the rows belong to. Needed."},
+    {CLI_OPT_NO_UNIT, "no-unit", 0, NULL, "", NULL, CLI_EMBED, "Embedding",
+     "Do not scale the embedded rows to length 1."},
+    {CLI_OPT_DTYPE, "dtype", 0, "TYPE", "f4|f2", "f4", CLI_EMBED, "Embedding",
+     "Type of the numbers written: float32 or float16."},
+
+    {CLI_OPT_QUERY_SIDE, "query-side", 0, "SIDE", "x|y", NULL, CLI_SEARCH, "Search",
+     "Which side of the model the queries Q belong to. Needed, unless --base-side is given."},
+    {CLI_OPT_BASE_SIDE, "base-side", 0, "SIDE", "x|y", NULL, CLI_SEARCH, "Search",
+     "Which side the rows B belong to. Left out: the other side than the queries."},
+    {CLI_OPT_BASE_EMBEDDED, "base-embedded", 0, NULL, "", NULL, CLI_SEARCH, "Search",
+     "B holds vectors written earlier by `unicon embed`."},
+    {CLI_OPT_TOP, "top", 'k', "K", "", "10", CLI_SEARCH, "Search",
+     "How many rows of B to list for each query."},
+
+    {CLI_OPT_NO_MODEL, "no-model", 0, NULL, "", NULL, CLI_EVAL, "Evaluation",
+     "X and Y hold vectors of one shared space already; no MODEL is given."},
+
+    {CLI_OPT_TRAIN, "train", 0, "N", "", "600", CLI_SYNTH, "Size", "Number of training pairs."},
+    {CLI_OPT_TEST, "test", 0, "N", "", "400", CLI_SYNTH, "Size", "Number of test pairs."},
+
+    {CLI_OPT_Y_PER_X, "y-per-x", 0, "K", "", NULL, PAIRED, "Pairs",
+     "Rows K*i to K*i+K-1 of Y belong to row i of X: K captions per image, in order."},
+    {CLI_OPT_X_PER_Y, "x-per-y", 0, "K", "", NULL, PAIRED, "Pairs",
+     "The mirror image: K rows of X belong to each row of Y."},
+    {CLI_OPT_PAIRS, "pairs", 0, "FILE", "", NULL, PAIRED, "Pairs",
+     "Lines `x_row TAB y_row [TAB weight]`, rows from 0, header optional; or an integer .npy with "
+     "2 columns."},
+    {CLI_OPT_X_LABELS, "x-labels", 0, "FILE", "", NULL, PAIRED, "Pairs",
+     "One label per row of X; rows with equal labels belong together. Goes with --y-labels."},
+    {CLI_OPT_Y_LABELS, "y-labels", 0, "FILE", "", NULL, PAIRED, "Pairs", "One label per row of Y."},
+    {CLI_OPT_IGNORE, "ignore", 0, "FILE", "", NULL, PAIRED, "Pairs",
+     "Pairs that count neither as right nor as wrong, as in --pairs without weights."},
+    {CLI_OPT_NEGATIVES, "negatives", 0, "FILE", "", NULL, CLI_FIT, "Pairs",
+     "The only pairs that count as wrong. Left out: all that are not right."},
+    {CLI_OPT_GROUPS, "groups", 0, "FILE", "", NULL, CLI_FIT, "Pairs",
+     "One label per row of X; a hold-out never splits rows with equal labels."},
+
+    {CLI_OPT_VAL_X, "val-x", 0, "FILE", "", NULL, CLI_FIT, "Validation",
+     "Rows of the x side that choose between candidates. Goes with --val-y; --y-per-x and "
+     "--x-per-y hold for them too."},
+    {CLI_OPT_VAL_Y, "val-y", 0, "FILE", "", NULL, CLI_FIT, "Validation",
+     "Rows of the y side that choose between candidates."},
+    {CLI_OPT_VAL_PAIRS, "val-pairs", 0, "FILE", "", NULL, CLI_FIT, "Validation",
+     "Their pairs, as in --pairs."},
+    {CLI_OPT_VAL_X_LABELS, "val-x-labels", 0, "FILE", "", NULL, CLI_FIT, "Validation",
+     "Their labels, as in --x-labels."},
+    {CLI_OPT_VAL_Y_LABELS, "val-y-labels", 0, "FILE", "", NULL, CLI_FIT, "Validation",
+     "Their labels, as in --y-labels."},
+
+    {CLI_OPT_JSON, "json", 0, NULL, "", NULL, CLI_ALL, CLI_GENERAL,
+     "Print the result as one JSON object."},
+    {CLI_OPT_QUIET, "quiet", 'q', NULL, "", NULL, CLI_ALL, CLI_GENERAL, "No warnings."},
+    {CLI_OPT_VERBOSE, "verbose", 'v', NULL, "", NULL, CLI_ALL, CLI_GENERAL,
+     "Say what was chosen and why; twice: phases and their times."},
+    {CLI_OPT_PROGRESS, "progress", 0, NULL, "", NULL, CLI_ALL, CLI_GENERAL,
+     "Show the progress line even when standard error is no terminal."},
+    {CLI_OPT_HELP, "help", 'h', NULL, "", NULL, CLI_ALL | CLI_TOP, CLI_GENERAL, "Show this help."},
+    {CLI_OPT_VERSION, "version", 0, NULL, "", NULL, CLI_TOP, CLI_GENERAL,
+     "Show the version, the BLAS library and the SIMD level."},
+    {CLI_OPT_MAN, "man", 0, NULL, "", NULL, CLI_TOP, CLI_GENERAL,
+     "Print the manual page in scdoc format."},
+    {CLI_OPT_COMPLETION, "completion", 0, "SHELL", "bash|zsh|fish", NULL, CLI_TOP, CLI_GENERAL,
+     "Print the completion script of a shell."},
+};
+
+const size_t cli_tool_option_count = sizeof cli_tool_options / sizeof *cli_tool_options;
+
+const char *cli_name(cli_id id) {
+  for (size_t i = 0; i < cli_tool_option_count; i++)
+    if (cli_tool_options[i].id == id) return cli_tool_options[i].name;
+  return "";
+}

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what the build needs and says so. Nothing missing: no output.
+#   setup.sh        what `make` and `make test` need
+#   setup.sh --ci   and what .ci/run needs
+#   setup.sh --all  and what scripts/check_all.sh and the reports need
+set -euo pipefail
+
+level=${1:-}
+case $level in
+  '' | --ci | --all) ;;
+  *) echo "setup.sh: unknown argument $level; accepted: --ci, --all" >&2; exit 2 ;;
+esac
+
+missing=()
+
+# want PACKAGE TEST...: the package is missing if the test fails.
+want() {
+  local package=$1
+  shift
+  "$@" >/dev/null 2>&1 || missing+=("$package")
+}
+command_exists() { command -v "$1"; }
+library_exists() { pkg-config --exists "$1"; }
+header_exists() { echo "#include <$1>" | cc -E -x c -; }
+sanitizers_exist() { echo 'int main(void) { return 0; }' | clang -fsanitize=address -x c -o /dev/null -; }
+venv_exists() { python3 -c 'import venv, ensurepip'; }
+
+want gcc command_exists gcc
+want libc6-dev header_exists stdlib.h
+want make command_exists make
+want cmake command_exists cmake
+want pkg-config command_exists pkg-config
+want libopenblas-pthread-dev library_exists openblas
+want liblapacke-dev library_exists lapacke
+want libjansson-dev library_exists jansson
+want librandom123-dev header_exists Random123/philox.h
+want liblbfgs-dev header_exists lbfgs.h
+want libcmocka-dev library_exists cmocka
+want scdoc command_exists scdoc
+if [ -n "$level" ]; then
+  want ninja-build command_exists ninja
+  want g++ command_exists g++
+  want binutils command_exists nm
+  want git command_exists git
+  want clang command_exists clang
+  want clang-format command_exists clang-format
+  want libclang-rt-dev sanitizers_exist
+  want python3 command_exists python3
+  want python3-venv venv_exists
+fi
+if [ "$level" = --all ]; then
+  want valgrind command_exists valgrind
+  want clang-tidy command_exists clang-tidy
+  want cppcheck command_exists cppcheck
+  want lcov command_exists lcov
+  want chromium command_exists chromium
+fi
+
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+if ! command -v apt-get >/dev/null; then
+  echo "Missing (Debian's names): ${missing[*]}. Please install them and run this again." >&2
+  exit 1
+fi
+if [ "$(id -u)" = 0 ]; then
+  as_root=()
+elif sudo -n true 2>/dev/null; then
+  as_root=(sudo -n)
+else
+  echo "Some packages are missing. Please run this line, then the command again:" >&2
+  echo "  sudo apt-get install -y ${missing[*]}" >&2
+  exit 1
+fi
+
+echo "Installing with apt-get: ${missing[*]}"
+"${as_root[@]}" apt-get update -qq
+# Some releases have the sanitizers only under a name with a version.
+for i in "${!missing[@]}"; do
+  if [ "${missing[i]}" = libclang-rt-dev ] && ! apt-cache show libclang-rt-dev >/dev/null 2>&1; then
+    missing[i]=libclang-rt-14-dev
+  fi
+done
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+  apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null

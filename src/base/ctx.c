@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/ctx.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/parallel.h"
+
+#define UNICON_STRING_(x) #x
+#define UNICON_STRING(x) UNICON_STRING_(x)
+
+const char *unicon_version(void) {
+  return UNICON_STRING(UNICON_VERSION_MAJOR) "." UNICON_STRING(
+      UNICON_VERSION_MINOR) "." UNICON_STRING(UNICON_VERSION_PATCH);
+}
+
+const char *unicon_status_name(unicon_status status) {
+  switch (status) {
+    case UNICON_OK: return "UNICON_OK";
+    case UNICON_ERR_ARGUMENT: return "UNICON_ERR_ARGUMENT";
+    case UNICON_ERR_OPTION: return "UNICON_ERR_OPTION";
+    case UNICON_ERR_SHAPE: return "UNICON_ERR_SHAPE";
+    case UNICON_ERR_DATA: return "UNICON_ERR_DATA";
+    case UNICON_ERR_PAIRS: return "UNICON_ERR_PAIRS";
+    case UNICON_ERR_MEMORY: return "UNICON_ERR_MEMORY";
+    case UNICON_ERR_IO: return "UNICON_ERR_IO";
+    case UNICON_ERR_FORMAT: return "UNICON_ERR_FORMAT";
+    case UNICON_ERR_NUMERIC: return "UNICON_ERR_NUMERIC";
+    case UNICON_ERR_CANCELLED: return "UNICON_ERR_CANCELLED";
+    case UNICON_ERR_UNSUPPORTED: return "UNICON_ERR_UNSUPPORTED";
+  }
+  return "UNICON_ERR_UNKNOWN";
+}
+
+unicon_status unicon__fail(unicon_ctx *ctx, unicon_status status, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(ctx->error, sizeof ctx->error, format, arguments);
+  va_end(arguments);
+  ctx->status = status;
+  return status;
+}
+
+unicon_status unicon__status(const unicon_ctx *ctx) {
+  return ctx->status;
+}
+
+void unicon__clear_error(unicon_ctx *ctx) {
+  ctx->status = UNICON_OK;
+  ctx->error[0] = '\0';
+}
+
+int unicon__processor_count(void) {
+  const long count = sysconf(_SC_NPROCESSORS_ONLN);
+  return count < 1 ? 1 : count > UNICON__MAX_THREADS ? UNICON__MAX_THREADS : (int)count;
+}
+
+unicon_status unicon_ctx_create(unicon_ctx **out) {
+  if (!out) return UNICON_ERR_ARGUMENT;
+  *out = NULL;
+  unicon_ctx *ctx = calloc(1, sizeof *ctx);
+  unicon__budget *budget = unicon__budget_create();
+  if (!ctx || !budget) {
+    free(ctx);
+    unicon__budget_release(budget);
+    return UNICON_ERR_MEMORY;
+  }
+  unicon__arena_init(&ctx->arena, budget);
+  unicon__budget_release(budget); /* the arena holds it now */
+  ctx->threads = unicon__processor_count();
+  ctx->progress_interval = 0.1;
+  ctx->tile_x = 256; /* bench/bench_pass measures these */
+  ctx->tile_y = 1024;
+  ctx->faults = (unicon__faults){-1, -1, -1};
+  *out = ctx;
+  return UNICON_OK;
+}
+
+void unicon_ctx_destroy(unicon_ctx *ctx) {
+  if (!ctx) return;
+  unicon__pool_destroy(ctx->pool);
+  unicon__arena_release(&ctx->arena);
+  free(ctx);
+}
+
+const char *unicon_ctx_error(const unicon_ctx *ctx) {
+  return ctx ? ctx->error : "there is no context";
+}
+
+uint64_t unicon_ctx_memory_peak(const unicon_ctx *ctx) {
+  return ctx ? unicon__budget_peak(ctx->arena.budget) : 0;
+}
+
+void unicon_ctx_set_log(unicon_ctx *ctx, unicon_log_fn fn, void *user) {
+  if (!ctx) return;
+  ctx->log = fn;
+  ctx->log_user = user;
+}
+
+void unicon_ctx_set_progress(unicon_ctx *ctx, unicon_progress_fn fn, void *user) {
+  if (!ctx) return;
+  ctx->progress = fn;
+  ctx->progress_user = user;
+}
+
+void unicon__ctx_set_threads(unicon_ctx *ctx, int threads) {
+  unicon__pool_destroy(ctx->pool);
+  ctx->pool = NULL;
+  ctx->threads = threads;
+}
+
+bool unicon__fault(int64_t *counter) {
+  if (*counter < 0) return false;
+  return (*counter)-- == 0;
+}
+
+void unicon__log(unicon_ctx *ctx, unicon_log_level level, const char *format, ...) {
+  if (!ctx->log) return;
+  char text[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  ctx->log(ctx->log_user, level, text);
+}
+
+unicon_status unicon__progress(unicon_ctx *ctx, const char *phase, double done) {
+  if (!ctx->progress) return UNICON_OK;
+  const double now = unicon__now();
+  const bool new_phase = !ctx->progress_phase || strcmp(ctx->progress_phase, phase) != 0;
+  if (!new_phase && now - ctx->progress_time < ctx->progress_interval) return UNICON_OK;
+  ctx->progress_phase = phase;
+  ctx->progress_time = now;
+  if (ctx->progress(ctx->progress_user, phase, done < 0 ? 0 : done > 1 ? 1 : done))
+    return unicon__fail(ctx, UNICON_ERR_CANCELLED, "cancelled while: %s", phase);
+  return UNICON_OK;
+}
+
+unicon__block *unicon__enter(unicon_ctx *ctx) {
+  unicon__clear_error(ctx);
+  ctx->progress_phase = NULL;
+  return unicon__frame_open(ctx);
+}
+
+unicon_status unicon__leave(unicon_ctx *ctx, unicon__block *frame, unicon_status status) {
+  unicon__frame_close(ctx, frame);
+  return status;
+}

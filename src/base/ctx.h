@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The context: error text, memory, threads, callbacks. */
+#ifndef UNICON_BASE_CTX_H
+#define UNICON_BASE_CTX_H
+
+#include "base/status.h"
+#include "base/work.h"
+
+typedef struct unicon__pool unicon__pool;
+
+/* Tests make the k-th event fail: each counter runs down to 0, then that event fails once; -1 is
+ * off. */
+typedef struct unicon__faults {
+  int64_t allocation, io, thread;
+} unicon__faults;
+
+struct unicon_ctx {
+  unicon_status status;
+  char error[1024];
+  unicon__arena arena; /* frames of the call in progress */
+  int threads;         /* at least 1 */
+  unicon__pool *pool;  /* made on first use */
+  unicon_log_fn log;
+  void *log_user;
+  unicon_progress_fn progress;
+  void *progress_user;
+  const char *progress_phase;
+  double progress_time;     /* of the last callback */
+  double progress_interval; /* seconds between callbacks */
+  int64_t tile_x, tile_y;   /* rows and columns of a tile of the plane */
+  unicon__faults faults;
+};
+
+/* True once when the counter reaches 0. */
+bool unicon__fault(int64_t *counter);
+
+void unicon__log(unicon_ctx *ctx, unicon_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Reports progress; UNICON_ERR_CANCELLED when the callback asks to stop. `phase` is a literal. */
+unicon_status unicon__progress(unicon_ctx *ctx, const char *phase, double done);
+
+/* How many threads `threads` = 0 (all) means. */
+int unicon__processor_count(void);
+
+/* Changes the number of threads; the pool is remade on next use. */
+void unicon__ctx_set_threads(unicon_ctx *ctx, int threads);
+
+/* Public calls are written as
+ *     unicon__block *frame = unicon__enter(ctx);
+ *     return unicon__leave(ctx, frame, body(ctx, ...)); */
+unicon__block *unicon__enter(unicon_ctx *ctx);
+unicon_status unicon__leave(unicon_ctx *ctx, unicon__block *frame, unicon_status status);
+
+#endif

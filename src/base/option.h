@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The option engine: checks and keeps values of a table of unicon_option_info rows. Which options
+ * there are is the business of core/options.c. */
+#ifndef UNICON_BASE_OPTION_H
+#define UNICON_BASE_OPTION_H
+
+#include "base/ctx.h"
+
+typedef struct unicon__value {
+  const char *text; /* as given, or the default */
+  double number;    /* of integers, reals and bytes */
+  int word;         /* position in `words`, or -1 */
+} unicon__value;
+
+/* Reads `text` as a value of `row`; the error names the option, the text and what is accepted. */
+unicon_status unicon__value_parse(unicon_ctx *ctx, const unicon_option_info *row, const char *text,
+                                  unicon__value *out);
+
+/* Position of the row called `name` ("-" equals "_"), or -1. */
+int unicon__option_find(const unicon_option_info *table, int rows, const char *name);
+
+/* The known name nearest to `name` by edit distance, or NULL if none is near. */
+const char *unicon__option_nearest(const unicon_option_info *table, int rows, const char *name);
+
+#endif

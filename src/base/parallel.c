@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/parallel.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+struct unicon__pool {
+  pthread_mutex_t lock;
+  pthread_cond_t wake, done;
+  pthread_t thread[UNICON__MAX_THREADS];
+  int threads;      /* helpers; the caller works too */
+  int next_worker;  /* numbers given to helpers as they start */
+  int busy;         /* helpers still in the current loop */
+  uint64_t loop;    /* number of the current loop */
+  bool stop;
+  unicon__item_fn body;
+  void *state;
+  int64_t count;
+  atomic_int_least64_t next;
+};
+
+static void run_items(unicon__pool *pool, int worker) {
+  for (;;) {
+    const int64_t item = atomic_fetch_add(&pool->next, 1);
+    if (item >= pool->count) return;
+    pool->body(pool->state, item, worker);
+  }
+}
+
+static void *helper(void *argument) {
+  unicon__pool *pool = argument;
+  uint64_t seen = 0;
+  pthread_mutex_lock(&pool->lock);
+  const int worker = ++pool->next_worker;
+  for (;;) {
+    while (!pool->stop && pool->loop == seen) pthread_cond_wait(&pool->wake, &pool->lock);
+    if (pool->stop) break;
+    seen = pool->loop;
+    pthread_mutex_unlock(&pool->lock);
+    run_items(pool, worker);
+    pthread_mutex_lock(&pool->lock);
+    if (--pool->busy == 0) pthread_cond_signal(&pool->done);
+  }
+  pthread_mutex_unlock(&pool->lock);
+  return NULL;
+}
+
+static unicon__pool *pool_create(unicon_ctx *ctx) {
+  unicon__pool *pool = calloc(1, sizeof *pool);
+  if (!pool) return NULL;
+  pthread_mutex_init(&pool->lock, NULL);
+  pthread_cond_init(&pool->wake, NULL);
+  pthread_cond_init(&pool->done, NULL);
+  for (int t = 1; t < ctx->threads; t++) {
+    if (unicon__fault(&ctx->faults.thread)) break;
+    if (pthread_create(&pool->thread[pool->threads], NULL, helper, pool)) break;
+    pool->threads++;
+  }
+  if (pool->threads + 1 < ctx->threads)
+    unicon__log(ctx, UNICON_LOG_WARNING, "%d threads were asked for, %d could be started",
+                ctx->threads, pool->threads + 1);
+  return pool;
+}
+
+void unicon__pool_destroy(unicon__pool *pool) {
+  if (!pool) return;
+  pthread_mutex_lock(&pool->lock);
+  pool->stop = true;
+  pthread_cond_broadcast(&pool->wake);
+  pthread_mutex_unlock(&pool->lock);
+  for (int t = 0; t < pool->threads; t++) pthread_join(pool->thread[t], NULL);
+  pthread_cond_destroy(&pool->done);
+  pthread_cond_destroy(&pool->wake);
+  pthread_mutex_destroy(&pool->lock);
+  free(pool);
+}
+
+int unicon__workers(const unicon_ctx *ctx) {
+  return ctx->threads;
+}
+
+void unicon__parallel_for(unicon_ctx *ctx, int64_t count, unicon__item_fn body, void *state) {
+  if (ctx->threads > 1 && count > 1 && !ctx->pool) ctx->pool = pool_create(ctx);
+  unicon__pool *pool = ctx->pool;
+  if (!pool || count <= 1) {
+    for (int64_t item = 0; item < count; item++) body(state, item, 0);
+    return;
+  }
+  pthread_mutex_lock(&pool->lock);
+  pool->body = body;
+  pool->state = state;
+  pool->count = count;
+  atomic_store(&pool->next, 0);
+  pool->busy = pool->threads;
+  pool->loop++;
+  pthread_cond_broadcast(&pool->wake);
+  pthread_mutex_unlock(&pool->lock);
+  run_items(pool, 0);
+  pthread_mutex_lock(&pool->lock);
+  while (pool->busy > 0) pthread_cond_wait(&pool->done, &pool->lock);
+  pthread_mutex_unlock(&pool->lock);
+}

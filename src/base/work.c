@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/work.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/ctx.h"
+
+enum {
+  ALIGNMENT = 64,
+  /* Blocks of this size and more are mapped, so that freeing them gives the pages back at once and
+   * the resident peak is what the budget says. */
+  MAP_FROM = 1 << 20
+};
+
+struct unicon__budget {
+  atomic_int references;
+  atomic_uint_least64_t used, peak, limit;
+};
+
+struct unicon__block {
+  unicon__block *older, *newer;
+  size_t bytes; /* header included */
+};
+
+unicon__budget *unicon__budget_create(void) {
+  unicon__budget *budget = malloc(sizeof *budget);
+  if (!budget) return NULL;
+  atomic_init(&budget->references, 1);
+  atomic_init(&budget->used, 0);
+  atomic_init(&budget->peak, 0);
+  atomic_init(&budget->limit, UINT64_MAX);
+  return budget;
+}
+
+void unicon__budget_release(unicon__budget *budget) {
+  if (budget && atomic_fetch_sub(&budget->references, 1) == 1) free(budget);
+}
+
+void unicon__budget_set_limit(unicon__budget *budget, uint64_t bytes) {
+  atomic_store(&budget->limit, bytes);
+}
+
+uint64_t unicon__budget_limit(const unicon__budget *budget) {
+  return atomic_load(&budget->limit);
+}
+
+uint64_t unicon__budget_used(const unicon__budget *budget) {
+  return atomic_load(&budget->used);
+}
+
+uint64_t unicon__budget_peak(const unicon__budget *budget) {
+  return atomic_load(&budget->peak);
+}
+
+/* Takes `bytes` from the budget if the limit allows. */
+static bool budget_take(unicon__budget *budget, uint64_t bytes) {
+  const uint64_t limit = atomic_load(&budget->limit);
+  const uint64_t used = atomic_fetch_add(&budget->used, bytes) + bytes;
+  if (used > limit) {
+    atomic_fetch_sub(&budget->used, bytes);
+    return false;
+  }
+  uint_least64_t peak = atomic_load(&budget->peak);
+  while (peak < used && !atomic_compare_exchange_weak(&budget->peak, &peak, used)) continue;
+  return true;
+}
+
+void unicon__arena_init(unicon__arena *arena, unicon__budget *budget) {
+  atomic_fetch_add(&budget->references, 1);
+  arena->budget = budget;
+  arena->head = NULL;
+}
+
+static void block_free(unicon__arena *arena, unicon__block *block) {
+  if (block->newer)
+    block->newer->older = block->older;
+  else
+    arena->head = block->older;
+  if (block->older) block->older->newer = block->newer;
+  atomic_fetch_sub(&arena->budget->used, block->bytes);
+  if (block->bytes >= MAP_FROM)
+    munmap(block, block->bytes);
+  else
+    free(block);
+}
+
+void unicon__arena_release(unicon__arena *arena) {
+  if (!arena->budget) return;
+  while (arena->head) block_free(arena, arena->head);
+  unicon__budget_release(arena->budget);
+  arena->budget = NULL;
+}
+
+static unicon__block *block_get(size_t bytes) {
+  if (bytes >= MAP_FROM) {
+    void *memory =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+  }
+  void *memory = NULL;
+  if (posix_memalign(&memory, ALIGNMENT, bytes)) return NULL;
+  memset(memory, 0, bytes);
+  return memory;
+}
+
+static void *no_memory(unicon_ctx *ctx, const unicon__budget *budget, double bytes) {
+  const double mib = 1048576.0;
+  const uint64_t limit = unicon__budget_limit(budget);
+  if (limit == UINT64_MAX)
+    unicon__fail(ctx, UNICON_ERR_MEMORY, "the system has no memory for %.1f MiB more", bytes / mib);
+  else
+    unicon__fail(ctx, UNICON_ERR_MEMORY,
+                 "%.1f MiB more are needed, but %.1f MiB of the %.1f MiB that max-mem allows are "
+                 "in use; raise max-mem or lower the rank, landmarks or batch",
+                 bytes / mib, (double)unicon__budget_used(budget) / mib, (double)limit / mib);
+  return NULL;
+}
+
+void *unicon__arena_new(unicon_ctx *ctx, unicon__arena *arena, int64_t count, size_t size) {
+  if (count < 0 || size == 0 || (uint64_t)count > (SIZE_MAX / 4) / size)
+    return no_memory(ctx, arena->budget, (double)count * (double)size);
+  const size_t payload = (size_t)count * size;
+  const size_t bytes = (payload + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  if (unicon__fault(&ctx->faults.allocation) || !budget_take(arena->budget, bytes))
+    return no_memory(ctx, arena->budget, (double)bytes);
+  unicon__block *block = block_get(bytes);
+  if (!block) {
+    atomic_fetch_sub(&arena->budget->used, bytes);
+    return no_memory(ctx, arena->budget, (double)bytes);
+  }
+  block->bytes = bytes;
+  block->older = arena->head;
+  block->newer = NULL;
+  if (arena->head) arena->head->newer = block;
+  arena->head = block;
+  return (char *)block + ALIGNMENT;
+}
+
+void *unicon__new(unicon_ctx *ctx, int64_t count, size_t size) {
+  return unicon__arena_new(ctx, &ctx->arena, count, size);
+}
+
+void unicon__drop(unicon_ctx *ctx, void *memory) {
+  if (memory) block_free(&ctx->arena, (unicon__block *)(void *)((char *)memory - ALIGNMENT));
+}
+
+unicon__block *unicon__frame_open(unicon_ctx *ctx) {
+  return ctx->arena.head;
+}
+
+void unicon__frame_close(unicon_ctx *ctx, unicon__block *frame) {
+  while (ctx->arena.head && ctx->arena.head != frame) block_free(&ctx->arena, ctx->arena.head);
+}

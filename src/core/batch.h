@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A problem (two sources and their pairs) and its cut into batches: B rows of x by a seeded
+ * permutation, every y row paired to one of them, and no other y row. */
+#ifndef UNICON_CORE_BATCH_H
+#define UNICON_CORE_BATCH_H
+
+#include "core/feature.h"
+#include "io/pairs.h"
+
+typedef struct unicon__batch {
+  unicon__source x, y;
+  const unicon_pairs *pairs;
+  const int64_t *x_row, *y_row; /* rows of the whole problem; NULL: all */
+} unicon__batch;
+
+typedef struct unicon__problem {
+  unicon__batch whole;
+  unicon__batch *batch; /* one, the whole, when not cut */
+  int64_t batches;
+} unicon__problem;
+
+/* Cuts problem->whole into batches of `size` rows of x (0: one batch). The sub-pairs are owned by
+ * the problem: unicon__problem_close frees them, also after a failure. */
+unicon_status unicon__problem_cut(unicon_ctx *ctx, int64_t size, uint64_t seed,
+                                  unicon__problem *problem);
+void unicon__problem_close(unicon__problem *problem);
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/feature.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/parallel.h"
+#include "linalg/vec.h"
+
+enum { SCAN_ROWS = 512 };
+
+/* Length of a row; float sums serve unless they over- or underflow. NaN when not finite. */
+static double row_length(const unicon__vec *vec, const float *row, int64_t width) {
+  const double fast = vec->sum_squares(row, width);
+  if (fast > 1e-20 && fast < 1e30) return sqrt(fast);
+  double sum = 0;
+  for (int64_t k = 0; k < width; k++) sum += (double)row[k] * (double)row[k];
+  return isfinite(sum) ? sqrt(sum) : NAN;
+}
+
+/* Scales the row to length 1 when asked. A row whose 1/length is no float is scaled in float64. */
+static void make_unit(const unicon__vec *vec, float *row, int64_t width, const float *shift) {
+  const double length = row_length(vec, row, width);
+  if (length > 1e-30 && length < 1e30) {
+    vec->scale_shift(row, width, (float)(1 / length), shift);
+    return;
+  }
+  for (int64_t k = 0; k < width; k++)
+    row[k] = (float)((double)row[k] / (length > 0 ? length : 1)) - (shift ? shift[k] : 0);
+}
+
+int64_t unicon__first_bad_row(const float *buffer, int64_t count, int64_t width, bool normalize,
+                              int64_t *column) {
+  const unicon__vec *vec = unicon__vec_best();
+  for (int64_t i = 0; i < count; i++) {
+    const float *row = buffer + i * width;
+    const double length = row_length(vec, row, width);
+    if (isfinite(length) && (length > 0 || !normalize)) continue;
+    *column = -1;
+    for (int64_t k = 0; k < width && *column < 0; k++)
+      if (!isfinite(row[k])) *column = k;
+    return i;
+  }
+  return -1;
+}
+
+unicon_status unicon__bad_row(unicon_ctx *ctx, const unicon_rows *rows, int64_t row,
+                              int64_t column) {
+  if (column < 0)
+    return unicon__fail(ctx, UNICON_ERR_DATA, "%s: row %lld is all zero and has no direction",
+                        rows->name, (long long)row);
+  return unicon__fail(ctx, UNICON_ERR_DATA,
+                      "%s: row %lld, column %lld is not a finite number (NaN, infinite or beyond "
+                      "float32)",
+                      rows->name, (long long)row, (long long)column);
+}
+
+/* ---- which rows can be used ------------------------------------------------------------------ */
+
+typedef struct scan {
+  const unicon_rows *rows;
+  bool normalize;
+  float *buffer; /* SCAN_ROWS rows per worker */
+  unsigned char *bad;
+  uint64_t *hash; /* per block */
+} scan;
+
+/* Mixes n floats into h: multiply and xor-shift, the same on every machine. */
+static uint64_t mix(uint64_t h, const float *x, int64_t n) {
+  for (int64_t k = 0; k < n; k++) {
+    uint32_t bits;
+    memcpy(&bits, x + k, sizeof bits);
+    h = (h ^ bits) * 0x9E3779B97F4A7C15u;
+    h ^= h >> 32;
+  }
+  return h;
+}
+
+static void scan_block(void *state, int64_t item, int worker) {
+  scan *s = state;
+  const int64_t width = s->rows->width, first = item * SCAN_ROWS;
+  const int64_t left = s->rows->count - first, count = left < SCAN_ROWS ? left : SCAN_ROWS;
+  float *buffer = s->buffer + (int64_t)worker * SCAN_ROWS * width;
+  unicon__rows_load(s->rows, NULL, first, count, buffer, width);
+  s->hash[item] = mix(0, buffer, count * width);
+  for (int64_t i = 0; i < count;) {
+    int64_t column;
+    const int64_t bad =
+        unicon__first_bad_row(buffer + i * width, count - i, width, s->normalize, &column);
+    if (bad < 0) break;
+    s->bad[first + i + bad] = 1;
+    i += bad + 1;
+  }
+}
+
+static unicon_status report_bad(unicon_ctx *ctx, const scan *s, int64_t first, int64_t bad) {
+  int64_t column = -1;
+  unicon__rows_load(s->rows, NULL, first, 1, s->buffer, s->rows->width);
+  (void)unicon__first_bad_row(s->buffer, 1, s->rows->width, s->normalize, &column);
+  (void)unicon__bad_row(ctx, s->rows, first, column);
+  const size_t used = strlen(ctx->error);
+  char sentence[sizeof ctx->error];
+  memcpy(sentence, ctx->error, used + 1);
+  return unicon__fail(ctx, UNICON_ERR_DATA,
+                      "%s; %lld of %lld rows are all zero or not finite (--bad-rows drop leaves "
+                      "them and their pairs out)",
+                      sentence, (long long)bad, (long long)s->rows->count);
+}
+
+unicon_status unicon__usable_rows(unicon_ctx *ctx, const unicon_rows *rows, bool normalize,
+                                  bool drop, const int64_t **keep, int64_t *count,
+                                  uint64_t *hash) {
+  scan s = {rows, normalize, NULL, NULL, NULL};
+  const int64_t blocks = (rows->count + SCAN_ROWS - 1) / SCAN_ROWS;
+  UNICON_NEW(ctx, s.hash, blocks);
+  UNICON_NEW(ctx, s.bad, rows->count);
+  UNICON_NEW(ctx, s.buffer, unicon__workers(ctx) * SCAN_ROWS * rows->width);
+  unicon__parallel_for(ctx, blocks, scan_block, &s);
+  if (hash)
+    for (int64_t b = 0; b < blocks; b++) *hash = (*hash ^ s.hash[b]) * 0x9E3779B97F4A7C15u + 1;
+  int64_t bad = 0, first = -1;
+  for (int64_t i = 0; i < rows->count; i++)
+    if (s.bad[i]) {
+      if (first < 0) first = i;
+      bad++;
+    }
+  *keep = NULL;
+  *count = rows->count - bad;
+  if (bad > 0 && !drop) return report_bad(ctx, &s, first, bad);
+  unicon__drop(ctx, s.buffer);
+  if (bad == 0) return UNICON_OK;
+  int64_t *list;
+  UNICON_NEW(ctx, list, *count);
+  for (int64_t i = 0, next = 0; i < rows->count; i++)
+    if (!s.bad[i]) list[next++] = i;
+  unicon__log(ctx, UNICON_LOG_WARNING, "%s: %lld of %lld rows dropped (all zero or not finite)",
+              rows->name, (long long)bad, (long long)rows->count);
+  *keep = list;
+  return UNICON_OK;
+}
+
+/* ---- features -------------------------------------------------------------------------------- */
+
+void unicon__source_load(const unicon__source *source, const int64_t *pick, int64_t first,
+                         int64_t count, float *out) {
+  const int64_t width = source->rows->width;
+  if (!source->index) {
+    unicon__rows_load(source->rows, pick, first, count, out, width);
+  } else if (!pick) {
+    unicon__rows_load(source->rows, source->index + first, 0, count, out, width);
+  } else {
+    for (int64_t i = 0; i < count; i++)
+      unicon__rows_load(source->rows, NULL, source->index[pick[i]], 1, out + i * width, width);
+  }
+}
+
+void unicon__map_apply(const unicon__map *map, float *buffer, int64_t count) {
+  const unicon__vec *vec = unicon__vec_best();
+  for (int64_t i = 0; i < count; i++) {
+    float *row = buffer + i * map->in;
+    if (map->normalize)
+      make_unit(vec, row, map->in, map->mean);
+    else if (map->mean)
+      vec->scale_shift(row, map->in, 1.0f, map->mean);
+  }
+}
+
+static const float *cached_tile(const unicon__source *source, const int64_t *pick, int64_t first,
+                                int64_t count, float *buffer) {
+  const int64_t out = source->map->out;
+  if (!pick && !source->cache_row) return source->cache + first * out;
+  for (int64_t i = 0; i < count; i++) {
+    const int64_t row = pick ? pick[i] : first + i;
+    const int64_t from = source->cache_row ? source->cache_row[row] : row;
+    memcpy(buffer + i * out, source->cache + from * out, (size_t)out * sizeof *buffer);
+  }
+  return buffer;
+}
+
+const float *unicon__source_tile(const unicon__source *source, const int64_t *pick, int64_t first,
+                                 int64_t count, float *buffer) {
+  if (source->cache) return cached_tile(source, pick, first, count, buffer);
+  unicon__source_load(source, pick, first, count, buffer);
+  unicon__map_apply(source->map, buffer, count);
+  return buffer;
+}
+
+typedef struct sum_rows {
+  const unicon__source *source;
+  float *buffer;  /* SCAN_ROWS tiles per worker */
+  double *sum;    /* one row of sums per block of the round */
+  int64_t first;  /* first block of the round */
+  float *cache;   /* or: where features go */
+} sum_rows;
+
+static int64_t block_count(const unicon__source *source, int64_t block) {
+  const int64_t left = source->count - block * SCAN_ROWS;
+  return left < SCAN_ROWS ? left : SCAN_ROWS;
+}
+
+static void sum_block(void *state, int64_t item, int worker) {
+  sum_rows *s = state;
+  const int64_t width = s->source->map->out, block = s->first + item;
+  const int64_t count = block_count(s->source, block);
+  const float *rows = unicon__source_tile(s->source, NULL, block * SCAN_ROWS, count,
+                                          s->buffer + (int64_t)worker * SCAN_ROWS *
+                                                          unicon__map_room(s->source->map));
+  double *sum = s->sum + item * width;
+  memset(sum, 0, (size_t)width * sizeof *sum);
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t k = 0; k < width; k++) sum[k] += (double)rows[i * width + k];
+}
+
+/* Mean of the source's features, in float64, blocks added in order. */
+static unicon_status feature_mean(unicon_ctx *ctx, const unicon__source *source, float *mean) {
+  const int64_t width = source->map->out, round = 2 * unicon__workers(ctx);
+  const int64_t blocks = (source->count + SCAN_ROWS - 1) / SCAN_ROWS;
+  sum_rows s = {.source = source};
+  double *total;
+  UNICON_NEW(ctx, s.buffer, unicon__workers(ctx) * SCAN_ROWS * unicon__map_room(source->map));
+  UNICON_NEW(ctx, s.sum, round * width);
+  UNICON_NEW(ctx, total, width);
+  for (s.first = 0; s.first < blocks; s.first += round) {
+    const int64_t items = blocks - s.first < round ? blocks - s.first : round;
+    UNICON_TRY(unicon__progress(ctx, "mean", (double)s.first / (double)blocks));
+    unicon__parallel_for(ctx, items, sum_block, &s);
+    for (int64_t item = 0; item < items; item++)
+      for (int64_t k = 0; k < width; k++) total[k] += s.sum[item * width + k];
+  }
+  for (int64_t k = 0; k < width; k++) mean[k] = (float)(total[k] / (double)source->count);
+  unicon__drop(ctx, total);
+  unicon__drop(ctx, s.sum);
+  unicon__drop(ctx, s.buffer);
+  return UNICON_OK;
+}
+
+unicon_status unicon__map_fit_linear(unicon_ctx *ctx, unicon__arena *arena,
+                                     const unicon__source *source, bool normalize, bool center,
+                                     unicon__map *map) {
+  *map = (unicon__map){.in = source->rows->width, .out = source->rows->width,
+                       .normalize = normalize};
+  if (!center) return UNICON_OK;
+  unicon__source uncentred = *source;
+  uncentred.map = map;
+  float *mean;
+  UNICON_ARENA_NEW(ctx, arena, mean, map->out);
+  UNICON_TRY(feature_mean(ctx, &uncentred, mean));
+  map->mean = mean;
+  return UNICON_OK;
+}
+
+static void cache_block(void *state, int64_t item, int worker) {
+  sum_rows *s = state;
+  const int64_t count = block_count(s->source, item), out = s->source->map->out;
+  const float *rows = unicon__source_tile(
+      s->source, NULL, item * SCAN_ROWS, count,
+      s->buffer + (int64_t)worker * SCAN_ROWS * unicon__map_room(s->source->map));
+  memcpy(s->cache + item * SCAN_ROWS * out, rows, (size_t)(count * out) * sizeof *rows);
+}
+
+unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__source *source) {
+  const unicon__budget *budget = ctx->arena.budget;
+  const uint64_t limit = unicon__budget_limit(budget), used = unicon__budget_used(budget);
+  const double allowed = limit == UINT64_MAX ? 4e9 : used < limit ? (double)(limit - used) : 0;
+  const double bytes = (double)source->count * (double)source->map->out * sizeof(float);
+  if (source->cache || bytes > allowed / 4) return UNICON_OK;
+  sum_rows s = {.source = source};
+  UNICON_NEW(ctx, s.cache, source->count * source->map->out);
+  UNICON_NEW(ctx, s.buffer, unicon__workers(ctx) * SCAN_ROWS * unicon__map_room(source->map));
+  unicon__parallel_for(ctx, (source->count + SCAN_ROWS - 1) / SCAN_ROWS, cache_block, &s);
+  unicon__drop(ctx, s.buffer);
+  source->cache = s.cache;
+  return UNICON_OK;
+}

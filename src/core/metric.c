@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/metric.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/parallel.h"
+#include "base/rng.h"
+#include "linalg/blas.h"
+
+enum { MOMENT_ROWS = 1024, LANCZOS_STEPS = 120 };
+
+typedef struct moment {
+  const unicon__source *source;
+  float *rows;    /* MOMENT_ROWS rows per worker */
+  float *partial; /* p by p per item of the round */
+  int64_t first;
+  double *sigma;
+  int64_t items;
+} moment;
+
+static void moment_tile(void *state, int64_t item, int worker) {
+  moment *m = state;
+  const int64_t p = m->source->map->out, first = (m->first + item) * MOMENT_ROWS;
+  const int64_t left = m->source->count - first, count = left < MOMENT_ROWS ? left : MOMENT_ROWS;
+  const float *tile = unicon__source_tile(m->source, NULL, first, count,
+                                          m->rows + (int64_t)worker * MOMENT_ROWS *
+                                                        unicon__map_room(m->source->map));
+  unicon__ssyrk(p, count, tile, p, m->partial + item * p * p, p);
+}
+
+/* Row `row` of sigma += that row of every partial, in tile order. */
+static void moment_add(void *state, int64_t row, int worker) {
+  (void)worker;
+  moment *m = state;
+  const int64_t p = m->source->map->out;
+  double *to = m->sigma + row * p;
+  for (int64_t item = 0; item < m->items; item++) {
+    const float *from = m->partial + (item * p + row) * p;
+    for (int64_t k = 0; k <= row; k++) to[k] += (double)from[k];
+  }
+}
+
+unicon_status unicon__second_moment(unicon_ctx *ctx, const unicon__source *source, double *sigma) {
+  const int64_t p = source->map->out, n = source->count, round = unicon__workers(ctx);
+  const int64_t tiles = (n + MOMENT_ROWS - 1) / MOMENT_ROWS;
+  moment m = {.source = source, .sigma = sigma};
+  UNICON_NEW(ctx, m.rows, round * MOMENT_ROWS * unicon__map_room(source->map));
+  UNICON_NEW(ctx, m.partial, round * p * p);
+  memset(sigma, 0, (size_t)(p * p) * sizeof *sigma);
+  for (m.first = 0; m.first < tiles; m.first += round) {
+    UNICON_TRY(unicon__progress(ctx, "second moments", (double)m.first / (double)tiles));
+    m.items = tiles - m.first < round ? tiles - m.first : round;
+    unicon__blas_begin(1);
+    unicon__parallel_for(ctx, m.items, moment_tile, &m);
+    unicon__blas_end(1);
+    unicon__parallel_for(ctx, p, moment_add, &m);
+  }
+  for (int64_t k = 0; k < p * p; k++) sigma[k] /= (double)n;
+  unicon__drop(ctx, m.partial);
+  unicon__drop(ctx, m.rows);
+  return UNICON_OK;
+}
+
+static double norm(const double *x, int64_t n) {
+  double sum = 0;
+  for (int64_t k = 0; k < n; k++) sum += x[k] * x[k];
+  return sqrt(sum);
+}
+
+static void orthogonalize(double *w, const double *basis, int64_t count, int64_t n) {
+  for (int64_t j = 0; j < count; j++) {
+    const double *q = basis + j * n;
+    double product = 0;
+    for (int64_t k = 0; k < n; k++) product += q[k] * w[k];
+    for (int64_t k = 0; k < n; k++) w[k] -= product * q[k];
+  }
+}
+
+/* Largest eigenvalue of the tridiagonal matrix built so far. */
+static double top_ritz(const double *alpha, const double *beta, int64_t steps, double *work) {
+  memcpy(work, alpha, (size_t)steps * sizeof *work);
+  memcpy(work + LANCZOS_STEPS, beta, (size_t)steps * sizeof *work);
+  if (unicon__dsterf(steps, work, work + LANCZOS_STEPS)) return alpha[0];
+  return work[steps - 1];
+}
+
+unicon_status unicon__largest_eigenvalue(unicon_ctx *ctx, const double *a, int64_t n, double *out) {
+  const int64_t most = n < LANCZOS_STEPS ? n : LANCZOS_STEPS;
+  double *basis, *w, *work, alpha[LANCZOS_STEPS], beta[LANCZOS_STEPS];
+  float *start;
+  UNICON_NEW(ctx, basis, most * n);
+  UNICON_NEW(ctx, w, n);
+  UNICON_NEW(ctx, work, 2 * LANCZOS_STEPS);
+  UNICON_NEW(ctx, start, n);
+  unicon__normals(0, UNICON__STREAM_START, 0, n, start);
+  for (int64_t k = 0; k < n; k++) w[k] = (double)start[k];
+  double length = norm(w, n), previous = 0;
+  *out = 0;
+  for (int64_t step = 0; step < most && length > 0; step++) {
+    double *q = basis + step * n;
+    for (int64_t k = 0; k < n; k++) q[k] = w[k] / length;
+    unicon__dsymv(n, a, n, q, w);
+    alpha[step] = 0;
+    for (int64_t k = 0; k < n; k++) alpha[step] += q[k] * w[k];
+    orthogonalize(w, basis, step + 1, n);
+    orthogonalize(w, basis, step + 1, n);
+    length = norm(w, n);
+    beta[step] = length;
+    *out = top_ritz(alpha, beta, step + 1, work);
+    if (length <= 1e-14 * fabs(*out)) break;
+    if (step > 4 && fabs(*out - previous) <= 1e-12 * fabs(*out)) break;
+    previous = *out;
+  }
+  unicon__drop(ctx, start);
+  unicon__drop(ctx, work);
+  unicon__drop(ctx, w);
+  unicon__drop(ctx, basis);
+  return UNICON_OK;
+}
+
+static unicon_status build_eigen(unicon_ctx *ctx, double *sigma, int64_t size, double power,
+                                 double shift, unicon__metric *out) {
+  int info;
+  double *values;
+  UNICON_NEW(ctx, values, size);
+  UNICON_TRY(unicon__dsyevd(ctx, size, sigma, values, &info));
+  if (info)
+    return unicon__fail(ctx, UNICON_ERR_NUMERIC,
+                        "the eigenvalues of the %lld by %lld second moment did not converge; a "
+                        "larger ridge helps",
+                        (long long)size, (long long)size);
+  /* Float32 features carry noise of about 1e-7 of the largest eigenvalue. */
+  const double floor = fabs(values[size - 1]) * (double)FLT_EPSILON;
+  int64_t dropped = 0;
+  for (int64_t k = 0; k < size; k++) {
+    const double e = (values[k] > 0 ? values[k] : 0) + shift;
+    if (e <= floor) dropped++;
+    values[k] = e > floor ? pow(e, -power) : 0;
+  }
+  if (dropped > 0)
+    unicon__log(ctx, UNICON_LOG_INFO, "%lld of %lld directions without variance left out",
+                (long long)dropped, (long long)size);
+  *out = (unicon__metric){UNICON__METRIC_EIGEN, size, sigma, values};
+  return UNICON_OK;
+}
+
+unicon_status unicon__metric_build(unicon_ctx *ctx, double *sigma, int64_t size, double power,
+                                   double ridge, unicon__metric *out) {
+  *out = (unicon__metric){UNICON__METRIC_NONE, size, NULL, NULL};
+  if (power == 0) return UNICON_OK;
+  double mu;
+  UNICON_TRY(unicon__largest_eigenvalue(ctx, sigma, size, &mu));
+  if (!(mu > 0))
+    return unicon__fail(ctx, UNICON_ERR_DATA,
+                        "all rows of one side are the same, so there is nothing to align");
+  if (power != 0.5 || ridge < 1e-9) return build_eigen(ctx, sigma, size, power, ridge * mu, out);
+  double *copy;
+  UNICON_NEW(ctx, copy, size * size);
+  memcpy(copy, sigma, (size_t)(size * size) * sizeof *copy);
+  for (int64_t k = 0; k < size; k++) copy[k * size + k] += ridge * mu;
+  if (unicon__dpotrf(size, copy, size)) {
+    unicon__drop(ctx, copy);
+    return build_eigen(ctx, sigma, size, power, ridge * mu, out);
+  }
+  *out = (unicon__metric){UNICON__METRIC_CHOLESKY, size, copy, NULL};
+  return UNICON_OK;
+}
+
+/* m = diag(scale) Q m for eigenvectors Q by row; scratch of the same size. */
+unicon_status unicon__metric_left(unicon_ctx *ctx, const unicon__metric *metric, double *m,
+                                  int64_t cols) {
+  const int64_t n = metric->size;
+  if (metric->kind == UNICON__METRIC_NONE) return UNICON_OK;
+  if (metric->kind == UNICON__METRIC_CHOLESKY) {
+    unicon__dtrsm_left(false, n, cols, metric->factor, n, m, cols);
+    return UNICON_OK;
+  }
+  double *copy;
+  UNICON_NEW(ctx, copy, n * cols);
+  memcpy(copy, m, (size_t)(n * cols) * sizeof *m);
+  unicon__dgemm(false, false, n, cols, n, 1, metric->factor, n, copy, cols, 0, m, cols);
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t j = 0; j < cols; j++) m[i * cols + j] *= metric->scale[i];
+  unicon__drop(ctx, copy);
+  return UNICON_OK;
+}
+
+unicon_status unicon__metric_right(unicon_ctx *ctx, const unicon__metric *metric, double *m,
+                                   int64_t rows) {
+  const int64_t n = metric->size;
+  if (metric->kind == UNICON__METRIC_NONE) return UNICON_OK;
+  if (metric->kind == UNICON__METRIC_CHOLESKY) {
+    unicon__dtrsm_right(true, rows, n, metric->factor, n, m, n);
+    return UNICON_OK;
+  }
+  double *copy;
+  UNICON_NEW(ctx, copy, n * rows);
+  memcpy(copy, m, (size_t)(n * rows) * sizeof *m);
+  unicon__dgemm(false, true, rows, n, n, 1, copy, n, metric->factor, n, 0, m, n);
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < n; j++) m[i * n + j] *= metric->scale[j];
+  unicon__drop(ctx, copy);
+  return UNICON_OK;
+}
+
+unicon_status unicon__metric_back(unicon_ctx *ctx, const unicon__metric *metric, double *g,
+                                  int64_t cols) {
+  const int64_t n = metric->size;
+  if (metric->kind == UNICON__METRIC_NONE) return UNICON_OK;
+  if (metric->kind == UNICON__METRIC_CHOLESKY) {
+    unicon__dtrsm_left(true, n, cols, metric->factor, n, g, cols);
+    return UNICON_OK;
+  }
+  double *copy;
+  UNICON_NEW(ctx, copy, n * cols);
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t j = 0; j < cols; j++) copy[i * cols + j] = g[i * cols + j] * metric->scale[i];
+  unicon__dgemm(true, false, n, cols, n, 1, metric->factor, n, copy, cols, 0, g, cols);
+  unicon__drop(ctx, copy);
+  return UNICON_OK;
+}

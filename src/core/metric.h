@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The metric W = (Sigma + ridge lambda_max I)^{-power} of one side, kept as a factor R:
+ * whitened M = R_x^T C R_y, and a factor G in those coordinates maps back to F = R G.
+ *
+ *     power 1/2: Cholesky, Sigma + ridge mu I = L L^T, R = L^{-T}; p^3/3 flops
+ *     others:    eigenvectors, R = Q diag((e + ridge mu)^{-power}); about 9 p^3 flops
+ *     power 0:   R = I
+ *
+ * A singular matrix (ridge 0) falls back to eigenvectors with the null space left out. */
+#ifndef UNICON_CORE_METRIC_H
+#define UNICON_CORE_METRIC_H
+
+#include "core/feature.h"
+
+typedef enum unicon__metric_kind {
+  UNICON__METRIC_NONE,
+  UNICON__METRIC_CHOLESKY,
+  UNICON__METRIC_EIGEN
+} unicon__metric_kind;
+
+typedef struct unicon__metric {
+  unicon__metric_kind kind;
+  int64_t size;
+  double *factor; /* L, or eigenvectors by row */
+  double *scale;  /* eigen: (e + ridge mu)^{-power}, 0 for the null space */
+} unicon__metric;
+
+/* Sigma = Phi^T Phi / n of a source (lower triangle), sums over tiles in float64 in tile order.
+ * n p^2 flops. */
+unicon_status unicon__second_moment(unicon_ctx *ctx, const unicon__source *source, double *sigma);
+
+/* Largest eigenvalue of a symmetric matrix (lower triangle) by Lanczos, relative error 1e-10. */
+unicon_status unicon__largest_eigenvalue(unicon_ctx *ctx, const double *a, int64_t n, double *out);
+
+/* Builds the metric; sigma (size by size) is taken over and destroyed. */
+unicon_status unicon__metric_build(unicon_ctx *ctx, double *sigma, int64_t size, double power,
+                                   double ridge, unicon__metric *out);
+
+/* m (size by cols) = R^T m; and m (rows by size) = m R. */
+unicon_status unicon__metric_left(unicon_ctx *ctx, const unicon__metric *metric, double *m,
+                                  int64_t cols);
+unicon_status unicon__metric_right(unicon_ctx *ctx, const unicon__metric *metric, double *m,
+                                   int64_t rows);
+/* g (size by cols) = R g. */
+unicon_status unicon__metric_back(unicon_ctx *ctx, const unicon__metric *metric, double *g,
+                                  int64_t cols);
+
+#endif

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks without an n_x by n_y matrix. For a query with positives of exact (float64) scores
+ * t_0 >= t_1 >= ..., the rank of positive k is
+ *     1 + k + #{candidates j that are no match : s_j >= t_k}
+ * so a tie counts against us. Tiles of float32 products decide all but the near ties, which are
+ * scored again in float64: the result does not depend on tiles, threads or the BLAS. */
+#include "core/metrics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/parallel.h"
+#include "base/rng.h"
+#include "core/embed.h"
+#include "core/options.h"
+#include "linalg/blas.h"
+#include "linalg/vec.h"
+
+enum { QUERY_ROWS = 128, SCORE_COLS = 1024, RESAMPLES = 1000 };
+
+static const char *const names[UNICON_METRIC_COUNT] = {
+    "hit@1",     "hit@5", "hit@10", "recall@1", "recall@5",    "recall@10",
+    "mrr",       "map",   "ndcg@10", "median_rank", "mean_rank"};
+
+const char *unicon_metric_name(size_t index) {
+  return index < UNICON_METRIC_COUNT ? names[index] : NULL;
+}
+
+typedef struct ranking {
+  const float *query, *candidate;
+  int64_t queries, candidates, r;
+  const unicon_pairs *pairs;
+  bool from_x;
+  int64_t most;      /* longest list of positives */
+  float *scores;     /* per worker: QUERY_ROWS by SCORE_COLS */
+  double *threshold; /* per worker: QUERY_ROWS by most */
+  int64_t *above;    /* per worker: QUERY_ROWS by most */
+  double *value;     /* UNICON_METRIC_COUNT per query; a first rank of 0: no match to find */
+} ranking;
+
+static unicon__partners positives(const ranking *g, int64_t query) {
+  return g->from_x ? unicon__positives_x(g->pairs, query) : unicon__positives_y(g->pairs, query);
+}
+
+static double exact_score(const ranking *g, int64_t query, int64_t candidate) {
+  return unicon__vec_best()->dot(g->query + query * g->r, g->candidate + candidate * g->r, g->r);
+}
+
+static int descending(const void *a, const void *b) {
+  const double left = *(const double *)a, right = *(const double *)b;
+  return (left < right) - (left > right);
+}
+
+/* First k with score >= threshold[k] (descending list). */
+static int64_t first_beaten(const double *threshold, int64_t count, double score) {
+  int64_t low = 0, high = count;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (score >= threshold[middle])
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
+static void hide(unicon__partners p, int64_t from, int64_t count, float *scores) {
+  int64_t length;
+  const int64_t first = unicon__list_range(p, from, from + count, &length);
+  for (int64_t k = first; k < first + length; k++) scores[p.item[k] - from] = -INFINITY;
+}
+
+/* Counts, for each threshold of the query, the candidates of this tile at or above it. */
+static void count_above(const ranking *g, int64_t query, int64_t from, int64_t count, float *scores,
+                        const double *threshold, int64_t *above) {
+  const unicon__partners p = positives(g, query);
+  const double margin = unicon__score_error(g->r);
+  const double lowest = threshold[p.count - 1] - margin;
+  hide(p, from, count, scores);
+  if (g->pairs->ignore.count > 0)
+    hide(unicon__list_at(g->from_x ? &g->pairs->ignore.by_x : &g->pairs->ignore.by_y, query), from,
+         count, scores);
+  for (int64_t j = 0; j < count; j++) {
+    const double score = (double)scores[j];
+    if (score < lowest) continue;
+    int64_t at = first_beaten(threshold, p.count, score - margin);
+    if (at > 0 && score + margin >= threshold[at - 1])
+      at = first_beaten(threshold, p.count, exact_score(g, query, from + j));
+    if (at < p.count) above[at]++;
+  }
+}
+
+/* The metrics of one query from the ranks of its positives, which come best first. */
+static void query_metrics(const int64_t *above, int64_t count, double *value) {
+  static const int cut[3] = {1, 5, 10};
+  double precision = 0, gain = 0, ideal = 0, within[3] = {0, 0, 0}, first = 0;
+  int64_t better = 0;
+  for (int64_t k = 0; k < count; k++) {
+    better += above[k];
+    const double rank = (double)(better + k + 1);
+    if (k == 0) first = rank;
+    precision += (double)(k + 1) / rank;
+    if (rank <= 10) gain += 1 / log2(rank + 1);
+    if (k < 10) ideal += 1 / log2((double)k + 2);
+    for (int c = 0; c < 3; c++) within[c] += rank <= cut[c];
+  }
+  for (int c = 0; c < 3; c++) {
+    value[UNICON_HIT_1 + c] = first <= cut[c];
+    value[UNICON_RECALL_1 + c] = within[c] / (double)count;
+  }
+  value[UNICON_MRR] = 1 / first;
+  value[UNICON_MAP] = precision / (double)count;
+  value[UNICON_NDCG_10] = gain / ideal;
+  value[UNICON_MEDIAN_RANK] = first;
+  value[UNICON_MEAN_RANK] = first;
+}
+
+static void rank_block(void *state, int64_t item, int worker) {
+  const ranking *g = state;
+  const int64_t first = item * QUERY_ROWS, left = g->queries - first;
+  const int64_t rows = left < QUERY_ROWS ? left : QUERY_ROWS;
+  float *scores = g->scores + (int64_t)worker * QUERY_ROWS * SCORE_COLS;
+  double *threshold = g->threshold + worker * QUERY_ROWS * g->most;
+  int64_t *above = g->above + worker * QUERY_ROWS * g->most;
+  memset(above, 0, (size_t)(QUERY_ROWS * g->most) * sizeof *above);
+  for (int64_t i = 0; i < rows; i++) {
+    const unicon__partners p = positives(g, first + i);
+    for (int64_t k = 0; k < p.count; k++)
+      threshold[i * g->most + k] = exact_score(g, first + i, p.item[k]);
+    qsort(threshold + i * g->most, (size_t)p.count, sizeof *threshold, descending);
+  }
+  for (int64_t from = 0; from < g->candidates; from += SCORE_COLS) {
+    const int64_t cols = g->candidates - from < SCORE_COLS ? g->candidates - from : SCORE_COLS;
+    unicon__sgemm(false, true, rows, cols, g->r, 1, g->query + first * g->r, g->r,
+                  g->candidate + from * g->r, g->r, 0, scores, SCORE_COLS);
+    for (int64_t i = 0; i < rows; i++)
+      if (positives(g, first + i).count > 0)
+        count_above(g, first + i, from, cols, scores + i * SCORE_COLS, threshold + i * g->most,
+                    above + i * g->most);
+  }
+  for (int64_t i = 0; i < rows; i++) {
+    const int64_t count = positives(g, first + i).count;
+    if (count > 0)
+      query_metrics(above + i * g->most, count, g->value + (first + i) * UNICON_METRIC_COUNT);
+  }
+}
+
+/* ---- averages and intervals --------------------------------------------------------------------- */
+
+static int ascending(const void *a, const void *b) {
+  return descending(b, a);
+}
+
+/* Median of `count` values, reordering them. */
+static double median(double *values, int64_t count) {
+  qsort(values, (size_t)count, sizeof *values, ascending);
+  return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
+/* Means (and one median) over the queries list[0..count-1], or resample `draw` of them. */
+static void average(const double *value, const int64_t *list, int64_t count, int64_t draw,
+                    uint64_t seed, double *ranks, double *out) {
+  for (int m = 0; m < UNICON_METRIC_COUNT; m++) out[m] = 0;
+  for (int64_t k = 0; k < count; k++) {
+    const int64_t pick = draw < 0 ? k
+                                  : unicon__below(seed, UNICON__STREAM_BOOTSTRAP, (uint64_t)k,
+                                                  (uint32_t)draw, count);
+    const double *row = value + list[pick] * UNICON_METRIC_COUNT;
+    for (int m = 0; m < UNICON_METRIC_COUNT; m++) out[m] += row[m];
+    ranks[k] = row[UNICON_MEDIAN_RANK];
+  }
+  for (int m = 0; m < UNICON_METRIC_COUNT; m++) out[m] /= (double)count;
+  out[UNICON_MEDIAN_RANK] = median(ranks, count);
+}
+
+typedef struct bootstrap {
+  const double *value;
+  const int64_t *list;
+  int64_t count;
+  uint64_t seed;
+  double *ranks; /* per worker */
+  double *draws; /* RESAMPLES by UNICON_METRIC_COUNT */
+} bootstrap;
+
+static void resample(void *state, int64_t item, int worker) {
+  const bootstrap *b = state;
+  average(b->value, b->list, b->count, item, b->seed, b->ranks + worker * b->count,
+          b->draws + item * UNICON_METRIC_COUNT);
+}
+
+/* The central 95 % of the resampled means. */
+static unicon_status intervals_of(unicon_ctx *ctx, bootstrap *b, unicon_metrics *out) {
+  double column[RESAMPLES];
+  UNICON_NEW(ctx, b->draws, RESAMPLES * UNICON_METRIC_COUNT);
+  unicon__parallel_for(ctx, RESAMPLES, resample, b);
+  for (int m = 0; m < UNICON_METRIC_COUNT; m++) {
+    for (int k = 0; k < RESAMPLES; k++) column[k] = b->draws[k * UNICON_METRIC_COUNT + m];
+    qsort(column, RESAMPLES, sizeof *column, ascending);
+    out->low[m] = column[RESAMPLES / 40];
+    out->high[m] = column[RESAMPLES - 1 - RESAMPLES / 40];
+  }
+  return UNICON_OK;
+}
+
+/* Chance that one of m matches is among the first k of n in random order. */
+static double chance_hit(int64_t n, int64_t m, int k) {
+  double miss = 1;
+  for (int t = 0; t < k && t < n; t++)
+    miss *= n - m - t > 0 ? (double)(n - m - t) / (double)(n - t) : 0;
+  return 1 - miss;
+}
+
+static unicon_status summarize(unicon_ctx *ctx, const ranking *g, bool intervals, uint64_t seed,
+                               unicon_metrics *out) {
+  static const int cut[3] = {1, 5, 10};
+  int64_t *list;
+  bootstrap b = {.value = g->value, .seed = seed};
+  UNICON_NEW(ctx, list, g->queries);
+  for (int m = 0; m < UNICON_METRIC_COUNT; m++)
+    out->low[m] = out->high[m] = out->chance[m] = NAN;
+  for (int c = 0; c < 3; c++) out->chance[UNICON_HIT_1 + c] = 0;
+  for (int64_t i = 0; i < g->queries; i++) {
+    const int64_t count = positives(g, i).count;
+    if (count == 0) continue;
+    list[b.count++] = i;
+    for (int c = 0; c < 3; c++)
+      out->chance[UNICON_HIT_1 + c] += chance_hit(g->candidates, count, cut[c]);
+  }
+  if (b.count == 0)
+    return unicon__fail(ctx, UNICON_ERR_PAIRS, "no row has a match, so there is nothing to score");
+  for (int c = 0; c < 3; c++) out->chance[UNICON_HIT_1 + c] /= (double)b.count;
+  UNICON_NEW(ctx, b.ranks, unicon__workers(ctx) * b.count);
+  b.list = list;
+  average(g->value, list, b.count, -1, 0, b.ranks, out->value);
+  out->queries = b.count;
+  out->candidates = g->candidates;
+  return intervals ? intervals_of(ctx, &b, out) : UNICON_OK;
+}
+
+unicon_status unicon__metrics(unicon_ctx *ctx, const float *zx, const float *zy, int64_t r,
+                              const unicon_pairs *pairs, bool from_x, bool intervals,
+                              uint64_t seed, double *per_query, unicon_metrics *out) {
+  unicon__block *frame = unicon__frame_open(ctx);
+  ranking g = {.query = from_x ? zx : zy, .candidate = from_x ? zy : zx, .r = r, .pairs = pairs,
+               .queries = from_x ? pairs->n_x : pairs->n_y,
+               .candidates = from_x ? pairs->n_y : pairs->n_x, .from_x = from_x, .most = 1};
+  for (int64_t i = 0; i < g.queries; i++) {
+    const int64_t count = positives(&g, i).count;
+    g.most = count > g.most ? count : g.most;
+  }
+  const int64_t workers = unicon__workers(ctx);
+  UNICON_NEW(ctx, g.scores, workers * QUERY_ROWS * SCORE_COLS);
+  UNICON_NEW(ctx, g.threshold, workers * QUERY_ROWS * g.most);
+  UNICON_NEW(ctx, g.above, workers * QUERY_ROWS * g.most);
+  UNICON_NEW(ctx, g.value, g.queries * UNICON_METRIC_COUNT);
+  UNICON_TRY(unicon__progress(ctx, "metrics", from_x ? 0 : 0.5));
+  unicon__blas_begin(1);
+  unicon__parallel_for(ctx, (g.queries + QUERY_ROWS - 1) / QUERY_ROWS, rank_block, &g);
+  unicon__blas_end(1);
+  for (int64_t i = 0; per_query && i < g.queries; i++)
+    per_query[i] = g.value[i * UNICON_METRIC_COUNT + UNICON_MEAN_RANK];
+  UNICON_TRY(summarize(ctx, &g, intervals, seed, out));
+  unicon__frame_close(ctx, frame);
+  return UNICON_OK;
+}
+
+/* ---- unicon_evaluate ---------------------------------------------------------------------------- */
+
+static unicon_status evaluate(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
+                              const unicon_pairs *pairs, const unicon_options *options,
+                              unicon_metrics *to_y, unicon_metrics *to_x) {
+  unicon__lens lens_x, lens_y;
+  UNICON_TRY(unicon__lens_open(ctx, x, &lens_x));
+  UNICON_TRY(unicon__lens_open(ctx, y, &lens_y));
+  const int64_t n_x = lens_x.source.count, n_y = lens_y.source.count, r = lens_x.r;
+  if (r != lens_y.r)
+    return unicon__fail(ctx, UNICON_ERR_SHAPE,
+                        "x has %lld dimensions and y has %lld; both must lie in one shared space",
+                        (long long)r, (long long)lens_y.r);
+  if (pairs->n_x != n_x || pairs->n_y != n_y)
+    return unicon__fail(ctx, UNICON_ERR_SHAPE,
+                        "the pairs are for %lld by %lld rows, but there are %lld and %lld",
+                        (long long)pairs->n_x, (long long)pairs->n_y, (long long)n_x,
+                        (long long)n_y);
+  const bool intervals = unicon__word(options, UNICON__CI) == 0;
+  const uint64_t seed = (uint64_t)unicon__integer(options, UNICON__SEED);
+  float *zx, *zy;
+  UNICON_NEW(ctx, zx, n_x * r);
+  UNICON_NEW(ctx, zy, n_y * r);
+  UNICON_TRY(unicon__lens_rows(ctx, &lens_x, 0, n_x, true, zx));
+  UNICON_TRY(unicon__lens_rows(ctx, &lens_y, 0, n_y, true, zy));
+  UNICON_TRY(unicon__metrics(ctx, zx, zy, r, pairs, true, intervals, seed, NULL, to_y));
+  return unicon__metrics(ctx, zx, zy, r, pairs, false, intervals, seed, NULL, to_x);
+}
+
+unicon_status unicon_evaluate(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
+                              const unicon_pairs *pairs, const unicon_options *options,
+                              unicon_metrics *to_y, unicon_metrics *to_x) {
+  if (!ctx) return UNICON_ERR_ARGUMENT;
+  unicon__block *frame = unicon__enter(ctx);
+  if (!x || !y || !to_y || !to_x || !x->rows || !y->rows)
+    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "evaluate needs two views and two results");
+  unicon_pairs *own = NULL;
+  unicon_status status = UNICON_OK;
+  if (!pairs) {
+    status = unicon_pairs_identity(ctx, x->rows->count, y->rows->count, &own);
+    pairs = own;
+  }
+  if (status == UNICON_OK) status = evaluate(ctx, x, y, pairs, options, to_y, to_x);
+  unicon_pairs_destroy(own);
+  return unicon__leave(ctx, frame, status);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "linalg/blas.h"
+#include "linalg/vec.h"
+
+#define FIT UNICON_SCOPE_FIT
+#define EVAL UNICON_SCOPE_EVAL
+#define SYNTH UNICON_SCOPE_SYNTH
+#define CONTEXT UNICON_SCOPE_CONTEXT
+
+static const unicon_option_info table[] = {
+#define UNICON__OPTION_ROW(id, name, kind, value, words, metavar, low, high, scope, group, help) \
+  {name, kind, value, words, metavar, group, help, low, high, scope},
+    UNICON__OPTIONS(UNICON__OPTION_ROW)
+#undef UNICON__OPTION_ROW
+};
+
+struct unicon_options {
+  unicon__arena arena;
+  unicon__value value[UNICON__OPTION_COUNT];
+  bool given[UNICON__OPTION_COUNT];
+};
+
+typedef struct setting {
+  const char *name, *value;
+} setting;
+
+static const setting preset_fast[] = {
+    {"metric", "whiten"}, {"ridge", "0.01"}, {"rank", "auto"}, {"iterations", "0"}, {0}};
+static const setting preset_paper[] = {
+    {"loss", "clip"},     {"temperature", "1"}, {"normalize", "on"},  {"center", "off"},
+    {"metric", "none"},   {"split", "0"},       {"iterations", "1"},  {"damping", "plain"},
+    {"rank", "128"},      {"batch", "500"},     {0}};
+
+static const setting *preset_settings(const char *preset) {
+  if (strcmp(preset, "fast") == 0) return preset_fast;
+  if (strcmp(preset, "paper") == 0) return preset_paper;
+  return NULL;
+}
+
+int unicon_preset_at(const char *preset, size_t index, const char **name, const char **value) {
+  const setting *list = preset ? preset_settings(preset) : NULL;
+  if (!list || !name || !value) return 0;
+  for (size_t k = 0; list[k].name; k++)
+    if (k == index) {
+      *name = list[k].name;
+      *value = list[k].value;
+      return 1;
+    }
+  return 0;
+}
+
+size_t unicon_option_count(void) {
+  return UNICON__OPTION_COUNT;
+}
+
+const unicon_option_info *unicon_option_at(size_t index) {
+  return index < UNICON__OPTION_COUNT ? &table[index] : NULL;
+}
+
+const unicon_option_info *unicon__option_row(int id) {
+  return &table[id];
+}
+
+unicon_status unicon_options_create(unicon_ctx *ctx, unicon_options **out) {
+  if (!ctx || !out) return UNICON_ERR_ARGUMENT;
+  unicon__clear_error(ctx);
+  *out = NULL;
+  unicon__arena arena;
+  unicon__arena_init(&arena, ctx->arena.budget);
+  unicon_options *options = unicon__arena_new(ctx, &arena, 1, sizeof *options);
+  if (!options) {
+    unicon__arena_release(&arena);
+    return unicon__status(ctx);
+  }
+  options->arena = arena;
+  *out = options;
+  return UNICON_OK;
+}
+
+void unicon_options_destroy(unicon_options *options) {
+  if (!options) return;
+  unicon__arena arena = options->arena;
+  unicon__arena_release(&arena);
+}
+
+static unicon_status unknown_name(unicon_ctx *ctx, const char *name) {
+  const char *nearest = unicon__option_nearest(table, UNICON__OPTION_COUNT, name);
+  return nearest ? unicon__fail(ctx, UNICON_ERR_OPTION,
+                                "there is no option \"%.60s\"; did you mean \"%s\"?", name, nearest)
+                 : unicon__fail(ctx, UNICON_ERR_OPTION, "there is no option \"%.60s\"", name);
+}
+
+unicon_status unicon_options_set(unicon_ctx *ctx, unicon_options *options, const char *name,
+                                 const char *value) {
+  if (!ctx) return UNICON_ERR_ARGUMENT;
+  unicon__clear_error(ctx);
+  if (!options || !name || !value)
+    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "options_set needs options, a name and a value");
+  const int id = unicon__option_find(table, UNICON__OPTION_COUNT, name);
+  if (id < 0) return unknown_name(ctx, name);
+  if (table[id].scope & CONTEXT)
+    return unicon__fail(ctx, UNICON_ERR_OPTION, "%s belongs to the context: use unicon_ctx_set",
+                        table[id].name);
+  if (id == UNICON__PRESET && (!strcmp(value, "auto") || !strcmp(value, "best")))
+    return unicon__fail(ctx, UNICON_ERR_OPTION,
+                        "preset %s is not there yet: use fast (the default), and eval on held-out "
+                        "pairs to choose between settings",
+                        value);
+  const size_t size = strlen(value) + 1;
+  char *copy = unicon__arena_new(ctx, &options->arena, (int64_t)size, 1);
+  if (!copy) return unicon__status(ctx);
+  memcpy(copy, value, size);
+  unicon__value parsed;
+  UNICON_TRY(unicon__value_parse(ctx, &table[id], copy, &parsed));
+  options->value[id] = parsed;
+  options->given[id] = true;
+  return UNICON_OK;
+}
+
+/* Number and word of table text, which is known to parse (a test reads every row). */
+static unicon__value parsed_text(int id, const char *text) {
+  unicon_ctx scratch = {0};
+  unicon__value value;
+  (void)unicon__value_parse(&scratch, &table[id], text, &value);
+  return value;
+}
+
+static unicon__value in_force(const unicon_options *options, int id) {
+  if (options && options->given[id]) return options->value[id];
+  const char *text = table[id].default_value;
+  if (id != UNICON__PRESET) {
+    const setting *list = preset_settings(in_force(options, UNICON__PRESET).text);
+    for (; list && list->name; list++)
+      if (strcmp(list->name, table[id].name) == 0) text = list->value;
+  }
+  return parsed_text(id, text);
+}
+
+bool unicon__given(const unicon_options *options, int id) {
+  return options && options->given[id];
+}
+
+double unicon__number(const unicon_options *options, int id) {
+  return in_force(options, id).number;
+}
+
+int unicon__word(const unicon_options *options, int id) {
+  return in_force(options, id).word;
+}
+
+const char *unicon__text(const unicon_options *options, int id) {
+  return in_force(options, id).text;
+}
+
+int64_t unicon__integer(const unicon_options *options, int id) {
+  return (int64_t)in_force(options, id).number;
+}
+
+const char *unicon_options_get(const unicon_options *options, const char *name) {
+  const int id = name ? unicon__option_find(table, UNICON__OPTION_COUNT, name) : -1;
+  return id < 0 ? NULL : unicon__text(options, id);
+}
+
+unicon_status unicon_ctx_set(unicon_ctx *ctx, const char *name, const char *value) {
+  if (!ctx) return UNICON_ERR_ARGUMENT;
+  unicon__clear_error(ctx);
+  if (!name || !value)
+    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "ctx_set needs a name and a value");
+  const int id = unicon__option_find(table, UNICON__OPTION_COUNT, name);
+  if (id < 0) return unknown_name(ctx, name);
+  if (!(table[id].scope & CONTEXT))
+    return unicon__fail(ctx, UNICON_ERR_OPTION, "%s is no context option: use unicon_options_set",
+                        table[id].name);
+  unicon__value parsed;
+  UNICON_TRY(unicon__value_parse(ctx, &table[id], value, &parsed));
+  if (id == UNICON__THREADS)
+    unicon__ctx_set_threads(ctx, parsed.word == 0 ? unicon__processor_count() : (int)parsed.number);
+  else
+    unicon__budget_set_limit(ctx->arena.budget,
+                             parsed.word == 0 ? UINT64_MAX : (uint64_t)parsed.number);
+  return UNICON_OK;
+}
+
+const char *unicon_build_info(void) {
+  static _Thread_local char text[320];
+  snprintf(text, sizeof text, "BLAS: %s; SIMD: %s", unicon__blas_name(), unicon__vec_best()->name);
+  return text;
+}

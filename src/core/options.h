@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* THE option table: every library option once. The command line, man page, bindings, model metadata
+ * and defaults all read it. */
+#ifndef UNICON_CORE_OPTIONS_H
+#define UNICON_CORE_OPTIONS_H
+
+#include "base/option.h"
+
+/* id, name, kind, default, words, metavar, low, high, scope, group, help */
+#define UNICON__OPTIONS(X)                                                                         \
+  X(PRESET, "preset", "word", "fast", "fast|paper", "NAME", 0, 0, FIT, "Method",                   \
+    "A set of settings; an option given beside it wins. fast: linear, whitened, closed form. "     \
+    "paper: the published setting (clip, temperature 1, no centring, no whitening, split 0, "      \
+    "batches of 500, rank 128, one plain step), kept for comparison; the listings in the paper "   \
+    "differ (nu .1 or 1.5, log1p, temperature unused).")                                           \
+  X(RANK, "rank", "integer", "auto", "auto", "N", 1, 1e6, FIT, "Method",                           \
+    "Dimensions of the shared space. auto: 256, or fewer where the data allow no more.")           \
+  X(LOSS, "loss", "word", "clip", "clip|infonce|supcon|moment", "NAME", 0, 0, FIT, "Loss",         \
+    "The loss whose weights S = -dL/ds the iterations use.")                                       \
+  X(TEMPERATURE, "temperature", "real", "0.1", "", "T", 1e-3, 1e3, FIT, "Loss",                    \
+    "Temperature of exponential losses.")                                                          \
+  X(METRIC, "metric", "real", "whiten", "none|whiten", "POWER", 0, 1, FIT, "Method",               \
+    "Metric W = (Sigma + ridge lambda_max I)^-POWER on both sides. whiten is POWER 0.5, none is "  \
+    "0 and the paper's choice.")                                                                   \
+  X(RIDGE, "ridge", "real", "0.01", "", "L", 0, 1e6, FIT, "Method",                                \
+    "Shrinkage of the metric, as a share of the largest eigenvalue.")                              \
+  X(SPLIT, "split", "real", "0.5", "", "A", 0, 1, FIT, "Method",                                   \
+    "Share of the singular values given to x: F_x = U S^A, F_y = V S^(1-A).")                      \
+  X(NORMALIZE, "normalize", "word", "on", "on|off", "on|off", 0, 0, FIT, "Data",                   \
+    "Scale every input row to length 1 first.")                                                    \
+  X(CENTER, "center", "word", "on", "on|off", "on|off", 0, 0, FIT, "Data",                         \
+    "Subtract the mean of the features.")                                                          \
+  X(ITERATIONS, "iterations", "integer", "0", "", "T", 0, 1e4, FIT, "Solver",                      \
+    "Spectral steps after the first (moment) step. 0 is the closed form alone: no loss is used.")  \
+  X(DAMPING, "damping", "word", "safe", "safe|plain", "HOW", 0, 0, FIT, "Solver",                  \
+    "safe: a step is shortened until the loss falls, or refused. plain: every step is taken.")     \
+  X(BATCH, "batch", "integer", "full", "full", "N", 2, 1e12, FIT, "Solver",                        \
+    "Rows of x per batch, each with the y rows paired to them; full: the exact global weights.")   \
+  X(SVD, "svd", "word", "auto", "auto|dense|random", "HOW", 0, 0, FIT, "Solver",                   \
+    "dense: LAPACK. random: subspace iteration from a random start. auto: by size.")               \
+  X(BAD_ROWS, "bad_rows", "word", "error", "error|drop", "HOW", 0, 0, FIT, "Data",                 \
+    "What to do with rows that are all zero or not finite: stop, or drop them and their pairs.")   \
+  X(SEED, "seed", "integer", "0", "", "N", 0, 9007199254740992.0, FIT | EVAL | SYNTH, "Run",       \
+    "Seed of every random draw.")                                                                  \
+  X(THREADS, "threads", "integer", "all", "all", "N", 1, 256, CONTEXT, "Run",                      \
+    "Threads to use.")                                                                             \
+  X(MAX_MEM, "max_mem", "bytes", "none", "none", "SIZE", 1048576, 1e18, CONTEXT, "Run",            \
+    "Most memory the library may allocate, as 512M or 2G. Mapped input and about 64M for BLAS "    \
+    "and code come on top.")                                                                       \
+  X(CI, "ci", "flag", "off", "on|off", "", 0, 0, EVAL, "Evaluation",                               \
+    "Add 95 % bootstrap intervals (1000 resamples of the queries).")                               \
+  X(DIM_X, "dim_x", "integer", "40", "", "N", 1, 1e6, SYNTH, "Data", "Dimensions of x.")           \
+  X(DIM_Y, "dim_y", "integer", "30", "", "N", 1, 1e6, SYNTH, "Data", "Dimensions of y.")           \
+  X(LATENT, "latent", "integer", "10", "", "N", 1, 1e6, SYNTH, "Data",                             \
+    "Dimensions of the latent vector z; at most those of x and y.")                                \
+  X(CLUSTERS, "clusters", "integer", "3", "", "N", 1, 1e6, SYNTH, "Data", "Number of clusters.")   \
+  X(SPREAD, "spread", "real", "1", "", "S", 0, 1e6, SYNTH, "Data",                                 \
+    "Standard deviation of z around its centre.")                                                  \
+  X(CENTERS, "centers", "real", "3", "", "S", 0, 1e6, SYNTH, "Data",                               \
+    "Standard deviation of the centres.")                                                          \
+  X(NOISE, "noise", "real", "0.3", "", "S", 0, 1e6, SYNTH, "Data",                                 \
+    "Standard deviation of the noise on x and y.")
+
+enum {
+#define UNICON__OPTION_ID(id, ...) UNICON__##id,
+  UNICON__OPTIONS(UNICON__OPTION_ID)
+#undef UNICON__OPTION_ID
+      UNICON__OPTION_COUNT
+};
+
+/* The value in force: given, else the preset's, else the default. `options` may be NULL. */
+double unicon__number(const unicon_options *options, int id);
+int unicon__word(const unicon_options *options, int id);
+const char *unicon__text(const unicon_options *options, int id);
+int64_t unicon__integer(const unicon_options *options, int id);
+
+/* Was it given by the caller (not by a preset)? */
+bool unicon__given(const unicon_options *options, int id);
+
+const unicon_option_info *unicon__option_row(int id);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/project.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/parallel.h"
+#include "linalg/blas.h"
+#include "linalg/vec.h"
+
+enum { PROJECT_ROWS = 256, ROUND_ITEMS = 64 };
+
+typedef struct project {
+  const unicon__source *source;
+  const float *weight;
+  int64_t r, first, count, round;
+  bool unit, check;
+  float *buffer;   /* per worker */
+  int64_t *bad;    /* per item of the round: first bad row, or -1 */
+  int64_t *column;
+  float *out;
+} project;
+
+static void scale_rows(float *out, int64_t count, int64_t r) {
+  const unicon__vec *vec = unicon__vec_best();
+  for (int64_t i = 0; i < count; i++) {
+    const double length = sqrt(vec->sum_squares(out + i * r, r));
+    if (length > 1e-30 && length < 1e30) {
+      vec->scale_shift(out + i * r, r, (float)(1 / length), NULL);
+      continue;
+    }
+    double sum = 0;
+    for (int64_t k = 0; k < r; k++) sum += (double)out[i * r + k] * (double)out[i * r + k];
+    for (int64_t k = 0; k < r && sum > 0; k++)
+      out[i * r + k] = (float)((double)out[i * r + k] / sqrt(sum));
+  }
+}
+
+static void project_tile(void *state, int64_t item, int worker) {
+  project *p = state;
+  const unicon__map *map = p->source->map;
+  const int64_t start = (p->round + item) * PROJECT_ROWS, left = p->count - start;
+  const int64_t count = left < PROJECT_ROWS ? left : PROJECT_ROWS;
+  float *buffer = p->buffer + (int64_t)worker * PROJECT_ROWS * unicon__map_room(map);
+  float *out = p->out + start * p->r;
+  const float *features = buffer;
+  p->bad[item] = -1;
+  if (p->check) {
+    unicon__source_load(p->source, NULL, p->first + start, count, buffer);
+    p->bad[item] =
+        unicon__first_bad_row(buffer, count, map->in, map->normalize || !p->weight, &p->column[item]);
+    if (p->bad[item] >= 0) return;
+    unicon__map_apply(map, buffer, count);
+  } else {
+    features = unicon__source_tile(p->source, NULL, p->first + start, count, buffer);
+  }
+  if (p->weight)
+    unicon__sgemm(false, false, count, p->r, map->out, 1, features, map->out, p->weight, p->r, 0,
+                  out, p->r);
+  else
+    memcpy(out, features, (size_t)(count * p->r) * sizeof *out);
+  if (p->unit) scale_rows(out, count, p->r);
+}
+
+unicon_status unicon__project(unicon_ctx *ctx, const unicon__source *source, const float *weight,
+                              int64_t r, int64_t first, int64_t count, bool unit, bool check,
+                              float *out) {
+  project p = {.source = source, .weight = weight, .r = r, .first = first, .count = count,
+               .unit = unit, .check = check, .out = out};
+  int64_t bad[ROUND_ITEMS], column[ROUND_ITEMS];
+  p.bad = bad;
+  p.column = column;
+  UNICON_NEW(ctx, p.buffer,
+             unicon__workers(ctx) * PROJECT_ROWS * unicon__map_room(source->map));
+  const int64_t tiles = (count + PROJECT_ROWS - 1) / PROJECT_ROWS;
+  for (p.round = 0; p.round < tiles; p.round += ROUND_ITEMS) {
+    const int64_t items = tiles - p.round < ROUND_ITEMS ? tiles - p.round : ROUND_ITEMS;
+    UNICON_TRY(unicon__progress(ctx, "embed", (double)p.round / (double)tiles));
+    unicon__blas_begin(1);
+    unicon__parallel_for(ctx, items, project_tile, &p);
+    unicon__blas_end(1);
+    for (int64_t item = 0; item < items; item++)
+      if (bad[item] >= 0)
+        return unicon__bad_row(ctx, source->rows,
+                               first + (p.round + item) * PROJECT_ROWS + bad[item], column[item]);
+  }
+  unicon__drop(ctx, p.buffer);
+  return UNICON_OK;
+}

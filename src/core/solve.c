@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/solve.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/moment.h"
+#include "core/pass.h"
+#include "core/project.h"
+#include "linalg/blas.h"
+
+enum { HALVINGS = 7 };
+
+static const double enough = 1e-6;         /* relative fall of the loss that counts */
+static const double spectrum_floor = 1e-6; /* below this share of s_1 a direction is noise */
+
+typedef struct solver {
+  unicon_ctx *ctx;
+  const unicon__problem *problem;
+  const unicon__metric *metric_x, *metric_y;
+  const unicon__solve_params *params;
+  unicon__solve_log *log;
+  int64_t p_x, p_y;
+  double *c, *part; /* p_x by p_y: sum over batches, and one batch */
+} solver;
+
+/* ---- state ------------------------------------------------------------------------------------ */
+
+static unicon_status state_new(unicon_ctx *ctx, int64_t m, int64_t n, int64_t r,
+                               unicon__state *out) {
+  *out = (unicon__state){.m = m, .n = n, .r = r};
+  UNICON_NEW(ctx, out->u, m * r);
+  UNICON_NEW(ctx, out->s, r);
+  UNICON_NEW(ctx, out->v, n * r);
+  return UNICON_OK;
+}
+
+static void state_copy(unicon__state *to, const unicon__state *from) {
+  memcpy(to->u, from->u, (size_t)(from->m * from->r) * sizeof *to->u);
+  memcpy(to->s, from->s, (size_t)from->r * sizeof *to->s);
+  memcpy(to->v, from->v, (size_t)(from->n * from->r) * sizeof *to->v);
+}
+
+static void state_normalize(unicon__state *state) {
+  double sum = 0;
+  for (int64_t k = 0; k < state->r; k++) sum += state->s[k] * state->s[k];
+  for (int64_t k = 0; k < state->r && sum > 0; k++) state->s[k] /= sqrt(sum);
+}
+
+static unicon_status factor(unicon_ctx *ctx, const unicon__metric *metric, const double *u,
+                            const double *s, int64_t m, int64_t r, double power, float **out) {
+  double *g;
+  UNICON_NEW(ctx, *out, m * r);
+  UNICON_NEW(ctx, g, m * r);
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t k = 0; k < r; k++) g[i * r + k] = u[i * r + k] * pow(s[k], power);
+  UNICON_TRY(unicon__metric_back(ctx, metric, g, r));
+  double top = 0;
+  for (int64_t k = 0; k < m * r; k++) top = fabs(g[k]) > top ? fabs(g[k]) : top;
+  /* A common factor changes no cosine and keeps tiny or huge data inside float32. */
+  const double scale = top > 1e6 || top < 1e-6 ? 1 / (top > 0 ? top : 1) : 1;
+  for (int64_t k = 0; k < m * r; k++) (*out)[k] = (float)(g[k] * scale);
+  unicon__drop(ctx, g);
+  return UNICON_OK;
+}
+
+unicon_status unicon__state_factors(unicon_ctx *ctx, const unicon__state *state,
+                                    const unicon__metric *metric_x, const unicon__metric *metric_y,
+                                    double split, float **fx, float **fy) {
+  UNICON_TRY(factor(ctx, metric_x, state->u, state->s, state->m, state->r, split, fx));
+  return factor(ctx, metric_y, state->v, state->s, state->n, state->r, 1 - split, fy);
+}
+
+/* ---- the spectral update ---------------------------------------------------------------------- */
+
+/* state = [R_x^T C R_y]_r, unscaled; C is overwritten. */
+static unicon_status spectral_update(solver *s, int64_t rank, unicon__state *state) {
+  unicon__svd svd;
+  UNICON_TRY(unicon__metric_left(s->ctx, s->metric_x, s->c, s->p_y));
+  UNICON_TRY(unicon__metric_right(s->ctx, s->metric_y, s->c, s->p_x));
+  UNICON_TRY(unicon__svd_top(s->ctx, s->c, s->p_x, s->p_y, rank, s->params->svd, s->params->seed,
+                             &svd));
+  *state = (unicon__state){s->p_x, s->p_y, rank, svd.u, svd.s, svd.v};
+  s->log->residual = svd.residual > s->log->residual ? svd.residual : s->log->residual;
+  s->log->gap = svd.s[rank - 1] > 0 ? svd.next / svd.s[rank - 1] : 0;
+  s->log->method = svd.method;
+  return UNICON_OK;
+}
+
+/* Drops directions without signal, keeping the rows of u and v dense. */
+static void trim(unicon__state *state) {
+  int64_t keep = 0;
+  while (keep < state->r && state->s[keep] > spectrum_floor * state->s[0]) keep++;
+  for (int64_t i = 0; i < state->m; i++)
+    memmove(state->u + i * keep, state->u + i * state->r, (size_t)keep * sizeof *state->u);
+  for (int64_t j = 0; j < state->n; j++)
+    memmove(state->v + j * keep, state->v + j * state->r, (size_t)keep * sizeof *state->v);
+  state->r = keep;
+}
+
+static unicon_status moment_start(solver *s, unicon__state *state) {
+  memset(s->c, 0, (size_t)(s->p_x * s->p_y) * sizeof *s->c);
+  for (int64_t b = 0; b < s->problem->batches; b++) {
+    const unicon__batch *batch = &s->problem->batch[b];
+    UNICON_TRY(unicon__moment_cross(s->ctx, batch->pairs, &batch->x, &batch->y, s->part));
+    for (int64_t k = 0; k < s->p_x * s->p_y; k++) s->c[k] += s->part[k];
+  }
+  UNICON_TRY(spectral_update(s, s->params->rank, state));
+  if (!(state->s[0] > 0) || !isfinite(state->s[0]))
+    return unicon__fail(s->ctx, UNICON_ERR_DATA,
+                        "the paired rows have no covariance at all (are all rows of one side the "
+                        "same?), so there is nothing to align");
+  trim(state);
+  if (state->r < s->params->rank)
+    unicon__log(s->ctx, UNICON_LOG_INFO, "rank %lld: the data carry no more directions than that",
+                (long long)state->r);
+  UNICON_NEW(s->ctx, s->log->spectrum, state->r);
+  memcpy(s->log->spectrum, state->s, (size_t)state->r * sizeof *state->s);
+  state_normalize(state);
+  return UNICON_OK;
+}
+
+/* ---- loss and weights at a state ---------------------------------------------------------------- */
+
+static unicon_status gather(unicon_ctx *ctx, const float *z, const int64_t *row, int64_t count,
+                            int64_t r, const float **out) {
+  *out = z;
+  if (!row) return UNICON_OK;
+  float *copy;
+  UNICON_NEW(ctx, copy, count * r);
+  for (int64_t i = 0; i < count; i++)
+    memcpy(copy + i * r, z + row[i] * r, (size_t)r * sizeof *copy);
+  *out = copy;
+  return UNICON_OK;
+}
+
+/* Loss of one batch; with `cross`, its C is added to s->c. */
+static unicon_status evaluate_batch(solver *s, const unicon__batch *batch, int64_t r,
+                                    const float *zx, const float *zy, bool cross, double *value) {
+  unicon__block *frame = unicon__frame_open(s->ctx);
+  const float *bx, *by;
+  unicon__plane plane;
+  unicon__loss loss;
+  UNICON_TRY(gather(s->ctx, zx, batch->x_row, batch->x.count, r, &bx));
+  UNICON_TRY(gather(s->ctx, zy, batch->y_row, batch->y.count, r, &by));
+  unicon__plane_init(&plane, batch->pairs, r, bx, by);
+  UNICON_TRY(unicon__loss_begin(s->ctx, &s->params->loss, &plane, &loss));
+  if (!cross || !loss.ops->pointwise) UNICON_TRY(unicon__pass_observe(s->ctx, &loss));
+  if (cross) {
+    UNICON_TRY(unicon__pass_cross(s->ctx, &loss, &batch->x, &batch->y, s->part));
+    for (int64_t k = 0; k < s->p_x * s->p_y; k++) s->c[k] += s->part[k];
+  }
+  *value += loss.value / (double)s->problem->batches;
+  unicon__frame_close(s->ctx, frame);
+  return UNICON_OK;
+}
+
+/* Mean loss over the batches at `state`; C goes to s->c if `cross`. */
+static unicon_status evaluate(solver *s, const unicon__state *state, bool cross, double *value) {
+  unicon__block *frame = unicon__frame_open(s->ctx);
+  const unicon__batch *whole = &s->problem->whole;
+  float *fx, *fy, *zx, *zy;
+  UNICON_TRY(unicon__state_factors(s->ctx, state, s->metric_x, s->metric_y, s->params->split, &fx,
+                                   &fy));
+  UNICON_NEW(s->ctx, zx, whole->x.count * state->r);
+  UNICON_NEW(s->ctx, zy, whole->y.count * state->r);
+  UNICON_TRY(unicon__project(s->ctx, &whole->x, fx, state->r, 0, whole->x.count, true, false, zx));
+  UNICON_TRY(unicon__project(s->ctx, &whole->y, fy, state->r, 0, whole->y.count, true, false, zy));
+  *value = 0;
+  if (cross) memset(s->c, 0, (size_t)(s->p_x * s->p_y) * sizeof *s->c);
+  for (int64_t b = 0; b < s->problem->batches; b++)
+    UNICON_TRY(
+        evaluate_batch(s, &s->problem->batch[b], state->r, zx, zy, cross, value));
+  unicon__frame_close(s->ctx, frame);
+  return UNICON_OK;
+}
+
+static void log_step(unicon__solve_log *log, double loss, double eta) {
+  if (log->steps == UNICON__LOG_STEPS) return;
+  log->loss[log->steps] = loss;
+  log->eta[log->steps] = eta;
+  log->steps++;
+}
+
+/* ---- mixing two states -------------------------------------------------------------------------- */
+
+/* M_eta of two states, either through the QR factors of their stacked bases (made once for all eta)
+ * or, where 2r exceeds a side, through the dense matrix. */
+typedef struct mixer {
+  const unicon__state *from, *to;
+  bool dense;
+  double *qu, *ru, *qv, *rv; /* m by 2r, 2r by 2r, n by 2r, 2r by 2r */
+} mixer;
+
+static void stack(const double *a, const double *b, int64_t rows, int64_t r, double *out) {
+  for (int64_t i = 0; i < rows; i++) {
+    memcpy(out + i * 2 * r, a + i * r, (size_t)r * sizeof *out);
+    memcpy(out + i * 2 * r + r, b + i * r, (size_t)r * sizeof *out);
+  }
+}
+
+static unicon_status mixer_open(unicon_ctx *ctx, const unicon__state *from,
+                                const unicon__state *to, mixer *out) {
+  const int64_t m = from->m, n = from->n, r = from->r;
+  *out = (mixer){.from = from, .to = to, .dense = 2 * r > m || 2 * r > n};
+  if (out->dense) return UNICON_OK;
+  UNICON_NEW(ctx, out->qu, m * 2 * r);
+  UNICON_NEW(ctx, out->ru, 4 * r * r);
+  UNICON_NEW(ctx, out->qv, n * 2 * r);
+  UNICON_NEW(ctx, out->rv, 4 * r * r);
+  stack(from->u, to->u, m, r, out->qu);
+  stack(from->v, to->v, n, r, out->qv);
+  UNICON_TRY(unicon__dqr(ctx, m, 2 * r, out->qu, out->ru));
+  return unicon__dqr(ctx, n, 2 * r, out->qv, out->rv);
+}
+
+/* weight * U diag(s) V^T added to `out` (m by n). */
+static unicon_status add_dense(unicon_ctx *ctx, const unicon__state *state, double weight,
+                               double *out) {
+  double *us;
+  UNICON_NEW(ctx, us, state->m * state->r);
+  for (int64_t i = 0; i < state->m; i++)
+    for (int64_t k = 0; k < state->r; k++)
+      us[i * state->r + k] = state->u[i * state->r + k] * state->s[k];
+  unicon__dgemm(false, true, state->m, state->n, state->r, weight, us, state->r, state->v, state->r,
+                1, out, state->n);
+  return UNICON_OK;
+}
+
+static unicon_status mix_dense(unicon_ctx *ctx, const mixer *mix, double eta, unicon__state *out) {
+  double *matrix;
+  unicon__svd svd;
+  UNICON_NEW(ctx, matrix, out->m * out->n);
+  UNICON_TRY(add_dense(ctx, mix->from, 1 - eta, matrix));
+  UNICON_TRY(add_dense(ctx, mix->to, eta, matrix));
+  UNICON_TRY(
+      unicon__svd_top(ctx, matrix, out->m, out->n, out->r, UNICON__SVD_DENSE, 0, &svd));
+  const unicon__state top = {out->m, out->n, out->r, svd.u, svd.s, svd.v};
+  state_copy(out, &top);
+  return UNICON_OK;
+}
+
+static unicon_status mix_stacked(unicon_ctx *ctx, const mixer *mix, double eta,
+                                 unicon__state *out) {
+  const int64_t r = out->r, w = 2 * r;
+  double *scaled, *core;
+  unicon__svd svd;
+  UNICON_NEW(ctx, scaled, w * w);
+  UNICON_NEW(ctx, core, w * w);
+  for (int64_t i = 0; i < w; i++)
+    for (int64_t k = 0; k < w; k++)
+      scaled[i * w + k] =
+          mix->ru[i * w + k] * (k < r ? (1 - eta) * mix->from->s[k] : eta * mix->to->s[k - r]);
+  unicon__dgemm(false, true, w, w, w, 1, scaled, w, mix->rv, w, 0, core, w);
+  UNICON_TRY(unicon__svd_top(ctx, core, w, w, r, UNICON__SVD_DENSE, 0, &svd));
+  memcpy(out->s, svd.s, (size_t)r * sizeof *out->s);
+  unicon__dgemm(false, false, out->m, r, w, 1, mix->qu, w, svd.u, r, 0, out->u, r);
+  unicon__dgemm(false, false, out->n, r, w, 1, mix->qv, w, svd.v, r, 0, out->v, r);
+  return UNICON_OK;
+}
+
+static unicon_status mix_at(unicon_ctx *ctx, const mixer *mix, double eta, unicon__state *out) {
+  if (eta == 1) {
+    state_copy(out, mix->to);
+    return UNICON_OK;
+  }
+  unicon__block *frame = unicon__frame_open(ctx);
+  UNICON_TRY(mix->dense ? mix_dense(ctx, mix, eta, out) : mix_stacked(ctx, mix, eta, out));
+  unicon__frame_close(ctx, frame);
+  state_normalize(out);
+  return UNICON_OK;
+}
+
+/* ---- steps -------------------------------------------------------------------------------------- */
+
+/* Looks for a shorter and shorter step that lowers the loss; *eta is 0 when there is none. */
+static unicon_status safe_step(solver *s, unicon__state *state, const unicon__state *candidate,
+                               bool more, double *loss, double *eta) {
+  mixer mix;
+  unicon__state trial;
+  UNICON_TRY(mixer_open(s->ctx, state, candidate, &mix));
+  UNICON_TRY(state_new(s->ctx, state->m, state->n, state->r, &trial));
+  *eta = 1;
+  for (int k = 0; k <= HALVINGS; k++, *eta /= 2) {
+    double value;
+    UNICON_TRY(mix_at(s->ctx, &mix, *eta, &trial));
+    UNICON_TRY(evaluate(s, &trial, false, &value));
+    if (!(value < *loss - enough * fabs(*loss))) continue;
+    state_copy(state, &trial);
+    if (more) UNICON_TRY(evaluate(s, state, true, &value));
+    *loss = value;
+    return UNICON_OK;
+  }
+  *eta = 0;
+  return UNICON_OK;
+}
+
+static unicon_status iterate(solver *s, unicon__state *state) {
+  double loss;
+  UNICON_TRY(evaluate(s, state, true, &loss));
+  log_step(s->log, loss, 0);
+  for (int step = 0; step < s->params->iterations; step++) {
+    UNICON_TRY(unicon__progress(s->ctx, "iterations", (double)step / s->params->iterations));
+    unicon__block *frame = unicon__frame_open(s->ctx);
+    const bool more = step + 1 < s->params->iterations;
+    unicon__state candidate;
+    double eta = 1;
+    UNICON_TRY(spectral_update(s, state->r, &candidate));
+    state_normalize(&candidate);
+    if (s->params->safe) {
+      UNICON_TRY(safe_step(s, state, &candidate, more, &loss, &eta));
+    } else {
+      state_copy(state, &candidate);
+      UNICON_TRY(evaluate(s, state, more, &loss));
+    }
+    unicon__frame_close(s->ctx, frame);
+    if (eta == 0) break;
+    log_step(s->log, loss, eta);
+    unicon__log(s->ctx, UNICON_LOG_DEBUG, "step %d: loss %.6f, length %g", step + 1, loss, eta);
+  }
+  return UNICON_OK;
+}
+
+unicon_status unicon__solve(unicon_ctx *ctx, const unicon__problem *problem,
+                            const unicon__metric *metric_x, const unicon__metric *metric_y,
+                            const unicon__solve_params *params, unicon__state *state,
+                            unicon__solve_log *log) {
+  solver s = {.ctx = ctx, .problem = problem, .metric_x = metric_x, .metric_y = metric_y,
+              .params = params, .log = log, .p_x = problem->whole.x.map->out,
+              .p_y = problem->whole.y.map->out};
+  *log = (unicon__solve_log){.method = "none"};
+  UNICON_NEW(ctx, s.c, s.p_x * s.p_y);
+  UNICON_NEW(ctx, s.part, s.p_x * s.p_y);
+  UNICON_TRY(moment_start(&s, state));
+  if (params->iterations > 0 && params->loss.kind != UNICON__LOSS_MOMENT)
+    UNICON_TRY(iterate(&s, state));
+  return UNICON_OK;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The solver: a moment step, then spectral steps C -> rank-r SVD in the metric, safeguarded.
+ *
+ * The state is M = U diag(s) V^T in metric coordinates (paper's F_x F_y^T seen there), of rank r and
+ * norm 1. One step (MATH.md section 5):
+ *     M+ = [R_x^T C R_y]_r / norm,  M_eta = [(1 - eta) M + eta M+]_r,  eta = 1, 1/2, ..., 2^-7
+ * The first M_eta whose cosine loss is below the present one is taken; if none is, the present
+ * model stays. So the tracked loss never rises. `plain` takes M+ whatever its loss (the paper). */
+#ifndef UNICON_CORE_SOLVE_H
+#define UNICON_CORE_SOLVE_H
+
+#include "core/batch.h"
+#include "core/loss.h"
+#include "core/metric.h"
+#include "core/spectral.h"
+
+typedef struct unicon__state {
+  int64_t m, n, r;
+  double *u, *s, *v; /* m by r, r, n by r */
+} unicon__state;
+
+typedef struct unicon__solve_params {
+  unicon__loss_params loss;
+  int64_t rank;
+  double split;
+  int iterations;
+  bool safe;
+  unicon__svd_method svd;
+  uint64_t seed;
+} unicon__solve_params;
+
+enum { UNICON__LOG_STEPS = 64 };
+
+/* What happened: loss after each step (entry 0 is the start), step length, certificate. */
+typedef struct unicon__solve_log {
+  int steps; /* entries in use */
+  double loss[UNICON__LOG_STEPS], eta[UNICON__LOG_STEPS];
+  double residual, gap; /* worst certificate of all decompositions; last s_r+1 / s_r */
+  const char *method;
+  double *spectrum; /* r values of the moment step, before scaling */
+} unicon__solve_log;
+
+/* Solves over the batches of `problem`. */
+unicon_status unicon__solve(unicon_ctx *ctx, const unicon__problem *problem,
+                            const unicon__metric *metric_x, const unicon__metric *metric_y,
+                            const unicon__solve_params *params, unicon__state *state,
+                            unicon__solve_log *log);
+
+/* F_x = R_x U s^split and F_y = R_y V s^(1-split), float32, of the context's frame. */
+unicon_status unicon__state_factors(unicon_ctx *ctx, const unicon__state *state,
+                                    const unicon__metric *metric_x, const unicon__metric *metric_y,
+                                    double split, float **fx, float **fy);
+
+#endif

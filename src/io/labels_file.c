@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/object.h"
+#include "io/pair_set.h"
+#include "io/rows_npy.h"
+#include "io/text.h"
+
+/* One file of labels. */
+typedef struct label_file {
+  const char *path; /* NULL: there is no such file */
+  unicon__bytes bytes;
+  unicon__npy npy;
+  bool is_npy;
+  int64_t count;
+  int64_t *label;
+} label_file;
+
+/* A label of either kind and where its number goes. */
+typedef struct mark {
+  const char *text;
+  size_t length;
+  int64_t value; /* of an npy file; there text is "" */
+  int64_t *place;
+} mark;
+
+static int by_content(const void *a, const void *b) {
+  const mark *left = a, *right = b;
+  if (left->value != right->value) return left->value < right->value ? -1 : 1;
+  const size_t shorter = left->length < right->length ? left->length : right->length;
+  const int order = memcmp(left->text, right->text, shorter);
+  return order ? order : (left->length > right->length) - (left->length < right->length);
+}
+
+static unicon_status open_labels(unicon_ctx *ctx, label_file *file) {
+  if (!file->path) return UNICON_OK;
+  UNICON_TRY(unicon__bytes_map(ctx, file->path, &file->bytes));
+  file->is_npy = unicon__npy_looks_like(file->bytes);
+  if (file->is_npy) {
+    UNICON_TRY(unicon__npy_open_table(ctx, file->path, file->bytes, &file->npy));
+    if (file->npy.cols != 1)
+      return unicon__fail(ctx, UNICON_ERR_SHAPE,
+                          "%s has %" PRId64 " columns; labels are one column", file->path,
+                          file->npy.cols);
+  }
+  file->count = file->is_npy ? file->npy.rows : unicon__line_count(file->bytes);
+  if (file->count == 0)
+    return unicon__fail(ctx, UNICON_ERR_DATA, "%s is empty: no labels", file->path);
+  UNICON_NEW(ctx, file->label, file->count);
+  return UNICON_OK;
+}
+
+static unicon_status collect(unicon_ctx *ctx, label_file *file, mark *out) {
+  if (!file->path) return UNICON_OK;
+  if (file->is_npy) UNICON_TRY(unicon__npy_integers(ctx, file->path, &file->npy, 0, file->label));
+  unicon__lines lines = {file->bytes, 0, 0};
+  for (int64_t k = 0; k < file->count; k++) {
+    out[k] = (mark){"", 0, 0, &file->label[k]};
+    if (file->is_npy)
+      out[k].value = file->label[k];
+    else
+      unicon__line_next(&lines, &out[k].text, &out[k].length);
+  }
+  return UNICON_OK;
+}
+
+/* Sorts the labels of both files and numbers the distinct ones from 0. */
+static unicon_status number_labels(unicon_ctx *ctx, label_file *x, label_file *y) {
+  UNICON_TRY(open_labels(ctx, x));
+  UNICON_TRY(open_labels(ctx, y));
+  if (y->path && x->is_npy != y->is_npy)
+    return unicon__fail(
+        ctx, UNICON_ERR_FORMAT, "%s is %s, but %s is %s; labels of both sides must be of one kind",
+        x->path, x->is_npy ? "an .npy file" : "text", y->path, y->is_npy ? "an .npy file" : "text");
+  const int64_t n = x->count + y->count;
+  mark *all;
+  UNICON_NEW(ctx, all, n);
+  UNICON_TRY(collect(ctx, x, all));
+  UNICON_TRY(collect(ctx, y, all + x->count));
+  qsort(all, (size_t)n, sizeof *all, by_content);
+  int64_t number = 0;
+  for (int64_t k = 0; k < n; k++) {
+    if (k > 0 && by_content(&all[k - 1], &all[k]) != 0) number++;
+    *all[k].place = number;
+  }
+  unicon__drop(ctx, all);
+  return UNICON_OK;
+}
+
+unicon_status unicon__labels_parse(unicon_ctx *ctx, const char *x_path, const char *y_path,
+                                   int64_t **label_x, int64_t *n_x, int64_t **label_y,
+                                   int64_t *n_y) {
+  label_file x = {.path = x_path}, y = {.path = y_path};
+  const unicon_status status = number_labels(ctx, &x, &y);
+  unicon__bytes_unmap(&x.bytes);
+  unicon__bytes_unmap(&y.bytes);
+  UNICON_TRY(status);
+  *label_x = x.label;
+  *n_x = x.count;
+  if (label_y) *label_y = y.label;
+  if (n_y) *n_y = y.count;
+  return UNICON_OK;
+}
+
+static unicon_status check_count(unicon_ctx *ctx, const char *path, int64_t labels,
+                                 const char *side, int64_t rows) {
+  if (labels == rows) return UNICON_OK;
+  return unicon__fail(ctx, UNICON_ERR_SHAPE,
+                      "%s has %" PRId64 " labels, but %s has %" PRId64
+                      " rows; one label for each row is needed",
+                      path, labels, side, rows);
+}
+
+static unicon_status read_labels(unicon_ctx *ctx, const char *x_path, const char *y_path,
+                                 int64_t n_x, int64_t n_y, unicon_pairs **out) {
+  int64_t *label_x, *label_y, count_x, count_y;
+  UNICON_NEED(ctx, x_path);
+  UNICON_NEED(ctx, y_path);
+  UNICON_TRY(unicon__labels_parse(ctx, x_path, y_path, &label_x, &count_x, &label_y, &count_y));
+  UNICON_TRY(check_count(ctx, x_path, count_x, "x", n_x));
+  UNICON_TRY(check_count(ctx, y_path, count_y, "y", n_y));
+  return unicon__pairs_from_labels(ctx, label_x, n_x, label_y, n_y, out);
+}
+
+unicon_status unicon_pairs_read_labels(unicon_ctx *ctx, const char *x_path, const char *y_path,
+                                       int64_t n_x, int64_t n_y, unicon_pairs **out) {
+  if (out) *out = NULL;
+  if (!ctx) return UNICON_ERR_ARGUMENT;
+  unicon__block *frame = unicon__enter(ctx);
+  return unicon__leave(ctx, frame, read_labels(ctx, x_path, y_path, n_x, n_y, out));
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sparse sets over the n_x by n_y plane: positives P, ignored pairs, explicit negatives.
+ *
+ * Partners of a row come as a sorted list, whichever way they are stored: a list of pairs is kept
+ * by row and by column (CSR and CSC); class labels are kept as the members of each class, so that
+ * rows of one class share one list. */
+#ifndef UNICON_IO_PAIRS_H
+#define UNICON_IO_PAIRS_H
+
+#include "io/bytes.h"
+
+/* Lists: item[start[i]] .. item[start[i+1]-1], ascending. `weight` is NULL when all are 1. */
+typedef struct unicon__lists {
+  int64_t *start;
+  int32_t *item;
+  float *weight;
+} unicon__lists;
+
+/* A set of pairs, reachable from both sides. */
+typedef struct unicon__pair_set {
+  unicon__lists by_x, by_y;
+  int64_t count; /* 0: the set is empty and the lists may be NULL */
+} unicon__pair_set;
+
+struct unicon_pairs {
+  unicon__arena arena; /* holds everything below, this struct too */
+  int64_t n_x, n_y;
+  unicon__pair_set positive;  /* with labels: by_x lists the x members of each class, by_y the y
+                                 members */
+  int32_t *class_x, *class_y; /* NULL unless made from labels: class of each row */
+  int32_t classes;
+  unicon__pair_set ignore;   /* neither positive nor negative */
+  unicon__pair_set negative; /* if only_listed: the only negatives there are */
+  bool only_listed;
+};
+
+/* One row's (or column's) list. */
+typedef struct unicon__partners {
+  const int32_t *item;
+  const float *weight; /* NULL: all 1 */
+  int64_t count;
+} unicon__partners;
+
+static inline unicon__partners unicon__list_at(const unicon__lists *lists, int64_t i) {
+  unicon__partners p = {NULL, NULL, 0};
+  if (!lists->start) return p;
+  const int64_t from = lists->start[i];
+  p.item = lists->item + from;
+  p.weight = lists->weight ? lists->weight + from : NULL;
+  p.count = lists->start[i + 1] - from;
+  return p;
+}
+
+/* Positives of row i of x (columns j), and of row j of y (rows i). */
+static inline unicon__partners unicon__positives_x(const unicon_pairs *pairs, int64_t i) {
+  return pairs->class_x ? unicon__list_at(&pairs->positive.by_y, pairs->class_x[i])
+                        : unicon__list_at(&pairs->positive.by_x, i);
+}
+
+static inline unicon__partners unicon__positives_y(const unicon_pairs *pairs, int64_t j) {
+  return pairs->class_y ? unicon__list_at(&pairs->positive.by_x, pairs->class_y[j])
+                        : unicon__list_at(&pairs->positive.by_y, j);
+}
+
+/* The part of a list with items in [from, to): first position and length. */
+static inline int64_t unicon__list_range(unicon__partners p, int64_t from, int64_t to,
+                                         int64_t *length) {
+  int64_t low = 0, high = p.count;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (p.item[middle] < from)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  const int64_t first = low;
+  high = p.count;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (p.item[middle] < to)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  *length = low - first;
+  return first;
+}
+
+/* The pairs among the given rows, renumbered: row a of the result is x_keep[a] of `pairs`, and so
+ * for y (NULL keeps all). Kept lists are ascending. */
+unicon_status unicon__pairs_subset(unicon_ctx *ctx, const unicon_pairs *pairs,
+                                   const int64_t *x_keep, int64_t x_count, const int64_t *y_keep,
+                                   int64_t y_count, unicon_pairs **out);
+
+/* Builds both directions of a set from `count` pairs. Fails on an index out of range or a pair
+ * given twice, naming it; `what` is "pair", "ignored pair", ... */
+unicon_status unicon__pair_set_build(unicon_ctx *ctx, unicon__arena *arena, const char *what,
+                                     int64_t n_x, int64_t n_y, const int64_t *x, const int64_t *y,
+                                     const double *weight, int64_t count, unicon__pair_set *out);
+
+/* Reads `x<TAB>y[<TAB>weight]` lines (tabs, blanks or commas; # comments; one header line) or an
+ * npy n by 2 or 3 (the third column: weight) of integers or float64 into arrays of the context's
+ * frame; *weight is NULL when the file has none. */
+unicon_status unicon__pairs_parse(unicon_ctx *ctx, const char *path, int64_t **x, int64_t **y,
+                                  double **weight, int64_t *count);
+
+/* The same from memory; `name` is what errors call it. */
+unicon_status unicon__pairs_parse_bytes(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
+                                        int64_t **x, int64_t **y, double **weight, int64_t *count);
+
+/* Reads one label per row (text lines, or integer npy) as small class numbers that are equal for
+ * equal labels across both files. y_path may be NULL. Arrays live in the frame. */
+unicon_status unicon__labels_parse(unicon_ctx *ctx, const char *x_path, const char *y_path,
+                                   int64_t **label_x, int64_t *n_x, int64_t **label_y,
+                                   int64_t *n_y);
+
+#endif

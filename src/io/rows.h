@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Row sources. Every format comes down to segments of strided elements in memory (mapped or the
+ * caller's), so a format is one opener that fills segments, and reading never fails. */
+#ifndef UNICON_IO_ROWS_H
+#define UNICON_IO_ROWS_H
+
+#include "io/bytes.h"
+
+typedef struct unicon__segment {
+  const unsigned char *data; /* element (0, 0) */
+  int64_t first;             /* row number of its first row */
+  int64_t count;
+  int64_t row_stride, col_stride; /* bytes */
+  unicon_dtype dtype;
+} unicon__segment;
+
+struct unicon_rows {
+  unicon__arena arena; /* holds everything below, this struct too */
+  char *name;          /* what errors call it: the path, or the caller's name */
+  int64_t count, width;
+  unicon__segment *segment;
+  int64_t segments;
+  unicon__bytes *map; /* files to unmap */
+  int64_t maps;
+};
+
+/* Rows index[0..count-1], or first..first+count-1 when index is NULL, as float32 into out with
+ * leading dimension ld. Thread-safe; does not allocate; the caller keeps indices in range. */
+void unicon__rows_load(const unicon_rows *rows, const int64_t *index, int64_t first, int64_t count,
+                       float *out, int64_t ld);
+
+#endif

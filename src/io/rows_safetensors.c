@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One tensor of a .safetensors file as rows. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "io/rows_format.h"
+#include "io/safetensors.h"
+#include "linalg/convert.h"
+
+static const struct {
+  const char *name;
+  unicon_dtype dtype;
+} dtypes[] = {{"F16", UNICON_F16}, {"BF16", UNICON_BF16}, {"F32", UNICON_F32},
+              {"F64", UNICON_F64}, {"I8", UNICON_I8},     {"U8", UNICON_U8}};
+
+const char *unicon__tensor_part(const char *name) {
+  static const char mark[] = ".safetensors:";
+  const char *found = strstr(name, mark);
+  return found ? found + sizeof mark - 1 : NULL;
+}
+
+/* "'a', 'b', ...", cut off where it gets long. */
+static void list_names(const unicon__safetensors *file, char *out, size_t room) {
+  size_t used = 0;
+  out[0] = '\0';
+  for (int64_t k = 0; k < file->tensors && used < room - 1; k++) {
+    const int n = snprintf(out + used, room - used, "%s'%s'", k ? ", " : "", file->tensor[k].name);
+    used += n > 0 ? (size_t)n : 0;
+  }
+}
+
+/* The named tensor, or the only one with two dimensions. */
+static unicon_status choose(unicon_ctx *ctx, const char *name, const unicon__safetensors *file,
+                            const unicon__tensor **out) {
+  const char *wanted = unicon__tensor_part(name);
+  int64_t matrices = 0;
+  *out = wanted ? unicon__tensor_find(file, wanted) : NULL;
+  if (*out) return UNICON_OK;
+  for (int64_t k = 0; k < file->tensors; k++)
+    if (file->tensor[k].dims == 2) {
+      *out = &file->tensor[k];
+      matrices++;
+    }
+  if (!wanted && matrices == 1) return UNICON_OK;
+  char names[512];
+  list_names(file, names, sizeof names);
+  if (wanted)
+    return unicon__fail(ctx, UNICON_ERR_FORMAT, "%s: there is no tensor '%s'; the file has %s",
+                        name, wanted, names);
+  return unicon__fail(ctx, UNICON_ERR_FORMAT,
+                      "%s has %" PRId64
+                      " tensors of 2 dimensions; say which to take as %s:NAME. The file "
+                      "has %s",
+                      name, matrices, name, names);
+}
+
+unicon_status unicon__tensor_parse(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
+                                   unicon__matrix *out) {
+  unicon__safetensors file;
+  const unicon__tensor *tensor;
+  UNICON_TRY(unicon__safetensors_parse(ctx, &ctx->arena, name, bytes, &file));
+  UNICON_TRY(choose(ctx, name, &file, &tensor));
+  if (tensor->dims != 2)
+    return unicon__fail(ctx, UNICON_ERR_SHAPE,
+                        "%s: the tensor '%s' has %d dimensions, but needs 2 dimensions", name,
+                        tensor->name, tensor->dims);
+  for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
+    if (strcmp(tensor->dtype, dtypes[k].name) != 0) continue;
+    const int64_t size = unicon__dtype_size(dtypes[k].dtype);
+    out->rows = (unicon__segment){
+        tensor->data, 0, tensor->shape[0], size * tensor->shape[1], size, dtypes[k].dtype};
+    out->width = tensor->shape[1];
+    return UNICON_OK;
+  }
+  return unicon__fail(ctx, UNICON_ERR_FORMAT,
+                      "%s: the tensor '%s' has dtype %s; F16, BF16, F32, F64, I8 and U8 are read",
+                      name, tensor->name, tensor->dtype);
+}

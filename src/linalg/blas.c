@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "linalg/blas.h"
+
+#include <cblas.h>
+#include <lapacke.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Every dimension that arrives here was checked against UNICON__MAX_WIDTH or is a tile size. */
+static int narrow(int64_t value) {
+  return value > INT_MAX ? INT_MAX : (int)value;
+}
+
+static CBLAS_TRANSPOSE op(bool trans) {
+  return trans ? CblasTrans : CblasNoTrans;
+}
+
+/* ---- thread count ---------------------------------------------------------------------------- */
+
+/* How many regions ask for each count; guarded by the lock, as is the process-wide count. */
+static pthread_mutex_t region_lock = PTHREAD_MUTEX_INITIALIZER;
+static int region_single, region_multi, region_threads, outside_threads;
+
+static void apply_regions(void) {
+  const int wanted = region_single > 0  ? 1
+                     : region_multi > 0 ? region_threads
+                                        : outside_threads;
+  if (openblas_get_num_threads() != wanted) openblas_set_num_threads(wanted);
+}
+
+void unicon__blas_begin(int threads) {
+  pthread_mutex_lock(&region_lock);
+  if (region_single + region_multi == 0) outside_threads = openblas_get_num_threads();
+  if (threads <= 1) {
+    region_single++;
+  } else {
+    region_threads = region_multi > 0 && region_threads < threads ? region_threads : threads;
+    region_multi++;
+  }
+  apply_regions();
+  pthread_mutex_unlock(&region_lock);
+}
+
+void unicon__blas_end(int threads) {
+  pthread_mutex_lock(&region_lock);
+  if (threads <= 1)
+    region_single--;
+  else
+    region_multi--;
+  apply_regions();
+  pthread_mutex_unlock(&region_lock);
+}
+
+const char *unicon__blas_name(void) {
+  static _Thread_local char text[256];
+  char config[160];
+  snprintf(config, sizeof config, "%s", openblas_get_config());
+  char *end = strchr(config, ' ');
+  end = end ? strchr(end + 1, ' ') : NULL;
+  if (end) *end = '\0';
+  snprintf(text, sizeof text, "%s (%s)", config, openblas_get_corename());
+  return text;
+}
+
+/* ---- products -------------------------------------------------------------------------------- */
+
+void unicon__sgemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, float alpha,
+                   const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
+                   int64_t ldc) {
+  cblas_sgemm(CblasRowMajor, op(trans_a), op(trans_b), narrow(m), narrow(n), narrow(k), alpha, a,
+              narrow(lda), b, narrow(ldb), beta, c, narrow(ldc));
+}
+
+void unicon__dgemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, double alpha,
+                   const double *a, int64_t lda, const double *b, int64_t ldb, double beta,
+                   double *c, int64_t ldc) {
+  cblas_dgemm(CblasRowMajor, op(trans_a), op(trans_b), narrow(m), narrow(n), narrow(k), alpha, a,
+              narrow(lda), b, narrow(ldb), beta, c, narrow(ldc));
+}
+
+void unicon__ssyrk(int64_t n, int64_t k, const float *a, int64_t lda, float *c, int64_t ldc) {
+  cblas_ssyrk(CblasRowMajor, CblasLower, CblasTrans, narrow(n), narrow(k), 1.0f, a, narrow(lda),
+              0.0f, c, narrow(ldc));
+}
+
+void unicon__dsymv(int64_t n, const double *a, int64_t lda, const double *x, double *y) {
+  cblas_dsymv(CblasRowMajor, CblasLower, narrow(n), 1.0, a, narrow(lda), x, 1, 0.0, y, 1);
+}
+
+void unicon__dtrsm_left(bool trans, int64_t n, int64_t m, const double *l, int64_t ldl, double *b,
+                        int64_t ldb) {
+  cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, op(trans), CblasNonUnit, narrow(n), narrow(m),
+              1.0, l, narrow(ldl), b, narrow(ldb));
+}
+
+void unicon__dtrsm_right(bool trans, int64_t m, int64_t n, const double *l, int64_t ldl, double *b,
+                         int64_t ldb) {
+  cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, op(trans), CblasNonUnit, narrow(m), narrow(n),
+              1.0, l, narrow(ldl), b, narrow(ldb));
+}
+
+void unicon__dtrmm_left(bool trans, int64_t n, int64_t m, const double *l, int64_t ldl, double *b,
+                        int64_t ldb) {
+  cblas_dtrmm(CblasRowMajor, CblasLeft, CblasLower, op(trans), CblasNonUnit, narrow(n), narrow(m),
+              1.0, l, narrow(ldl), b, narrow(ldb));
+}
+
+/* ---- LAPACK ---------------------------------------------------------------------------------- */
+
+/* LAPACK is column-major: a row-major matrix is its own transpose there, so the lower triangle is
+ * called "U" below and left and right factors change places. */
+
+int unicon__dpotrf(int64_t n, double *a, int64_t lda) {
+  return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', narrow(n), a, narrow(lda));
+}
+
+unicon_status unicon__dsyevd(unicon_ctx *ctx, int64_t n, double *a, double *w, int *info) {
+  const int size = narrow(n);
+  double best = 0;
+  int best_int = 0;
+  *info = LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, 'V', 'U', size, a, size, w, &best, -1, &best_int,
+                              -1);
+  if (*info) return UNICON_OK;
+  double *work;
+  int *iwork;
+  UNICON_NEW(ctx, work, (int64_t)best);
+  UNICON_NEW(ctx, iwork, best_int);
+  *info = LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, 'V', 'U', size, a, size, w, work, (int)best, iwork,
+                              best_int);
+  unicon__drop(ctx, iwork);
+  unicon__drop(ctx, work);
+  return UNICON_OK;
+}
+
+/* The transposed problem in LAPACK's eyes: A^T = V diag(s) U^T, with V stored as vt row-major. */
+static unicon_status svd_divide_and_conquer(unicon_ctx *ctx, int64_t m, int64_t n, double *a,
+                                            double *s, double *u, double *vt, int *info) {
+  const int rows = narrow(n), cols = narrow(m), small = rows < cols ? rows : cols;
+  double best = 0;
+  int *iwork;
+  UNICON_NEW(ctx, iwork, 8 * (int64_t)small + 1);
+  *info = LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, 'S', rows, cols, a, rows, s, vt, rows, u, small,
+                              &best, -1, iwork);
+  if (*info) return UNICON_OK;
+  double *work;
+  UNICON_NEW(ctx, work, (int64_t)best);
+  *info = LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, 'S', rows, cols, a, rows, s, vt, rows, u, small,
+                              work, (int)best, iwork);
+  unicon__drop(ctx, work);
+  unicon__drop(ctx, iwork);
+  return UNICON_OK;
+}
+
+static unicon_status svd_qr_iteration(unicon_ctx *ctx, int64_t m, int64_t n, double *a, double *s,
+                                      double *u, double *vt, int *info) {
+  const int rows = narrow(n), cols = narrow(m), small = rows < cols ? rows : cols;
+  double best = 0;
+  *info = LAPACKE_dgesvd_work(LAPACK_COL_MAJOR, 'S', 'S', rows, cols, a, rows, s, vt, rows, u,
+                              small, &best, -1);
+  if (*info) return UNICON_OK;
+  double *work;
+  UNICON_NEW(ctx, work, (int64_t)best);
+  *info = LAPACKE_dgesvd_work(LAPACK_COL_MAJOR, 'S', 'S', rows, cols, a, rows, s, vt, rows, u,
+                              small, work, (int)best);
+  unicon__drop(ctx, work);
+  return UNICON_OK;
+}
+
+unicon_status unicon__dgesvd(unicon_ctx *ctx, int64_t m, int64_t n, double *a, double *s, double *u,
+                             double *vt, int *info) {
+  double *copy;
+  UNICON_NEW(ctx, copy, m * n);
+  memcpy(copy, a, (size_t)(m * n) * sizeof *a);
+  UNICON_TRY(svd_divide_and_conquer(ctx, m, n, a, s, u, vt, info));
+  if (*info > 0) UNICON_TRY(svd_qr_iteration(ctx, m, n, copy, s, u, vt, info));
+  unicon__drop(ctx, copy);
+  return UNICON_OK;
+}
+
+unicon_status unicon__dqr(unicon_ctx *ctx, int64_t m, int64_t n, double *a, double *r) {
+  /* Row-major QR by way of LQ of the transpose: A^T = L Q in LAPACK's eyes. */
+  const int rows = narrow(n), cols = narrow(m);
+  double *tau, *work;
+  double best_factor = 0, best_form = 0;
+  UNICON_NEW(ctx, tau, n);
+  LAPACKE_dgelqf_work(LAPACK_COL_MAJOR, rows, cols, a, rows, tau, &best_factor, -1);
+  LAPACKE_dorglq_work(LAPACK_COL_MAJOR, rows, cols, rows, a, rows, tau, &best_form, -1);
+  const double best = best_factor > best_form ? best_factor : best_form;
+  UNICON_NEW(ctx, work, (int64_t)best + 1);
+  LAPACKE_dgelqf_work(LAPACK_COL_MAJOR, rows, cols, a, rows, tau, work, (int)best + 1);
+  if (r)
+    for (int64_t i = 0; i < n; i++)
+      for (int64_t j = 0; j < n; j++) r[i * n + j] = j < i ? 0.0 : a[i * n + j];
+  LAPACKE_dorglq_work(LAPACK_COL_MAJOR, rows, cols, rows, a, rows, tau, work, (int)best + 1);
+  unicon__drop(ctx, work);
+  unicon__drop(ctx, tau);
+  return UNICON_OK;
+}
+
+int unicon__dsterf(int64_t n, double *diagonal, double *off_diagonal) {
+  return LAPACKE_dsterf_work(narrow(n), diagonal, off_diagonal);
+}

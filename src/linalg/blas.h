@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The only door to BLAS and LAPACK. Matrices are row-major with leading dimension `ld` (elements
+ * between rows). float32 products serve data; float64 serves small dense algebra.
+ *
+ * Threads: the BLAS thread count belongs to the process. A call region (unicon__blas_begin ... end)
+ * borrows it: 1 inside our own parallel loops, the context's count elsewhere. */
+#ifndef UNICON_LINALG_BLAS_H
+#define UNICON_LINALG_BLAS_H
+
+#include "base/ctx.h"
+
+/* Largest dimension of a matrix: BLAS counts with 32-bit integers. Widths are checked against it
+ * once, where data come in. */
+enum { UNICON__MAX_WIDTH = 1 << 24 };
+
+/* From begin to end at most `threads` BLAS threads run in this process; regions nest and may
+ * overlap between contexts (the smallest count wins). The old count comes back with the last end. */
+void unicon__blas_begin(int threads);
+void unicon__blas_end(int threads);
+
+/* "OpenBLAS 0.3.21 (SkylakeX)". */
+const char *unicon__blas_name(void);
+
+/* C = alpha op(A) op(B) + beta C, op(A) m by k, op(B) k by n. */
+void unicon__sgemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, float alpha,
+                   const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
+                   int64_t ldc);
+void unicon__dgemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, double alpha,
+                   const double *a, int64_t lda, const double *b, int64_t ldb, double beta,
+                   double *c, int64_t ldc);
+/* Lower triangle of C (n by n) = A^T A, A k by n. */
+void unicon__ssyrk(int64_t n, int64_t k, const float *a, int64_t lda, float *c, int64_t ldc);
+/* y = A x for a symmetric n by n matrix of which the lower triangle is read. */
+void unicon__dsymv(int64_t n, const double *a, int64_t lda, const double *x, double *y);
+/* B (n by m) = op(L)^{-1} B, L lower triangular n by n. */
+void unicon__dtrsm_left(bool trans, int64_t n, int64_t m, const double *l, int64_t ldl, double *b,
+                        int64_t ldb);
+/* B (m by n) = B op(L)^{-1}. */
+void unicon__dtrsm_right(bool trans, int64_t m, int64_t n, const double *l, int64_t ldl, double *b,
+                         int64_t ldb);
+/* B (n by m) = op(L) B. */
+void unicon__dtrmm_left(bool trans, int64_t n, int64_t m, const double *l, int64_t ldl, double *b,
+                        int64_t ldb);
+
+/* LAPACK, with work space from the context's frame; `info` as LAPACK returns it (0 is success).
+ * Status is an error only when memory runs out. */
+
+/* Lower Cholesky factor in place (row-major; only the lower triangle is read and written). */
+int unicon__dpotrf(int64_t n, double *a, int64_t lda);
+/* Eigenvalues ascending in w; a becomes the eigenvectors, one per row. Reads the lower triangle. */
+unicon_status unicon__dsyevd(unicon_ctx *ctx, int64_t n, double *a, double *w, int *info);
+/* A (m by n) = U diag(s) V^T, q = min(m, n); u is m by q, vt q by n, a is destroyed. Falls back
+ * from divide and conquer to QR iteration. */
+unicon_status unicon__dgesvd(unicon_ctx *ctx, int64_t m, int64_t n, double *a, double *s, double *u,
+                             double *vt, int *info);
+/* Orthonormal basis of the columns of A (m by n, m >= n) in place; r (n by n, upper triangular) may
+ * be NULL. */
+unicon_status unicon__dqr(unicon_ctx *ctx, int64_t m, int64_t n, double *a, double *r);
+/* Eigenvalues of a symmetric tridiagonal matrix, ascending, in place of its diagonal. */
+int unicon__dsterf(int64_t n, double *diagonal, double *off_diagonal);
+
+#endif

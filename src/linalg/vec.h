@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loops over float arrays, in one file per instruction set (plain C, AVX2, AVX-512), all compiled
+ * from vec_body.h and chosen once at run time. `a` is an inverse temperature. Sums are taken in 16
+ * lanes in a fixed order, so all three give the same result up to the rounding of fused
+ * multiply-adds. */
+#ifndef UNICON_LINALG_VEC_H
+#define UNICON_LINALG_VEC_H
+
+#include <stdint.h>
+
+typedef struct unicon__vec {
+  const char *name;
+  /* sum of squares */
+  double (*sum_squares)(const float *x, int64_t n);
+  double (*dot)(const float *x, const float *y, int64_t n);
+  /* x = factor * x - shift (shift may be NULL) */
+  void (*scale_shift)(float *x, int64_t n, float factor, const float *shift);
+  /* y += factor * x */
+  void (*add_scaled)(float *y, const float *x, int64_t n, float factor);
+  float (*max)(const float *x, int64_t n);
+  /* x_j = exp(x_j), 2 ulp; below -87 gives 0 */
+  void (*exp)(float *x, int64_t n);
+
+  /* Statistics of one row of scores, without shift: adds e^{a s_j} to column[j], returns their
+   * sum. Needs |a s| <= 44. Entries of -INFINITY count as 0. */
+  float (*exp_sums)(const float *s, int64_t n, float a, float *column);
+  /* The same with shifts: returns sum_j e^{a (s_j - row_max)} and folds the row into the running
+   * column maxima and sums, column_sum[j] = sum e^{a (s - column_max[j])}. */
+  float (*exp_sums_shifted)(const float *s, int64_t n, float a, float row_max, float *column_max,
+                            float *column_sum);
+
+  /* Weights of negatives: s_j = -(e^{a s_j} row + e^{a s_j} column[j]); needs |a s| <= 44. */
+  void (*exp_weights)(float *s, int64_t n, float a, float row, const float *column);
+  /* s_j = -(e^{a s_j + log_row} + e^{a s_j + log_column[j]}). */
+  void (*exp_weights_shifted)(float *s, int64_t n, float a, float log_row,
+                              const float *log_column);
+} unicon__vec;
+
+/* The fastest set this processor runs. */
+const unicon__vec *unicon__vec_best(void);
+
+/* All sets built in, for tests; a NULL entry ends the list or marks one this processor lacks. */
+enum { UNICON__VEC_SETS = 3 };
+const unicon__vec *unicon__vec_set(int index);
+
+#endif

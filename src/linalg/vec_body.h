@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The vector loops, included once per instruction set with VEC_TABLE and VEC_NAME defined. Written
+ * with the compilers' vector type of 16 floats, which is lowered to whatever the target has.
+ *
+ * exp is written here instead of taken from libmvec or SLEEF so that it fuses with the mask, the
+ * product and the two sums around it; a library call per vector costs about twice as much in these
+ * loops, and neither library serves gcc and clang alike. */
+#include <math.h>
+#include <string.h>
+
+#include "linalg/vec.h"
+
+typedef float v16 __attribute__((vector_size(64)));
+typedef int32_t v16i __attribute__((vector_size(64)));
+typedef double v8d __attribute__((vector_size(64)));
+
+enum { LANES = 16 };
+
+static inline v16 load(const float *p) {
+  v16 v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+
+static inline void store(float *p, v16 v) {
+  memcpy(p, &v, sizeof v);
+}
+
+static inline v16 splat(float x) {
+  return (v16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+}
+
+/* The first n < 16 floats, the rest `fill`. */
+static inline v16 load_part(const float *p, int64_t n, float fill) {
+  v16 v = splat(fill);
+  memcpy(&v, p, (size_t)n * sizeof *p);
+  return v;
+}
+
+static inline void store_part(float *p, v16 v, int64_t n) {
+  memcpy(p, &v, (size_t)n * sizeof *p);
+}
+
+static inline v16 select16(v16i mask, v16 yes, v16 no) {
+  return (v16)((mask & (v16i)yes) | (~mask & (v16i)no));
+}
+
+static inline v16 max16(v16 a, v16 b) {
+  return select16(a > b, a, b);
+}
+
+/* Pairwise over the lanes: a fixed order. */
+static inline float sum16(v16 v) {
+  float t[LANES];
+  store(t, v);
+  for (int half = LANES / 2; half > 0; half /= 2)
+    for (int k = 0; k < half; k++) t[k] += t[k + half];
+  return t[0];
+}
+
+static inline double sum8d(v8d v) {
+  return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+}
+
+/* e^x = 2^n e^f, n = round(x / ln 2), |f| <= ln2/2, e^f by its Taylor polynomial of degree 7 with
+ * remainder 5e-9; 0 below -87 and clamped above 88. Relative error below 2e-7. */
+static inline v16 exp16(v16 x) {
+  const v16 magic = splat(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
+  const v16 high = select16(x < splat(88.0f), x, splat(88.0f));
+  const v16 in = max16(high, splat(-87.0f));
+  const v16 shifted = in * splat(1.44269504f) + magic;
+  const v16 n = shifted - magic;
+  const v16 f = (in - n * splat(0.693145752f)) - n * splat(1.42860677e-6f);
+  v16 p = splat(1.98412698e-4f);
+  p = p * f + splat(1.38888889e-3f);
+  p = p * f + splat(8.33333333e-3f);
+  p = p * f + splat(4.16666667e-2f);
+  p = p * f + splat(1.66666667e-1f);
+  p = p * f + splat(0.5f);
+  p = p * f + splat(1.0f);
+  p = p * f + splat(1.0f);
+  const v16 power = (v16)(((v16i)shifted << 23) + (v16i)splat(1.0f));
+  return select16(x < splat(-87.0f), splat(0.0f), p * power);
+}
+
+static double vec_sum_squares(const float *x, int64_t n) {
+  v16 low = splat(0), high = splat(0);
+  int64_t k = 0;
+  for (; k + 2 * LANES <= n; k += 2 * LANES) {
+    const v16 a = load(x + k), b = load(x + k + LANES);
+    low += a * a;
+    high += b * b;
+  }
+  for (; k < n; k += LANES) {
+    const v16 a = n - k >= LANES ? load(x + k) : load_part(x + k, n - k, 0);
+    low += a * a;
+  }
+  return (double)sum16(low + high);
+}
+
+static double vec_dot(const float *x, const float *y, int64_t n) {
+  v8d low = {0}, high = {0};
+  for (int64_t k = 0; k < n; k += LANES) {
+    const int64_t part = n - k;
+    const v16 a = part >= LANES ? load(x + k) : load_part(x + k, part, 0);
+    const v16 b = part >= LANES ? load(y + k) : load_part(y + k, part, 0);
+    v8d a_low, a_high, b_low, b_high;
+    for (int i = 0; i < 8; i++) {
+      a_low[i] = (double)a[i];
+      b_low[i] = (double)b[i];
+      a_high[i] = (double)a[i + 8];
+      b_high[i] = (double)b[i + 8];
+    }
+    low += a_low * b_low;
+    high += a_high * b_high;
+  }
+  return sum8d(low + high);
+}
+
+static void vec_scale_shift(float *x, int64_t n, float factor, const float *shift) {
+  const v16 f = splat(factor);
+  for (int64_t k = 0; k < n; k += LANES) {
+    const int64_t part = n - k;
+    if (part >= LANES) {
+      const v16 v = load(x + k) * f;
+      store(x + k, shift ? v - load(shift + k) : v);
+    } else {
+      const v16 v = load_part(x + k, part, 0) * f;
+      store_part(x + k, shift ? v - load_part(shift + k, part, 0) : v, part);
+    }
+  }
+}
+
+static void vec_add_scaled(float *y, const float *x, int64_t n, float factor) {
+  const v16 f = splat(factor);
+  for (int64_t k = 0; k < n; k += LANES) {
+    const int64_t part = n - k;
+    if (part >= LANES)
+      store(y + k, load(y + k) + load(x + k) * f);
+    else
+      store_part(y + k, load_part(y + k, part, 0) + load_part(x + k, part, 0) * f, part);
+  }
+}
+
+static float vec_max(const float *x, int64_t n) {
+  v16 best = splat(-INFINITY);
+  for (int64_t k = 0; k < n; k += LANES) {
+    const int64_t part = n - k;
+    best = max16(best, part >= LANES ? load(x + k) : load_part(x + k, part, -INFINITY));
+  }
+  float t[LANES];
+  store(t, best);
+  for (int k = 1; k < LANES; k++) t[0] = t[k] > t[0] ? t[k] : t[0];
+  return t[0];
+}
+
+static void vec_exp(float *x, int64_t n) {
+  for (int64_t k = 0; k < n; k += LANES) {
+    const int64_t part = n - k;
+    if (part >= LANES)
+      store(x + k, exp16(load(x + k)));
+    else
+      store_part(x + k, exp16(load_part(x + k, part, 0)), part);
+  }
+}
+
+static float vec_exp_sums(const float *s, int64_t n, float a, float *column) {
+  const v16 scale = splat(a);
+  v16 sum = splat(0);
+  for (int64_t k = 0; k < n; k += LANES) {
+    const int64_t part = n - k;
+    if (part >= LANES) {
+      const v16 e = exp16(load(s + k) * scale);
+      sum += e;
+      store(column + k, load(column + k) + e);
+    } else {
+      const v16 e = exp16(load_part(s + k, part, -INFINITY) * scale);
+      sum += e;
+      store_part(column + k, load_part(column + k, part, 0) + e, part);
+    }
+  }
+  return sum16(sum);
+}
+
+/* One step of the running log-sum-exp of 16 columns. A column that has seen nothing has maximum
+ * -INFINITY; -inf minus -inf is kept out by the clamp to a large negative number. */
+static inline void fold_columns(v16 s, v16 scale, v16 *maximum, v16 *sum) {
+  const v16 floor = splat(-1e30f);
+  const v16 value = max16(s, floor), old = max16(*maximum, floor);
+  const v16 top = max16(value, old);
+  *sum = *sum * exp16((old - top) * scale) +
+         select16(s > floor, exp16((value - top) * scale), splat(0));
+  *maximum = max16(*maximum, s);
+}
+
+static float vec_exp_sums_shifted(const float *s, int64_t n, float a, float row_max,
+                                  float *column_max, float *column_sum) {
+  const v16 scale = splat(a), shift = splat(row_max);
+  v16 sum = splat(0);
+  for (int64_t k = 0; k < n; k += LANES) {
+    const int64_t part = n - k;
+    if (part >= LANES) {
+      const v16 value = load(s + k);
+      v16 maximum = load(column_max + k), total = load(column_sum + k);
+      sum += exp16((value - shift) * scale);
+      fold_columns(value, scale, &maximum, &total);
+      store(column_max + k, maximum);
+      store(column_sum + k, total);
+    } else {
+      const v16 value = load_part(s + k, part, -INFINITY);
+      v16 maximum = load_part(column_max + k, part, 0), total = load_part(column_sum + k, part, 0);
+      sum += exp16((value - shift) * scale);
+      fold_columns(value, scale, &maximum, &total);
+      store_part(column_max + k, maximum, part);
+      store_part(column_sum + k, total, part);
+    }
+  }
+  return sum16(sum);
+}
+
+static void vec_exp_weights(float *s, int64_t n, float a, float row, const float *column) {
+  const v16 scale = splat(a), minus_row = splat(-row);
+  for (int64_t k = 0; k < n; k += LANES) {
+    const int64_t part = n - k;
+    if (part >= LANES)
+      store(s + k, exp16(load(s + k) * scale) * (minus_row - load(column + k)));
+    else
+      store_part(s + k,
+                 exp16(load_part(s + k, part, 0) * scale) *
+                     (minus_row - load_part(column + k, part, 0)),
+                 part);
+  }
+}
+
+static void vec_exp_weights_shifted(float *s, int64_t n, float a, float log_row,
+                                    const float *log_column) {
+  const v16 scale = splat(a), row = splat(log_row);
+  for (int64_t k = 0; k < n; k += LANES) {
+    const int64_t part = n - k;
+    const v16 value = (part >= LANES ? load(s + k) : load_part(s + k, part, 0)) * scale;
+    const v16 column = part >= LANES ? load(log_column + k) : load_part(log_column + k, part, 0);
+    const v16 weight = -(exp16(value + row) + exp16(value + column));
+    if (part >= LANES)
+      store(s + k, weight);
+    else
+      store_part(s + k, weight, part);
+  }
+}
+
+const unicon__vec VEC_TABLE = {
+    VEC_NAME,     vec_sum_squares, vec_dot,
+    vec_scale_shift, vec_add_scaled, vec_max, vec_exp,
+    vec_exp_sums, vec_exp_sums_shifted, vec_exp_weights, vec_exp_weights_shifted,
+};

@@ -1,0 +1,86 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Every option of both tables is in the help of its commands, the man page and the completions.
+. "$(dirname "$0")/cli.sh"
+
+# The tables themselves, read from the source: "command option" lines.
+python3 - >options <<'PYTHON'
+import os, re
+root = os.environ["UNICON_SOURCE_DIR"]
+text = open(os.path.join(root, "src/core/options.h")).read().replace("\\\n", " ")
+commands = {"FIT": ["fit"], "EVAL": ["eval"], "SYNTH": ["synth"],
+            "CONTEXT": ["fit", "eval", "embed", "search", "info", "synth"]}
+string = r'"((?:[^"\\]|\\.)*)"\s*'
+row = re.compile(r'X\((\w+),\s*' + ",\\s*".join([string] * 5) + r',\s*([^,]+),\s*([^,]+),\s*([A-Z| ]+),')
+found = row.findall(text)
+assert len(found) == len(re.findall(r'\bX\([A-Z_]+,', text)) > 20, len(found)
+for fields in found:
+    for scope in fields[8].replace(" ", "").split("|"):
+        for command in commands[scope]:
+            print(command, "--" + fields[1].replace("_", "-"))
+text = open(os.path.join(root, "programs/tool_options.c")).read()
+commands.update({"ALL": commands["CONTEXT"], "PAIRED": ["fit", "eval"], "EMBED": ["embed"],
+                 "SEARCH": ["search"], "INFO": ["info"], "TOP": []})
+for name, where in re.findall(r'\{CLI_OPT_\w+, "([a-z-]+)".*?((?:CLI_|PAIRED)[A-Z| CLI_]*),\s*(?:"|CLI_GENERAL)', text, re.S):
+    for word in where.replace("CLI_", "").replace(" ", "").split("|"):
+        for command in commands[word]:
+            print(command, "--" + name)
+PYTHON
+[ "$(sort -u options | wc -l)" -gt 60 ] || fail "the tables were not read"
+
+run 0 --man
+cp out man.scd
+for shell in bash zsh fish; do
+  run 0 --completion $shell
+  cp out completion.$shell
+done
+for command in fit eval embed search info synth; do
+  run 0 $command --help
+  cp out help.$command
+  awk 'length > 100 { exit 1 }' out || fail "$command --help has a line over 100 columns"
+done
+while read -r command option; do
+  grep -qE -- "(^|[ ,])$option( |\$)" help.$command || fail "$command --help lacks $option"
+  grep -qF -- "*$option*" man.scd || fail "man page lacks $option"
+  grep -qE -- "^    $command\) options='.*${option}[ ']" completion.bash || fail "bash lacks $command $option"
+  grep -qF -- "$option" completion.zsh || fail "zsh lacks $option"
+  grep -qE -- "$command.* -l ${option#--} " completion.fish || fail "fish lacks $command $option"
+done <options
+
+# Formulas stand at the end of fit --help, and only for words that are accepted.
+grep -q "^Losses (--loss):" help.fit || fail "fit --help lacks the losses"
+grep -q "^Metric (--metric):" help.fit || fail "fit --help lacks the metric"
+for loss in $(sed -nE 's/.*One of: (.*)\. Default: clip.*/\1/p' help.fit | tr -d ,); do
+  grep -qE "^  $loss +" help.fit || fail "no formula for the loss $loss"
+done
+
+# The man page is scdoc with its sections, and says which files and exit statuses there are.
+for section in NAME SYNOPSIS DESCRIPTION COMMANDS OPTIONS FILES "EXIT STATUS" EXAMPLES; do
+  grep -qx "# $section" man.scd || fail "man page lacks $section"
+done
+if command -v scdoc >/dev/null; then scdoc <man.scd >unicon.1; fi
+
+# The bash completion parses and completes.
+bash -n completion.bash
+complete_words() { # WORDS...: what is offered for the last word
+  (
+    . ./completion.bash
+    COMP_WORDS=("$@")
+    COMP_CWORD=$(($# - 1))
+    COMPREPLY=()
+    _unicon
+    echo "${COMPREPLY[*]}"
+  )
+}
+touch some.npy
+[ "$(complete_words unicon ev)" = eval ] || fail "completion of a command"
+[ "$(complete_words unicon --vers)" = --version ] || fail "completion of --version"
+[ "$(complete_words unicon fit --ran)" = --rank ] || fail "completion of an option"
+[ "$(complete_words unicon fit --loss cl)" = clip ] || fail "completion of a word"
+[ "$(complete_words unicon fit some)" = some.npy ] || fail "completion of a file"
+[ "$(complete_words unicon fit -o so)" = some.npy ] || fail "completion of an output"
+[ "$(complete_words unicon embed --side "")" = "x y" ] || fail "completion of a side"
+[ "$(complete_words unicon --completion f)" = fish ] || fail "completion of a shell"
+if command -v zsh >/dev/null; then zsh -n completion.zsh; fi
+if command -v fish >/dev/null; then fish -n completion.fish; fi
+echo "help: ok"

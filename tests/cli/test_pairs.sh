@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The ways to say which rows belong together.
+. "$(dirname "$0")/cli.sh"
+
+run 0 synth linear -o d --train 60 --test 30 --noise 0.05
+npy repeat y3.npy d/y.train.npy 3
+npy repeat x3.npy d/x.train.npy 3
+npy repeat ytest3.npy d/y.test.npy 3
+
+# Unequal counts without a pair option: a sentence with the option that would fit.
+refused 1 "did you mean --y-per-x 3?" fit d/x.train.npy y3.npy -o m.safetensors
+refused 1 "did you mean --x-per-y 3?" fit x3.npy d/y.train.npy -o m.safetensors
+refused 1 "--pairs FILE" fit d/x.train.npy d/y.test.npy -o m.safetensors
+absent m.safetensors
+
+run 0 fit d/x.train.npy y3.npy --y-per-x 3 -o k.safetensors --json
+json "j['pairs'] == 180 and j['y']['rows'] == 180"
+run 0 fit d/x.train.npy y3.npy --y-per-x 3 -o k.safetensors
+prints "unicon eval k.safetensors X.test Y.test --y-per-x 3"
+run 0 fit x3.npy d/y.train.npy --x-per-y 3 -o kx.safetensors --json
+json "j['pairs'] == 180"
+refused 1 "" fit d/x.train.npy y3.npy --y-per-x 2 -o no.safetensors
+absent no.safetensors
+
+# The same pairs from a file give the same model.
+python3 -c 'print("x\ty"); [print(i // 3, i, sep="\t") for i in range(180)]' >pairs.tsv
+run 0 fit d/x.train.npy y3.npy --pairs pairs.tsv -o p.safetensors --json
+json "j['pairs'] == 180"
+run 0 embed k.safetensors --side x d/x.test.npy -o a.npy
+run 0 embed p.safetensors --side x d/x.test.npy -o b.npy
+npy close a.npy b.npy 1e-5
+run 0 eval k.safetensors d/x.test.npy ytest3.npy --y-per-x 3 --json
+json "j['x_to_y']['queries'] == 30 and j['y_to_x']['queries'] == 90 and j['x_to_y']['hit@1'] > 0.5"
+
+# Labels, as text and as an integer npy.
+python3 -c 'print(*["class %d" % (i % 3) for i in range(60)], sep="\n")' >lx.txt
+cp lx.txt ly.txt
+run 0 fit d/x.train.npy d/y.train.npy --x-labels lx.txt --y-labels ly.txt -o l.safetensors --json
+json "j['pairs'] == 3 * 20 * 20"
+run 0 eval l.safetensors d/x.test.npy d/y.test.npy --x-labels d/label.test.npy --y-labels d/label.test.npy --json
+json "j['x_to_y']['queries'] == 30"
+head -59 lx.txt >short.txt
+refused 1 "59" fit d/x.train.npy d/y.train.npy --x-labels short.txt --y-labels ly.txt -o no.safetensors
+
+# Ignored pairs and explicit negatives.
+printf '0\t1\n1\t0\n' >ignore.tsv
+run 0 fit d/x.train.npy d/y.train.npy --ignore ignore.tsv -o i.safetensors
+run 0 fit d/x.train.npy d/y.train.npy --negatives ignore.tsv --iterations 1 -o n.safetensors
+run 0 eval i.safetensors d/x.test.npy d/y.test.npy --ignore ignore.tsv
+printf '0\t0\n' >both.tsv
+refused 1 "" fit d/x.train.npy d/y.train.npy --ignore both.tsv -o no.safetensors
+refused 1 "nowhere.tsv" fit d/x.train.npy d/y.train.npy --ignore nowhere.tsv -o no.safetensors
+absent no.safetensors
+
+# Validation sets and groups.
+run 0 fit d/x.train.npy d/y.train.npy --val-x d/x.test.npy --val-y d/y.test.npy -o v.safetensors
+run 0 fit d/x.train.npy y3.npy --y-per-x 3 --val-x d/x.test.npy --val-y ytest3.npy -o v.safetensors
+python3 -c '[print(i // 3, i, sep="\t") for i in range(90)]' >valpairs.tsv
+run 0 fit d/x.train.npy y3.npy --pairs pairs.tsv --val-x d/x.test.npy --val-y ytest3.npy --val-pairs valpairs.tsv -o v.safetensors
+refused 1 "d/nope.npy" fit d/x.train.npy d/y.train.npy --val-x d/nope.npy --val-y d/y.test.npy -o no.safetensors
+refused 1 "did you mean --y-per-x 3?" fit d/x.train.npy d/y.train.npy --val-x d/x.test.npy --val-y ytest3.npy -o no.safetensors
+run 0 fit d/x.train.npy d/y.train.npy --groups lx.txt -o g.safetensors
+refused 1 "59 lines, but X has 60 rows" fit d/x.train.npy d/y.train.npy --groups short.txt -o no.safetensors
+refused 1 "nowhere.txt" fit d/x.train.npy d/y.train.npy --groups nowhere.txt -o no.safetensors
+absent no.safetensors
+echo "pairs: ok"
