@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,12 +131,19 @@ bool display_json(json_t *object) {
   return true;
 }
 
+/* True when the pipe behind stdout has lost its reader; errno may be of a later call by now. */
+static bool reader_left(void) {
+  struct pollfd out = {.fd = STDOUT_FILENO};
+  return errno == EPIPE || (poll(&out, 1, 0) == 1 && (out.revents & POLLERR));
+}
+
 bool display_finish(display *d) {
   display_clear(d);
   const bool earlier = ferror(stdout) != 0;
   const bool failed = fflush(stdout) != 0 || earlier;
-  if (!failed || errno == EPIPE) return true;
+  const int why = errno;
+  if (!failed || reader_left()) return true;
   fprintf(stderr, "unicon%s%s: cannot write the result to standard output: %s\n",
-          *d->command ? " " : "", d->command, strerror(errno));
+          *d->command ? " " : "", d->command, strerror(why));
   return false;
 }

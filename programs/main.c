@@ -141,7 +141,6 @@ static int run_command(const cli_args *args) {
     return EXIT_FAILED;
   }
   open_display(&t);
-  display_catch_signals();
   const unicon_status status = unicon_options_create(t.ctx, &t.options);
   int code = status == UNICON_OK ? apply_settings(&t) : tool_fail(&t, status);
   if (code == EXIT_DONE) code = args->command->run(&t);
@@ -202,6 +201,7 @@ static int top_option(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+  display_catch_signals();
   if (argc < 2) {
     cli_overview(stderr);
     return EXIT_USAGE;

@@ -6,8 +6,9 @@
 
 enum { TEXT = 1200 };
 
-/* Text with the characters escaped that mean something to scdoc. */
+/* Text with the characters escaped that mean something to scdoc; some do only at the start. */
 static void put(FILE *stream, const char *text) {
+  if (*text && strchr("-.|[;", *text)) fputc('\\', stream);
   for (const char *c = text; *c; c++) {
     if (strchr("_*\\`#", *c)) fputc('\\', stream);
     fputc(*c, stream);

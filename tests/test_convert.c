@@ -90,10 +90,18 @@ static void put(unicon_dtype dtype, int k, unsigned char *p) {
       half = (uint16_t)(bits_of(value) >> 16);
       memcpy(p, &half, 2);
       break;
-    case UNICON_F32: memcpy(p, &value, 4); break;
-    case UNICON_F64: memcpy(p, &wide, 8); break;
-    case UNICON_I8: *p = (unsigned char)(k - 9); break;
-    case UNICON_U8: *p = (unsigned char)k; break;
+    case UNICON_F32:
+      memcpy(p, &value, 4);
+      break;
+    case UNICON_F64:
+      memcpy(p, &wide, 8);
+      break;
+    case UNICON_I8:
+      *p = (unsigned char)(k - 9);
+      break;
+    case UNICON_U8:
+      *p = (unsigned char)k;
+      break;
   }
 }
 

@@ -81,7 +81,8 @@ static void blocks(void **state) {
   scratch_failed(s, unicon_pairs_per_x(s->ctx, 4, 13, 3, &pairs), UNICON_ERR_PAIRS, "13 rows", "3");
   scratch_failed(s, unicon_pairs_per_y(s->ctx, 12, 4, 2, &pairs), UNICON_ERR_PAIRS, "12 rows", "2");
   scratch_failed(s, unicon_pairs_per_x(s->ctx, 4, 12, 0, &pairs), UNICON_ERR_PAIRS, "with 0", "12");
-  scratch_failed(s, unicon_pairs_identity(s->ctx, 0, 0, &pairs), UNICON_ERR_PAIRS, "0 rows", "1 ..");
+  scratch_failed(s, unicon_pairs_identity(s->ctx, 0, 0, &pairs), UNICON_ERR_PAIRS, "0 rows",
+                 "1 ..");
   scratch_failed(s, unicon_pairs_identity(s->ctx, 2147483648, 2147483648, &pairs), UNICON_ERR_PAIRS,
                  "2147483648 rows", "1 .. 2147483647");
   scratch_failed(s, unicon_pairs_per_x(s->ctx, 1, -4, 3, &pairs), UNICON_ERR_PAIRS, "-4 rows", "");
@@ -345,7 +346,8 @@ static unicon_status make_all(scratch *s, void *user) {
 
 static void failures(void **state) {
   scratch *s = *state;
-  const int events = scratch_faults(s, &s->ctx->faults.allocation, UNICON_ERR_MEMORY, make_all, NULL);
+  const int events =
+      scratch_faults(s, &s->ctx->faults.allocation, UNICON_ERR_MEMORY, make_all, NULL);
   assert_true(events > 30);
   unicon_pairs *pairs;
   assert_int_equal(unicon_pairs_identity(NULL, 1, 1, &pairs), UNICON_ERR_ARGUMENT);

@@ -42,11 +42,11 @@ static void text_forms(void **state) {
   scratch *s = *state;
   static const char *const plain[] = {
       "0\t1\n4\t0\n2\t3\n",
-      "0\t1\n4\t0\n2\t3",                                   /* no line end */
-      "x_row\ty_row\r\n0\t1\r\n4\t0\r\n2\t3\r\n",           /* header, CR LF */
+      "0\t1\n4\t0\n2\t3",                                         /* no line end */
+      "x_row\ty_row\r\n0\t1\r\n4\t0\r\n2\t3\r\n",                 /* header, CR LF */
       "# made by hand\n\n  \nx y\n0 1\n# more\n4   0  \n\t2 3\n", /* comments, blanks */
       "0,1\n4 , 0\n2,3\n",
-      "\xef\xbb\xbfx,y\n0,1\n4,0\n2,3\n", /* byte order mark */
+      "\357\273\2770,1\n4,0\n2,3\n", /* byte order mark */
       "+0 1\n4 00\n2 3\n",
   };
   for (size_t k = 0; k < sizeof plain / sizeof *plain; k++)
@@ -110,49 +110,65 @@ static void npy_forms(void **state) {
       const void *data;
       size_t size;
     } values;
-  } cases[] = {{"|i1", INTEGERS(int8_t)},  {"<i2", INTEGERS(int16_t)}, {"<i4", INTEGERS(int32_t)},
-               {"<i8", INTEGERS(int64_t)}, {"|u1", INTEGERS(uint8_t)}, {"<u2", INTEGERS(uint16_t)},
-               {"<u4", INTEGERS(uint32_t)}, {"<u8", INTEGERS(uint64_t)}, {"<f8", INTEGERS(double)}};
+  } cases[] = {
+      {"|i1", INTEGERS(int8_t)},   {"<i2", INTEGERS(int16_t)},  {"<i4", INTEGERS(int32_t)},
+      {"<i8", INTEGERS(int64_t)},  {"|u1", INTEGERS(uint8_t)},  {"<u2", INTEGERS(uint16_t)},
+      {"<u4", INTEGERS(uint32_t)}, {"<u8", INTEGERS(uint64_t)}, {"<f8", INTEGERS(double)}};
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
     char dictionary[128];
     snprintf(dictionary, sizeof dictionary,
              "{'descr': '%s', 'fortran_order': False, 'shape': (3, 2), }\n", cases[k].descr);
-    expect_three(s,
-                 scratch_npy(s, "p.npy", dictionary, cases[k].values.data,
-                             6 * cases[k].values.size),
-                 false);
+    expect_three(
+        s, scratch_npy(s, "p.npy", dictionary, cases[k].values.data, 6 * cases[k].values.size),
+        false);
   }
   const int32_t columns[6] = {0, 4, 2, 1, 0, 3};
   const double with_weight[9] = {0, 4, 2, 1, 0, 3, 1, 0.5, 20};
-  expect_three(s, scratch_npy(s, "p.npy", "{'descr':'<i4','fortran_order':True,'shape':(3,2)}",
-                              columns, sizeof columns), false);
-  expect_three(s, scratch_npy(s, "p.npy", "{'descr':'<f8','fortran_order':True,'shape':(3,3)}",
-                              with_weight, sizeof with_weight), true);
+  expect_three(s,
+               scratch_npy(s, "p.npy", "{'descr':'<i4','fortran_order':True,'shape':(3,2)}",
+                           columns, sizeof columns),
+               false);
+  expect_three(s,
+               scratch_npy(s, "p.npy", "{'descr':'<f8','fortran_order':True,'shape':(3,3)}",
+                           with_weight, sizeof with_weight),
+               true);
 }
 
 static void npy_defects(void **state) {
   scratch *s = *state;
   const int64_t values[6] = {0, 1, -4, 0, 2, 3};
+  const int16_t narrow[2] = {3, -2};
   const uint64_t huge[2] = {0, UINT64_MAX};
   const double part[2] = {0, 1.5};
   const int32_t three[3] = {0, 1, 2};
-  refused(s, scratch_npy(s, "p.npy", "{'descr':'<i8','fortran_order':False,'shape':(3,2)}", values,
-                         48), UNICON_ERR_PAIRS, "p.npy: pair 1 is (-4, 0)", "0 .. 4");
-  refused(s, scratch_npy(s, "p.npy", "{'descr':'<i8','fortran_order':False,'shape':(6,)}", values,
-                         48), UNICON_ERR_SHAPE, "1 dimensions", "n by 2");
-  refused(s, scratch_npy(s, "p.npy", "{'descr':'<i8','fortran_order':False,'shape':(1,6)}", values,
-                         48), UNICON_ERR_SHAPE, "6 columns", "n by 2");
-  refused(s, scratch_npy(s, "p.npy", "{'descr':'<f4','fortran_order':False,'shape':(6,2)}", values,
-                         48), UNICON_ERR_FORMAT, "dtype '<f4'", "astype('<i8')");
-  refused(s, scratch_npy(s, "p.npy", "{'descr':'<u8','fortran_order':False,'shape':(1,2)}", huge,
-                         16), UNICON_ERR_FORMAT, "row 0 has 18446744073709551615", "p.npy");
-  refused(s, scratch_npy(s, "p.npy", "{'descr':'<f8','fortran_order':False,'shape':(1,2)}", part,
-                         16), UNICON_ERR_FORMAT, "row 0 has 1.5", "whole number");
+  refused(
+      s, scratch_npy(s, "p.npy", "{'descr':'<i8','fortran_order':False,'shape':(3,2)}", values, 48),
+      UNICON_ERR_PAIRS, "p.npy: pair 1 is (-4, 0)", "0 .. 4");
+  refused(s,
+          scratch_npy(s, "p.npy", "{'descr':'<i8','fortran_order':False,'shape':(6,)}", values, 48),
+          UNICON_ERR_SHAPE, "1 dimensions", "n by 2");
+  refused(
+      s, scratch_npy(s, "p.npy", "{'descr':'<i8','fortran_order':False,'shape':(1,6)}", values, 48),
+      UNICON_ERR_SHAPE, "6 columns", "n by 2");
+  refused(
+      s, scratch_npy(s, "p.npy", "{'descr':'<f4','fortran_order':False,'shape':(6,2)}", values, 48),
+      UNICON_ERR_FORMAT, "dtype '<f4'", "astype('<i8')");
+  refused(s,
+          scratch_npy(s, "p.npy", "{'descr':'<u8','fortran_order':False,'shape':(1,2)}", huge, 16),
+          UNICON_ERR_FORMAT, "row 0 has 18446744073709551615", "p.npy");
+  refused(s,
+          scratch_npy(s, "p.npy", "{'descr':'<f8','fortran_order':False,'shape':(1,2)}", part, 16),
+          UNICON_ERR_FORMAT, "row 0 has 1.5", "whole number");
+  refused(s,
+          scratch_npy(s, "p.npy", "{'descr':'<i2','fortran_order':False,'shape':(1,2)}", narrow, 4),
+          UNICON_ERR_PAIRS, "p.npy: pair 0 is (3, -2)", "0 .. 3");
   unicon_pairs *pairs;
   assert_int_equal(
-      unicon_pairs_read(s->ctx,
-                        scratch_npy(s, "p.npy", "{'descr':'<i4','fortran_order':False,'shape':(1,3)}",
-                                    three, 12), 5, 4, &pairs), UNICON_OK);
+      unicon_pairs_read(
+          s->ctx,
+          scratch_npy(s, "p.npy", "{'descr':'<i4','fortran_order':False,'shape':(1,3)}", three, 12),
+          5, 4, &pairs),
+      UNICON_OK);
   assert_true(unicon__positives_x(pairs, 0).weight[0] == 2.0f); /* integer weights */
   unicon_pairs_destroy(pairs);
 }
@@ -190,7 +206,8 @@ static void ignored_and_negatives(void **state) {
 static void label_refused(scratch *s, const char *x, const char *y, int64_t n_x, int64_t n_y,
                           unicon_status expected, const char *word, const char *other) {
   unicon_pairs *pairs = (unicon_pairs *)(void *)s;
-  scratch_failed(s, unicon_pairs_read_labels(s->ctx, x, y, n_x, n_y, &pairs), expected, word, other);
+  scratch_failed(s, unicon_pairs_read_labels(s->ctx, x, y, n_x, n_y, &pairs), expected, word,
+                 other);
   assert_null(pairs);
 }
 
@@ -216,10 +233,11 @@ static void label_files(void **state) {
   const char *y = scratch_text(s, "y.txt", "a dog\r\na cat\r\na bird\r\n");
   expect_animals(s, x, y);
   /* A label may be empty, and a label that begins another is another. */
-  expect_animals(s, scratch_text(s, "e.txt", "\nab\n\nabc\n"), scratch_text(s, "f.txt", "ab\n\na\n"));
+  expect_animals(s, scratch_text(s, "e.txt", "\nab\n\nabc\n"),
+                 scratch_text(s, "f.txt", "ab\n\na\n"));
   const int32_t numbers_x[4] = {-7, 3, -7, 4}, numbers_y[3] = {3, -7, 5};
-  const char *n_x = scratch_npy(s, "x.npy", "{'descr':'<i4','fortran_order':False,'shape':(4,)}",
-                                numbers_x, 16);
+  const char *n_x =
+      scratch_npy(s, "x.npy", "{'descr':'<i4','fortran_order':False,'shape':(4,)}", numbers_x, 16);
   expect_animals(s, n_x,
                  scratch_npy(s, "y.npy", "{'descr':'<i4','fortran_order':False,'shape':(3,1)}",
                              numbers_y, 12));
@@ -230,8 +248,10 @@ static void label_files(void **state) {
   label_refused(s, n_x, y, 4, 3, UNICON_ERR_FORMAT, "x.npy is an .npy file", "y.txt is text");
   label_refused(s, x, scratch_text(s, "e.txt", ""), 4, 3, UNICON_ERR_DATA, "e.txt is empty", "");
   label_refused(s, scratch_path(s, "none"), y, 4, 3, UNICON_ERR_IO, "none", "No such file");
-  label_refused(s, scratch_npy(s, "w.npy", "{'descr':'<i4','fortran_order':False,'shape':(2,2)}",
-                               numbers_x, 16), y, 2, 3, UNICON_ERR_SHAPE, "2 columns", "one column");
+  label_refused(
+      s,
+      scratch_npy(s, "w.npy", "{'descr':'<i4','fortran_order':False,'shape':(2,2)}", numbers_x, 16),
+      y, 2, 3, UNICON_ERR_SHAPE, "2 columns", "one column");
   label_refused(s, NULL, y, 4, 3, UNICON_ERR_ARGUMENT, "x_path is NULL", "");
   label_refused(s, x, NULL, 4, 3, UNICON_ERR_ARGUMENT, "y_path is NULL", "");
   unicon_pairs *pairs;
@@ -272,19 +292,21 @@ static void failures(void **state) {
   const int64_t pair[2] = {3, 3};
   inputs in;
   snprintf(in.pairs, sizeof in.pairs, "%s", scratch_text(s, "p.tsv", "0 1\n4 0\n"));
-  snprintf(in.npy, sizeof in.npy, "%s",
-           scratch_npy(s, "p.npy", "{'descr':'<i8','fortran_order':False,'shape':(1,2)}", pair, 16));
+  snprintf(
+      in.npy, sizeof in.npy, "%s",
+      scratch_npy(s, "p.npy", "{'descr':'<i8','fortran_order':False,'shape':(1,2)}", pair, 16));
   snprintf(in.x, sizeof in.x, "%s", scratch_text(s, "x.txt", "a\nb\n"));
   snprintf(in.y, sizeof in.y, "%s", scratch_text(s, "y.txt", "a\n"));
   assert_true(scratch_faults(s, &s->ctx->faults.io, UNICON_ERR_IO, read_all, &in) >= 15);
-  assert_true(scratch_faults(s, &s->ctx->faults.allocation, UNICON_ERR_MEMORY, read_all, &in) >= 30);
+  assert_true(scratch_faults(s, &s->ctx->faults.allocation, UNICON_ERR_MEMORY, read_all, &in) >=
+              30);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCRATCH_TEST(text_forms),     SCRATCH_TEST(text_locale), SCRATCH_TEST(text_defects),
-      SCRATCH_TEST(npy_forms),      SCRATCH_TEST(npy_defects), SCRATCH_TEST(ignored_and_negatives),
-      SCRATCH_TEST(label_files),    SCRATCH_TEST(failures),    SCRATCH_TEST(one_label_file),
+      SCRATCH_TEST(text_forms),  SCRATCH_TEST(text_locale), SCRATCH_TEST(text_defects),
+      SCRATCH_TEST(npy_forms),   SCRATCH_TEST(npy_defects), SCRATCH_TEST(ignored_and_negatives),
+      SCRATCH_TEST(label_files), SCRATCH_TEST(failures),    SCRATCH_TEST(one_label_file),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

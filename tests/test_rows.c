@@ -1,149 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Row sources: every format and order gives the same numbers, every defect of a file a sentence. */
-#include "scratch.h"
+/* Row sources other than .npy: every format gives the same numbers, every defect a sentence. */
+#include "rows_check.h"
 
 #include "io/rows.h"
-#include "io/rows_format.h"
 #include "linalg/convert.h"
-
-/* The 3 by 2 matrix of all tests: element (i, j) is 10 i + j. */
-static const float matrix_c[6] = {0, 1, 10, 11, 20, 21};
-static const float matrix_f[6] = {0, 10, 20, 1, 11, 21};
-
-#define DICT(descr, fortran, shape) \
-  "{'descr': '" descr "', 'fortran_order': " fortran ", 'shape': " shape ", }  \n"
-
-static unicon_rows *open_rows(scratch *s, const char *path) {
-  unicon_rows *rows = NULL;
-  const unicon_status status = unicon_rows_open(s->ctx, path, &rows);
-  if (status) print_error("%s\n", unicon_ctx_error(s->ctx));
-  assert_int_equal(status, UNICON_OK);
-  return rows;
-}
-
-static void expect_matrix(scratch *s, const char *path) {
-  float out[6];
-  unicon_rows *rows = open_rows(s, path);
-  assert_int_equal(unicon_rows_count(rows), 3);
-  assert_int_equal(unicon_rows_width(rows), 2);
-  assert_int_equal(unicon_rows_read(s->ctx, rows, 0, 3, out), UNICON_OK);
-  assert_memory_equal(out, matrix_c, sizeof out);
-  assert_int_equal(unicon_rows_read(s->ctx, rows, 2, 1, out), UNICON_OK);
-  assert_memory_equal(out, matrix_c + 4, 2 * sizeof *out);
-  unicon_rows_close(rows);
-}
-
-static void refused(scratch *s, const char *path, unicon_status expected, const char *word,
-                    const char *other) {
-  unicon_rows *rows = (unicon_rows *)(void *)s;
-  scratch_failed(s, unicon_rows_open(s->ctx, path, &rows), expected, word, other);
-  assert_null(rows);
-}
-
-static void npy_types(void **state) {
-  scratch *s = *state;
-  double wide[6];
-  uint16_t half[6];
-  signed char small[6];
-  for (int k = 0; k < 6; k++) {
-    wide[k] = (double)matrix_c[k];
-    small[k] = (signed char)matrix_c[k];
-  }
-  unicon__to_half(matrix_c, 6, half);
-  expect_matrix(s, scratch_npy(s, "a.npy", DICT("<f4", "False", "(3, 2)"), matrix_c, 24));
-  expect_matrix(s, scratch_npy(s, "b.npy", DICT("=f4", "False", "(3, 2)"), matrix_c, 24));
-  expect_matrix(s, scratch_npy(s, "c.npy", DICT("<f4", "True", "(3, 2)"), matrix_f, 24));
-  expect_matrix(s, scratch_npy(s, "d.npy", DICT("<f8", "False", "(3, 2)"), wide, 48));
-  expect_matrix(s, scratch_npy(s, "e.npy", DICT("<f2", "False", "(3, 2)"), half, 12));
-  expect_matrix(s, scratch_npy(s, "f.npy", DICT("|i1", "False", "(3, 2)"), small, 6));
-  expect_matrix(s, scratch_npy(s, "g.npy", DICT("|u1", "False", "(3, 2)"), small, 6));
-  /* Other quotes, other order, no blanks, no comma at the end. */
-  expect_matrix(s, scratch_npy(s, "h.npy", "{\"shape\":(3,2),'fortran_order':False,'descr':'<f4'}",
-                               matrix_c, 24));
-  for (int version = 1; version <= 3; version++) {
-    const file_image image = npy_make(version, DICT("<f4", "True", "(3, 2)"), matrix_f, 24);
-    expect_matrix(s, scratch_write(s, "v.npy", image.bytes, image.size));
-  }
-}
-
-static void npy_header_defects(void **state) {
-  scratch *s = *state;
-  static const char *const broken[] = {
-      "",
-      "nonsense",
-      "{'descr': '<f4', 'fortran_order': False, }",
-      "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (3, 2)}",
-      "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (3, 2)}",
-      "{'descr': '<f4', 'fortran_order': False, 'shape': (3, -2)}",
-      "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2}",
-      "{'descr': '<f4', 'fortran_order': False, 'shape': 3}",
-      "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 99999999999999999999)}",
-      "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), 'more': 1}",
-      "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2)",
-      "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2)} x",
-      "{'descr': '<f4, 'fortran_order': False, 'shape': (3, 2)}",
-      "{'descr': [('a', '<f4'), 'fortran_order': False, 'shape': (3, 2)}",
-      "{'descr': '<f4' 'fortran_order': False, 'shape': (3, 2)}",
-      "{descr: '<f4', 'fortran_order': Fal",
-  };
-  for (size_t k = 0; k < sizeof broken / sizeof *broken; k++)
-    refused(s, scratch_npy(s, "broken.npy", broken[k], matrix_c, 24), UNICON_ERR_FORMAT,
-            "broken.npy", "header is damaged at byte");
-}
-
-static void npy_refused(void **state) {
-  scratch *s = *state;
-  static const char *const types[] = {">f4", "<i4", "|b1", "<c8", "|S3", "<f16", "<U5", "f4", ""};
-  for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
-    char dictionary[128], quoted[32];
-    snprintf(dictionary, sizeof dictionary,
-             "{'descr': '%s', 'fortran_order': False, 'shape': (3, 2), }\n", types[k]);
-    snprintf(quoted, sizeof quoted, "dtype '%s'; ", types[k]);
-    refused(s, scratch_npy(s, "t.npy", dictionary, matrix_c, 24), UNICON_ERR_FORMAT, quoted,
-            "t.npy').astype('<f4')");
-    assert_non_null(strstr(unicon_ctx_error(s->ctx), "f2 f4 f8 i1 u1"));
-  }
-  refused(s,
-          scratch_npy(s, "s.npy",
-                      "{'descr': [('a', '<f4'), ('b', '<i8', (2,))], 'fortran_order': False, "
-                      "'shape': (3,), }",
-                      matrix_c, 24),
-          UNICON_ERR_FORMAT, "dtype 'structured'", "s.npy");
-  refused(s, scratch_npy(s, "1.npy", DICT("<f4", "False", "(6,)"), matrix_c, 24), UNICON_ERR_SHAPE,
-          "1 dimension,", "needs 2 dimensions");
-  refused(s, scratch_npy(s, "0.npy", DICT("<f4", "False", "()"), matrix_c, 4), UNICON_ERR_SHAPE,
-          "0 dimensions", "needs 2 dimensions");
-  refused(s, scratch_npy(s, "3.npy", DICT("<f4", "False", "(1, 3, 2)"), matrix_c, 24),
-          UNICON_ERR_SHAPE, "3 dimensions", "needs 2 dimensions");
-  refused(s, scratch_npy(s, "cut.npy", DICT("<f4", "False", "(3, 2)"), matrix_c, 23),
-          UNICON_ERR_FORMAT, "cut.npy is cut off", "promises 24 bytes of data, the file has 23");
-  refused(s, scratch_npy(s, "long.npy", DICT("<f4", "False", "(2, 2)"), matrix_c, 24),
-          UNICON_ERR_FORMAT, "long.npy is too long", "promises 16 bytes of data, the file has 24");
-  refused(s, scratch_npy(s, "h.npy", DICT("<f4", "False", "(4611686018427387905, 4)"), matrix_c, 16),
-          UNICON_ERR_FORMAT, "4611686018427387905 by 4", "passes any file");
-  refused(s, scratch_npy(s, "e.npy", DICT("<f4", "False", "(0, 2)"), NULL, 0), UNICON_ERR_DATA,
-          "e.npy is empty", "0 rows of 2 columns");
-  refused(s, scratch_npy(s, "w.npy", DICT("<f4", "False", "(2, 0)"), NULL, 0), UNICON_ERR_DATA,
-          "w.npy is empty", "2 rows of 0 columns");
-}
-
-static void npy_start_defects(void **state) {
-  scratch *s = *state;
-  file_image image = npy_make(1, DICT("<f4", "False", "(3, 2)"), matrix_c, 24);
-  for (size_t size = 0; size < image.size; size++) {
-    unicon_rows *rows;
-    const char *path = scratch_write(s, "p.npy", image.bytes, size);
-    scratch_failed(s, unicon_rows_open(s->ctx, path, &rows), UNICON_ERR_FORMAT, "p.npy", "");
-    assert_null(rows);
-  }
-  refused(s, scratch_write(s, "p.npy", image.bytes, 20), UNICON_ERR_FORMAT, "p.npy is cut off",
-          "the file has 20");
-  image.bytes[6] = 4;
-  refused(s, scratch_write(s, "p.npy", image.bytes, image.size), UNICON_ERR_FORMAT, "version 4",
-          "p.npy");
-  refused(s, scratch_text(s, "p.npy", "PK zip file"), UNICON_ERR_FORMAT, "p.npy",
-          "not an .npy file");
-}
 
 static void paths(void **state) {
   scratch *s = *state;
@@ -156,11 +16,16 @@ static void paths(void **state) {
   const char *device = scratch_path(s, "null.npy");
   assert_int_equal(symlink("/dev/null", device), 0);
   refused(s, device, UNICON_ERR_IO, "null.npy is a device", "not a regular file");
-  static const char *const unread[][2] = {
-      {"npz", "np.load('"},         {"csv", "delimiter=','"},        {"tsv", "delimiter='\\t'"},
-      {"txt", "np.loadtxt('"},      {"parquet", "pd.read_parquet('"}, {"pt", "torch.load('"},
-      {"pth", "torch.load('"},      {"h5", "h5py.File('"},           {"pkl", "pd.read_pickle('"},
-      {"arrow", "pd.read_feather('"}};
+  static const char *const unread[][2] = {{"npz", "np.load('"},
+                                          {"csv", "delimiter=','"},
+                                          {"tsv", "delimiter='\\t'"},
+                                          {"txt", "np.loadtxt('"},
+                                          {"parquet", "pd.read_parquet('"},
+                                          {"pt", "torch.load('"},
+                                          {"pth", "torch.load('"},
+                                          {"h5", "h5py.File('"},
+                                          {"pkl", "pd.read_pickle('"},
+                                          {"arrow", "pd.read_feather('"}};
   for (size_t k = 0; k < sizeof unread / sizeof *unread; k++) {
     char name[32], sentence[32];
     snprintf(name, sizeof name, "x.%s", unread[k][0]);
@@ -360,9 +225,9 @@ static void wrap_defects(void **state) {
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
     rows = (unicon_rows *)(void *)s;
     scratch_failed(s,
-                   unicon_rows_wrap(ctx, cases[k].name, cases[k].data,
-                                    (unicon_dtype)cases[k].dtype, cases[k].count, cases[k].width,
-                                    cases[k].row_stride, cases[k].col_stride, &rows),
+                   unicon_rows_wrap(ctx, cases[k].name, cases[k].data, (unicon_dtype)cases[k].dtype,
+                                    cases[k].count, cases[k].width, cases[k].row_stride,
+                                    cases[k].col_stride, &rows),
                    cases[k].status, cases[k].word, "");
     assert_null(rows);
   }
@@ -385,8 +250,10 @@ static void arguments(void **state) {
   for (size_t k = 0; k < sizeof ranges / sizeof *ranges; k++)
     scratch_failed(s, unicon_rows_read(ctx, rows, ranges[k][0], ranges[k][1], out),
                    UNICON_ERR_ARGUMENT, "wrapped", "it has 3 rows");
-  scratch_failed(s, unicon_rows_read(ctx, NULL, 0, 1, out), UNICON_ERR_ARGUMENT, "rows is NULL", "");
-  scratch_failed(s, unicon_rows_read(ctx, rows, 0, 1, NULL), UNICON_ERR_ARGUMENT, "out is NULL", "");
+  scratch_failed(s, unicon_rows_read(ctx, NULL, 0, 1, out), UNICON_ERR_ARGUMENT, "rows is NULL",
+                 "");
+  scratch_failed(s, unicon_rows_read(ctx, rows, 0, 1, NULL), UNICON_ERR_ARGUMENT, "out is NULL",
+                 "");
   assert_int_equal(unicon_rows_read(NULL, rows, 0, 1, out), UNICON_ERR_ARGUMENT);
   assert_int_equal(unicon_rows_read(ctx, rows, 3, 0, out), UNICON_OK);
   unicon_rows_close(rows);
@@ -430,13 +297,9 @@ static void failures(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCRATCH_TEST(npy_types),         SCRATCH_TEST(npy_header_defects),
-      SCRATCH_TEST(npy_refused),       SCRATCH_TEST(npy_start_defects),
-      SCRATCH_TEST(paths),             SCRATCH_TEST(vecs),
-      SCRATCH_TEST(tensors),           SCRATCH_TEST(shards),
-      SCRATCH_TEST(shard_defects),     SCRATCH_TEST(wrapped),
-      SCRATCH_TEST(wrap_defects),      SCRATCH_TEST(arguments),
-      SCRATCH_TEST(failures),
+      SCRATCH_TEST(paths),        SCRATCH_TEST(vecs),          SCRATCH_TEST(tensors),
+      SCRATCH_TEST(shards),       SCRATCH_TEST(shard_defects), SCRATCH_TEST(wrapped),
+      SCRATCH_TEST(wrap_defects), SCRATCH_TEST(arguments),     SCRATCH_TEST(failures),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

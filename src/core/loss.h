@@ -30,9 +30,18 @@ typedef struct unicon__tile {
   float *s;
 } unicon__tile;
 
+/* psi and phi of the general loss, in the order of the words of their options. */
+enum { UNICON__PSI_EXP, UNICON__PSI_HINGE, UNICON__PSI_SOFTPLUS, UNICON__PSI_IDENTITY };
+enum { UNICON__PHI_LOG, UNICON__PHI_LOG1P, UNICON__PHI_IDENTITY };
+
 typedef struct unicon__loss_params {
   int kind; /* position in the table, the word of option `loss` */
   double temperature;
+  double margin;      /* of hinges */
+  double scale, bias; /* siglip */
+  int psi, phi;       /* general */
+  double nu;          /* general */
+  double own;         /* general: epsilon+, the weight of the positive's own term */
 } unicon__loss_params;
 
 typedef struct unicon__loss unicon__loss;
@@ -63,7 +72,16 @@ struct unicon__loss {
 };
 
 /* The losses, in the order of the words of option `loss`. */
-enum { UNICON__LOSS_CLIP, UNICON__LOSS_INFONCE, UNICON__LOSS_SUPCON, UNICON__LOSS_MOMENT };
+enum {
+  UNICON__LOSS_CLIP,
+  UNICON__LOSS_INFONCE,
+  UNICON__LOSS_GENERAL,
+  UNICON__LOSS_TRIPLET,
+  UNICON__LOSS_SUPCON,
+  UNICON__LOSS_SIGLIP,
+  UNICON__LOSS_SPECTRAL,
+  UNICON__LOSS_MOMENT
+};
 
 /* Options to parameters. */
 void unicon__loss_params_from(const unicon_options *options, unicon__loss_params *out);
@@ -96,6 +114,15 @@ static inline double unicon__omega_y(const unicon__plane *plane, int64_t count, 
 void unicon__mask_row(const unicon_pairs *pairs, int64_t i, int64_t y0, int64_t ny, float *s,
                       bool keep_positives, float *held);
 
-extern const unicon__loss_ops unicon__loss_exp; /* clip, infonce, supcon */
+/* Running log-sum-exp: folds count e^v into (top, sum) with total = sum e^top. */
+void unicon__lse_add(double *top, double *sum, double v, double count);
+double unicon__lse_value(double top, double sum);
+/* log(e^u + e^v) */
+double unicon__log_add(double u, double v);
+
+extern const unicon__loss_ops unicon__loss_exp;      /* clip, infonce, supcon, general exp */
+extern const unicon__loss_ops unicon__loss_pairwise; /* triplet, general hinge, softplus, identity */
+extern const unicon__loss_ops unicon__loss_siglip;
+extern const unicon__loss_ops unicon__loss_spectral;
 
 #endif

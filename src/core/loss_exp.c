@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Losses with psi(x) = e^{x/tau}: clip, infonce (L_x of clip alone) and supcon.
+/* Losses with psi(x) = e^{x/tau}: clip, infonce (L_x of clip alone), general and supcon. For clip
  *
  *     N_i  = sum over negatives j of e^{s_ij/tau}        (never "total minus positives")
  *     D_ik = e^{s_ik/tau} + N_i
@@ -34,6 +34,8 @@ typedef struct side {
 typedef struct exp_state {
   double a; /* 1/tau */
   bool shifted, supcon;
+  double nu, own;
+  int phi;
   side x, y;
   float *slot_max, *slot_sum;   /* sweep 0, per slot: n_y */
   double *slot_top, *slot_part; /* sweep 1, per slot: n_y */
@@ -42,25 +44,32 @@ typedef struct exp_state {
   double *block_value;          /* settle: parts of L */
 } exp_state;
 
-/* Folds log value v into (top, sum) with sum = sum e^{v - top}. */
-static void lse_add(double *top, double *sum, double v, double count) {
-  if (v == -INFINITY || count == 0) return;
-  if (v <= *top) {
-    *sum += count * exp(v - *top);
-  } else {
-    *sum = *sum * exp(*top - v) + count;
-    *top = v;
-  }
+/* The general loss with u = s/tau, for a positive of log N (MATH.md section 1):
+ *     D = own e^u + N,  arg = D e^{-nu u},  phi = tau log, tau log1p or identity
+ *     rho = phi'(arg) e^{-nu u} / tau,  S_ik = omega rho (nu N - (1 - nu) own e^u)
+ * clip is nu = own = 1 with log. */
+static double log_denominator(const exp_state *st, double u, double log_n) {
+  return st->own > 0 ? unicon__log_add(u + log(st->own), log_n) : log_n;
 }
 
-static double lse_value(double top, double sum) {
-  return sum > 0 ? top + log(sum) : -INFINITY;
+static double log_rho(const exp_state *st, double u, double log_d) {
+  if (st->phi == UNICON__PHI_LOG) return -log_d;
+  if (st->phi == UNICON__PHI_LOG1P) return -unicon__log_add(log_d, st->nu * u);
+  return log(st->a) - st->nu * u;
 }
 
-/* log(e^u + e^v) */
-static double log_add(double u, double v) {
-  const double high = u > v ? u : v, low = u > v ? v : u;
-  return high == -INFINITY ? high : high + log1p(exp(low - high));
+static double phi_value(const exp_state *st, double u, double log_d) {
+  const double log_arg = log_d - st->nu * u;
+  if (st->phi == UNICON__PHI_LOG) return log_arg / st->a;
+  if (st->phi == UNICON__PHI_LOG1P) return unicon__log_add(0, log_arg) / st->a;
+  return exp(log_arg);
+}
+
+static double positive_slope(const exp_state *st, double u, double log_n) {
+  const double log_d = log_denominator(st, u, log_n);
+  if (log_d == -INFINITY) return 0; /* no negatives and no own term: the row is left out */
+  const double rho = log_rho(st, u, log_d);
+  return st->nu * exp(rho + log_n) - (1 - st->nu) * st->own * exp(rho + u);
 }
 
 static unicon_status side_begin(unicon_ctx *ctx, side *s, int64_t n, double share) {
@@ -80,7 +89,10 @@ static unicon_status exp_begin(unicon_ctx *ctx, unicon__loss *loss) {
   UNICON_NEW(ctx, st, 1);
   loss->state = st;
   st->a = 1 / loss->params.temperature;
-  st->shifted = st->a > 44;
+  st->nu = loss->params.nu;
+  st->own = loss->params.own;
+  st->phi = loss->params.phi;
+  st->shifted = st->a > 44 || st->phi == UNICON__PHI_IDENTITY;
   st->supcon = loss->params.kind == UNICON__LOSS_SUPCON;
   st->tile_y = ctx->tile_y;
   st->tile_x = ctx->tile_x;
@@ -125,7 +137,7 @@ static void observe_scores(unicon__loss *loss, const unicon__tile *tile, int slo
     const float shift = top == -INFINITY ? 0 : top;
     const float sum = vec->exp_sums_shifted(s, tile->ny, a, shift, st->slot_max + column,
                                             st->slot_sum + column);
-    if (top > -INFINITY) lse_add(&st->x.top[i], &st->x.sum[i], st->a * (double)top, (double)sum);
+    if (top > -INFINITY) unicon__lse_add(&st->x.top[i], &st->x.sum[i], st->a * (double)top, (double)sum);
   }
 }
 
@@ -137,7 +149,7 @@ static void fold_scores(exp_state *st, int slot, int64_t from, int64_t to) {
       st->y.sum[j] += (double)sum[j];
     } else {
       float *top = st->slot_max + slot * st->y.n;
-      lse_add(&st->y.top[j], &st->y.sum[j], st->a * (double)top[j], (double)sum[j]);
+      unicon__lse_add(&st->y.top[j], &st->y.sum[j], st->a * (double)top[j], (double)sum[j]);
       top[j] = -INFINITY;
     }
     sum[j] = 0;
@@ -145,6 +157,15 @@ static void fold_scores(exp_state *st, int slot, int64_t from, int64_t to) {
 }
 
 /* ---- sweep 1, class labels only: R and L from the tiles --------------------------------------- */
+
+/* Value of one positive in one direction; its omega rho goes to R = (top, sum). */
+static double observe_one(const exp_state *st, double u, double log_n, double omega, double *top,
+                          double *sum) {
+  const double log_d = log_denominator(st, u, log_n);
+  if (log_d == -INFINITY || !(omega > 0)) return 0;
+  unicon__lse_add(top, sum, log(omega) + log_rho(st, u, log_d), 1);
+  return omega * phi_value(st, u, log_d);
+}
 
 static void observe_positives(unicon__loss *loss, const unicon__tile *tile, int slot) {
   exp_state *st = loss->state;
@@ -156,16 +177,14 @@ static void observe_positives(unicon__loss *loss, const unicon__tile *tile, int 
     int64_t length;
     const int64_t first = unicon__list_range(p, tile->y0, tile->y0 + tile->ny, &length);
     for (int64_t k = first; k < first + length; k++) {
-      const int64_t j = p.item[k];
+      const int64_t j = p.item[k], column = slot * st->y.n + j;
       const double u = st->a * (double)tile->s[row * tile->ld + j - tile->y0];
       const double omega_x = unicon__omega_x(plane, p.count, 1);
       const double omega_y = unicon__omega_y(plane, unicon__positives_y(plane->pairs, j).count, 1);
-      const double log_d_x = log_add(u, st->x.log_n[i]), log_d_y = log_add(u, st->y.log_n[j]);
-      const int64_t column = slot * st->y.n + j;
-      lse_add(&st->x.top[i], &st->x.sum[i], log(omega_x) - log_d_x, 1);
-      lse_add(&st->slot_top[column], &st->slot_part[column], log(omega_y) - log_d_y, 1);
-      value += (st->x.share * omega_x * (log_d_x - u) + st->y.share * omega_y * (log_d_y - u)) /
-               st->a;
+      value += st->x.share * observe_one(st, u, st->x.log_n[i], omega_x, &st->x.top[i],
+                                         &st->x.sum[i]);
+      value += st->y.share * observe_one(st, u, st->y.log_n[j], omega_y, &st->slot_top[column],
+                                         &st->slot_part[column]);
     }
   }
   loss->tile_value[tile->x0 / st->tile_x] += value;
@@ -174,7 +193,7 @@ static void observe_positives(unicon__loss *loss, const unicon__tile *tile, int 
 static void fold_positives(exp_state *st, int slot, int64_t from, int64_t to) {
   double *top = st->slot_top + slot * st->y.n, *sum = st->slot_part + slot * st->y.n;
   for (int64_t j = from; j < to; j++) {
-    if (sum[j] > 0) lse_add(&st->y.top[j], &st->y.sum[j], top[j], sum[j]);
+    if (sum[j] > 0) unicon__lse_add(&st->y.top[j], &st->y.sum[j], top[j], sum[j]);
     top[j] = -INFINITY;
     sum[j] = 0;
   }
@@ -215,20 +234,15 @@ static double score(const settling *s, int64_t i, int64_t j) {
   return unicon__vec_best()->dot(mine + i * plane->r, other + j * plane->r, plane->r);
 }
 
-/* Value and R of row i: clip. */
-static double settle_clip(const settling *s, int64_t i, unicon__partners p) {
+/* Value and R of row i. */
+static double settle_general(const settling *s, int64_t i, unicon__partners p) {
   const exp_state *st = s->loss->state;
-  double value = 0, top = -INFINITY, sum = 0;
-  for (int64_t k = 0; k < p.count; k++) {
-    const double w = omega(s, p.count, unicon__pair_weight(p, k));
-    const double u = st->a * score(s, i, p.item[k]);
-    const double log_d = log_add(u, s->side->log_n[i]);
-    value += w * (log_d - u);
-    if (w > 0) lse_add(&top, &sum, log(w) - log_d, 1);
-  }
-  s->side->top[i] = top;
-  s->side->sum[i] = sum;
-  return value / st->a;
+  double value = 0;
+  for (int64_t k = 0; k < p.count; k++)
+    value += observe_one(st, st->a * score(s, i, p.item[k]), s->side->log_n[i],
+                         omega(s, p.count, unicon__pair_weight(p, k)), &s->side->top[i],
+                         &s->side->sum[i]);
+  return value;
 }
 
 /* The same for supcon: R_i = Omega_i / D_i. */
@@ -266,7 +280,7 @@ static void settle_block(void *state, int64_t block, int worker) {
                                     : unicon__positives_y(s->loss->plane.pairs, i);
     s->side->top[i] = -INFINITY;
     s->side->sum[i] = 0;
-    if (p.count > 0) value += st->supcon ? settle_supcon(s, i, p) : settle_clip(s, i, p);
+    if (p.count > 0) value += st->supcon ? settle_supcon(s, i, p) : settle_general(s, i, p);
   }
   st->block_value[block] = value;
 }
@@ -301,13 +315,13 @@ static unicon_status settle_side(unicon_ctx *ctx, unicon__loss *loss, side *whic
 /* R as the weight that weigh multiplies with. */
 static void finish_weights(const exp_state *st, side *s) {
   for (int64_t i = 0; i < s->n; i++) {
-    const double log_r = s->share > 0 ? lse_value(s->top[i], s->sum[i]) + log(s->share) : -INFINITY;
+    const double log_r = s->share > 0 ? unicon__lse_value(s->top[i], s->sum[i]) + log(s->share) : -INFINITY;
     s->weight[i] = (float)(st->shifted ? log_r : exp(log_r));
   }
 }
 
 static void finish_counts(side *s) {
-  for (int64_t i = 0; i < s->n; i++) s->log_n[i] = lse_value(s->top[i], s->sum[i]);
+  for (int64_t i = 0; i < s->n; i++) s->log_n[i] = unicon__lse_value(s->top[i], s->sum[i]);
 }
 
 static unicon_status exp_settle(unicon_ctx *ctx, unicon__loss *loss, int sweep) {
@@ -338,7 +352,7 @@ static unicon_status exp_settle(unicon_ctx *ctx, unicon__loss *loss, int sweep) 
 
 /* ---- weights ---------------------------------------------------------------------------------- */
 
-/* S of a positive with score u/a in both directions (clip): sum of share omega N / D. */
+/* S of a positive with score u/a, both directions together. */
 static double positive_weight(const unicon__loss *loss, int64_t i, int64_t j, int64_t count_x,
                               double pair, double u) {
   const exp_state *st = loss->state;
@@ -346,8 +360,8 @@ static double positive_weight(const unicon__loss *loss, int64_t i, int64_t j, in
   const double omega_x = st->x.share * unicon__omega_x(&loss->plane, count_x, pair);
   const double omega_y = st->y.share * unicon__omega_y(&loss->plane, count_y, pair);
   if (st->supcon) return omega_x + omega_y;
-  const double n_x = st->x.log_n[i], n_y = st->y.log_n[j];
-  return omega_x / (1 + exp(u - n_x)) + omega_y / (1 + exp(u - n_y));
+  return omega_x * positive_slope(st, u, st->x.log_n[i]) +
+         omega_y * positive_slope(st, u, st->y.log_n[j]);
 }
 
 static void exp_weigh(unicon__loss *loss, const unicon__tile *tile, int slot) {

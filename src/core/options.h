@@ -15,10 +15,23 @@
     "differ (nu .1 or 1.5, log1p, temperature unused).")                                           \
   X(RANK, "rank", "integer", "auto", "auto", "N", 1, 1e6, FIT, "Method",                           \
     "Dimensions of the shared space. auto: 256, or fewer where the data allow no more.")           \
-  X(LOSS, "loss", "word", "clip", "clip|infonce|supcon|moment", "NAME", 0, 0, FIT, "Loss",         \
+  X(LOSS, "loss", "word", "clip",                                                                  \
+    "clip|infonce|general|triplet|supcon|siglip|spectral|moment", "NAME", 0, 0, FIT, "Loss",       \
     "The loss whose weights S = -dL/ds the iterations use.")                                       \
   X(TEMPERATURE, "temperature", "real", "0.1", "", "T", 1e-3, 1e3, FIT, "Loss",                    \
     "Temperature of exponential losses.")                                                          \
+  X(MARGIN, "margin", "real", "0.2", "", "M", 0, 1e3, FIT, "Loss",                                 \
+    "Margin of triplet and of psi hinge.")                                                         \
+  X(SCALE, "scale", "real", "10", "", "T", 1e-6, 1e4, FIT, "Loss", "Scale t of siglip.")           \
+  X(BIAS, "bias", "real", "-10", "", "B", -1e4, 1e4, FIT, "Loss", "Bias b of siglip.")             \
+  X(PSI, "psi", "word", "exp", "exp|hinge|softplus|identity", "NAME", 0, 0, FIT, "Loss",           \
+    "psi of the general loss: e^(x/T), [x+M]+, log(1+e^x) or x.")                                  \
+  X(PHI, "phi", "word", "log", "log|log1p|identity", "NAME", 0, 0, FIT, "Loss",                    \
+    "phi of the general loss; log and log1p are multiplied by T where psi is exp.")                \
+  X(NU, "nu", "real", "1", "", "NU", 0, 1e3, FIT, "Loss",                                          \
+    "nu of the general loss: how strongly a negative is compared with the positive.")              \
+  X(EPSILON, "epsilon", "real", "1", "", "E", 0, 1e3, FIT, "Loss",                                 \
+    "Weight of the positive's own term in the general loss.")                                      \
   X(METRIC, "metric", "real", "whiten", "none|whiten", "POWER", 0, 1, FIT, "Method",               \
     "Metric W = (Sigma + ridge lambda_max I)^-POWER on both sides. whiten is POWER 0.5, none is "  \
     "0 and the paper's choice.")                                                                   \

@@ -20,6 +20,7 @@ typedef struct solver {
   const unicon__metric *metric_x, *metric_y;
   const unicon__solve_params *params;
   unicon__solve_log *log;
+  bool cosine; /* the loss takes cosines; else dot products, and the norm of M matters */
   int64_t p_x, p_y;
   double *c, *part; /* p_x by p_y: sum over batches, and one batch */
 } solver;
@@ -58,7 +59,7 @@ static unicon_status factor(unicon_ctx *ctx, const unicon__metric *metric, const
   double top = 0;
   for (int64_t k = 0; k < m * r; k++) top = fabs(g[k]) > top ? fabs(g[k]) : top;
   /* A common factor changes no cosine and keeps tiny or huge data inside float32. */
-  const double scale = top > 1e6 || top < 1e-6 ? 1 / (top > 0 ? top : 1) : 1;
+  const double scale = top > 1e15 || top < 1e-15 ? 1 / (top > 0 ? top : 1) : 1;
   for (int64_t k = 0; k < m * r; k++) (*out)[k] = (float)(g[k] * scale);
   unicon__drop(ctx, g);
   return UNICON_OK;
@@ -76,6 +77,11 @@ unicon_status unicon__state_factors(unicon_ctx *ctx, const unicon__state *state,
 /* state = [R_x^T C R_y]_r, unscaled; C is overwritten. */
 static unicon_status spectral_update(solver *s, int64_t rank, unicon__state *state) {
   unicon__svd svd;
+  for (int64_t k = 0; k < s->p_x * s->p_y; k++)
+    if (!isfinite(s->c[k]))
+      return unicon__fail(s->ctx, UNICON_ERR_NUMERIC,
+                          "the weights of the loss overflow float32; a higher temperature, or phi "
+                          "log instead of identity, keeps them small");
   UNICON_TRY(unicon__metric_left(s->ctx, s->metric_x, s->c, s->p_y));
   UNICON_TRY(unicon__metric_right(s->ctx, s->metric_y, s->c, s->p_x));
   UNICON_TRY(unicon__svd_top(s->ctx, s->c, s->p_x, s->p_y, rank, s->params->svd, s->params->seed,
@@ -116,7 +122,7 @@ static unicon_status moment_start(solver *s, unicon__state *state) {
                 (long long)state->r);
   UNICON_NEW(s->ctx, s->log->spectrum, state->r);
   memcpy(s->log->spectrum, state->s, (size_t)state->r * sizeof *state->s);
-  state_normalize(state);
+  if (s->cosine) state_normalize(state);
   return UNICON_OK;
 }
 
@@ -164,8 +170,10 @@ static unicon_status evaluate(solver *s, const unicon__state *state, bool cross,
                                    &fy));
   UNICON_NEW(s->ctx, zx, whole->x.count * state->r);
   UNICON_NEW(s->ctx, zy, whole->y.count * state->r);
-  UNICON_TRY(unicon__project(s->ctx, &whole->x, fx, state->r, 0, whole->x.count, true, false, zx));
-  UNICON_TRY(unicon__project(s->ctx, &whole->y, fy, state->r, 0, whole->y.count, true, false, zy));
+  UNICON_TRY(unicon__project(s->ctx, &whole->x, fx, state->r, 0, whole->x.count, s->cosine, false,
+                             zx));
+  UNICON_TRY(unicon__project(s->ctx, &whole->y, fy, state->r, 0, whole->y.count, s->cosine, false,
+                             zy));
   *value = 0;
   if (cross) memset(s->c, 0, (size_t)(s->p_x * s->p_y) * sizeof *s->c);
   for (int64_t b = 0; b < s->problem->batches; b++)
@@ -184,10 +192,11 @@ static void log_step(unicon__solve_log *log, double loss, double eta) {
 
 /* ---- mixing two states -------------------------------------------------------------------------- */
 
-/* M_eta of two states, either through the QR factors of their stacked bases (made once for all eta)
- * or, where 2r exceeds a side, through the dense matrix. */
+/* [keep M + eta M+]_r of two states, either through the QR factors of their stacked bases (made once
+ * for all eta) or, where 2r exceeds a side, through the dense matrix. */
 typedef struct mixer {
   const unicon__state *from, *to;
+  bool cosine; /* keep = 1 - eta, result of norm 1; else keep = 1: a gradient step */
   bool dense;
   double *qu, *ru, *qv, *rv; /* m by 2r, 2r by 2r, n by 2r, 2r by 2r */
 } mixer;
@@ -199,10 +208,14 @@ static void stack(const double *a, const double *b, int64_t rows, int64_t r, dou
   }
 }
 
+static double kept(const mixer *mix, double eta) {
+  return mix->cosine ? 1 - eta : 1;
+}
+
 static unicon_status mixer_open(unicon_ctx *ctx, const unicon__state *from,
-                                const unicon__state *to, mixer *out) {
+                                const unicon__state *to, bool cosine, mixer *out) {
   const int64_t m = from->m, n = from->n, r = from->r;
-  *out = (mixer){.from = from, .to = to, .dense = 2 * r > m || 2 * r > n};
+  *out = (mixer){.from = from, .to = to, .cosine = cosine, .dense = 2 * r > m || 2 * r > n};
   if (out->dense) return UNICON_OK;
   UNICON_NEW(ctx, out->qu, m * 2 * r);
   UNICON_NEW(ctx, out->ru, 4 * r * r);
@@ -231,7 +244,7 @@ static unicon_status mix_dense(unicon_ctx *ctx, const mixer *mix, double eta, un
   double *matrix;
   unicon__svd svd;
   UNICON_NEW(ctx, matrix, out->m * out->n);
-  UNICON_TRY(add_dense(ctx, mix->from, 1 - eta, matrix));
+  UNICON_TRY(add_dense(ctx, mix->from, kept(mix, eta), matrix));
   UNICON_TRY(add_dense(ctx, mix->to, eta, matrix));
   UNICON_TRY(
       unicon__svd_top(ctx, matrix, out->m, out->n, out->r, UNICON__SVD_DENSE, 0, &svd));
@@ -250,7 +263,7 @@ static unicon_status mix_stacked(unicon_ctx *ctx, const mixer *mix, double eta,
   for (int64_t i = 0; i < w; i++)
     for (int64_t k = 0; k < w; k++)
       scaled[i * w + k] =
-          mix->ru[i * w + k] * (k < r ? (1 - eta) * mix->from->s[k] : eta * mix->to->s[k - r]);
+          mix->ru[i * w + k] * (k < r ? kept(mix, eta) * mix->from->s[k] : eta * mix->to->s[k - r]);
   unicon__dgemm(false, true, w, w, w, 1, scaled, w, mix->rv, w, 0, core, w);
   UNICON_TRY(unicon__svd_top(ctx, core, w, w, r, UNICON__SVD_DENSE, 0, &svd));
   memcpy(out->s, svd.s, (size_t)r * sizeof *out->s);
@@ -260,14 +273,14 @@ static unicon_status mix_stacked(unicon_ctx *ctx, const mixer *mix, double eta,
 }
 
 static unicon_status mix_at(unicon_ctx *ctx, const mixer *mix, double eta, unicon__state *out) {
-  if (eta == 1) {
+  if (kept(mix, eta) == 0) {
     state_copy(out, mix->to);
     return UNICON_OK;
   }
   unicon__block *frame = unicon__frame_open(ctx);
   UNICON_TRY(mix->dense ? mix_dense(ctx, mix, eta, out) : mix_stacked(ctx, mix, eta, out));
   unicon__frame_close(ctx, frame);
-  state_normalize(out);
+  if (mix->cosine) state_normalize(out);
   return UNICON_OK;
 }
 
@@ -278,9 +291,9 @@ static unicon_status safe_step(solver *s, unicon__state *state, const unicon__st
                                bool more, double *loss, double *eta) {
   mixer mix;
   unicon__state trial;
-  UNICON_TRY(mixer_open(s->ctx, state, candidate, &mix));
+  UNICON_TRY(mixer_open(s->ctx, state, candidate, s->cosine, &mix));
   UNICON_TRY(state_new(s->ctx, state->m, state->n, state->r, &trial));
-  *eta = 1;
+  *eta = s->cosine ? 1 : 0.5; /* 1/2 is the Newton step of the spectral loss */
   for (int k = 0; k <= HALVINGS; k++, *eta /= 2) {
     double value;
     UNICON_TRY(mix_at(s->ctx, &mix, *eta, &trial));
@@ -306,7 +319,7 @@ static unicon_status iterate(solver *s, unicon__state *state) {
     unicon__state candidate;
     double eta = 1;
     UNICON_TRY(spectral_update(s, state->r, &candidate));
-    state_normalize(&candidate);
+    if (s->cosine) state_normalize(&candidate);
     if (s->params->safe) {
       UNICON_TRY(safe_step(s, state, &candidate, more, &loss, &eta));
     } else {
@@ -329,6 +342,7 @@ unicon_status unicon__solve(unicon_ctx *ctx, const unicon__problem *problem,
               .params = params, .log = log, .p_x = problem->whole.x.map->out,
               .p_y = problem->whole.y.map->out};
   *log = (unicon__solve_log){.method = "none"};
+  s.cosine = params->loss.kind != UNICON__LOSS_SPECTRAL;
   UNICON_NEW(ctx, s.c, s.p_x * s.p_y);
   UNICON_NEW(ctx, s.part, s.p_x * s.p_y);
   UNICON_TRY(moment_start(&s, state));

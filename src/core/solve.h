@@ -5,7 +5,9 @@
  * norm 1. One step (MATH.md section 5):
  *     M+ = [R_x^T C R_y]_r / norm,  M_eta = [(1 - eta) M + eta M+]_r,  eta = 1, 1/2, ..., 2^-7
  * The first M_eta whose cosine loss is below the present one is taken; if none is, the present
- * model stays. So the tracked loss never rises. `plain` takes M+ whatever its loss (the paper). */
+ * model stays. So the tracked loss never rises. `plain` takes M+ whatever its loss (the paper).
+ * Losses on dot products (spectral) keep the scale of M and step along the gradient, M + eta M+:
+ * eta = 1/2 in the full metric without ridge is Newton's step and lands on the minimiser. */
 #ifndef UNICON_CORE_SOLVE_H
 #define UNICON_CORE_SOLVE_H
 

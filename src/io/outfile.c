@@ -51,7 +51,7 @@ unicon_status unicon__outfile_open(unicon_ctx *ctx, unicon__arena *arena, const 
   UNICON_ARENA_NEW(ctx, arena, file, 1);
   UNICON_ARENA_NEW(ctx, arena, file->temporary, (int64_t)room);
   file->path = unicon__text_copy(ctx, arena, path);
-  if (!file->path) return unicon__status(ctx);
+  if (!file->path) return UNICON_ERR_MEMORY;
   file->file = unicon__io_fault(ctx) ? -1 : open_temporary(path, file->temporary, room);
   if (file->file < 0) return unicon__fail_io(ctx, "create a file beside", path);
   *out = file;

@@ -23,8 +23,8 @@ bool unicon__partners_have(unicon__partners partners, int64_t item);
 /* Counts the pairs of a label set: the sum over classes of x members times y members. */
 int64_t unicon__count_class_pairs(const unicon_pairs *pairs);
 
-/* An empty object for 1 .. INT32_MAX rows on each side. */
-unicon_status unicon__pairs_new(unicon_ctx *ctx, int64_t n_x, int64_t n_y, unicon_pairs **out);
+/* An empty object for 1 .. INT32_MAX rows on each side; NULL with the error set. */
+unicon_pairs *unicon__pairs_new(unicon_ctx *ctx, int64_t n_x, int64_t n_y);
 
 /* Hands the pairs over, or destroys them where making them failed. */
 unicon_status unicon__pairs_finish(unicon_pairs *pairs, unicon_status status, unicon_pairs **out);

@@ -7,18 +7,19 @@
 #include "io/object.h"
 #include "io/pair_set.h"
 
-unicon_status unicon__pairs_new(unicon_ctx *ctx, int64_t n_x, int64_t n_y, unicon_pairs **out) {
-  if (n_x < 1 || n_y < 1 || n_x > INT32_MAX || n_y > INT32_MAX)
-    return unicon__fail(ctx, UNICON_ERR_PAIRS,
-                        "pairs of %" PRId64 " rows of x and %" PRId64
-                        " rows of y cannot be made; each side has 1 .. %d rows",
-                        n_x, n_y, INT32_MAX);
+unicon_pairs *unicon__pairs_new(unicon_ctx *ctx, int64_t n_x, int64_t n_y) {
+  if (n_x < 1 || n_y < 1 || n_x > INT32_MAX || n_y > INT32_MAX) {
+    unicon__fail(ctx, UNICON_ERR_PAIRS,
+                 "pairs of %" PRId64 " rows of x and %" PRId64
+                 " rows of y cannot be made; each side has 1 .. %d rows",
+                 n_x, n_y, INT32_MAX);
+    return NULL;
+  }
   unicon_pairs *pairs = unicon__object_new(ctx, sizeof *pairs);
-  if (!pairs) return unicon__status(ctx);
+  if (!pairs) return NULL;
   pairs->n_x = n_x;
   pairs->n_y = n_y;
-  *out = pairs;
-  return UNICON_OK;
+  return pairs;
 }
 
 unicon_status unicon__pairs_finish(unicon_pairs *pairs, unicon_status status, unicon_pairs **out) {
@@ -57,8 +58,8 @@ static unicon_status build_blocks(unicon_ctx *ctx, unicon_pairs *pairs, int64_t 
 static unicon_status make_blocks(unicon_ctx *ctx, int64_t n_x, int64_t n_y, int64_t k, bool per_x,
                                  unicon_pairs **out) {
   UNICON_NEED(ctx, out);
-  unicon_pairs *pairs = NULL;
-  UNICON_TRY(unicon__pairs_new(ctx, n_x, n_y, &pairs));
+  unicon_pairs *pairs = unicon__pairs_new(ctx, n_x, n_y);
+  if (!pairs) return unicon__status(ctx);
   const int64_t few = per_x ? n_x : n_y, many = per_x ? n_y : n_x;
   unicon__lists *by_x = &pairs->positive.by_x, *by_y = &pairs->positive.by_y;
   unicon_status status;
@@ -102,8 +103,8 @@ unicon_status unicon__pairs_from_list(unicon_ctx *ctx, const char *what, int64_t
   UNICON_NEED(ctx, out);
   UNICON_NEED(ctx, x);
   UNICON_NEED(ctx, y);
-  unicon_pairs *pairs = NULL;
-  UNICON_TRY(unicon__pairs_new(ctx, n_x, n_y, &pairs));
+  unicon_pairs *pairs = unicon__pairs_new(ctx, n_x, n_y);
+  if (!pairs) return unicon__status(ctx);
   const unicon_status status = unicon__pair_set_build(ctx, &pairs->arena, what, n_x, n_y, x, y,
                                                       weight, count, &pairs->positive);
   return unicon__pairs_finish(pairs, status, out);
@@ -187,8 +188,8 @@ unicon_status unicon__pairs_from_labels(unicon_ctx *ctx, const int64_t *label_x,
   UNICON_NEED(ctx, out);
   UNICON_NEED(ctx, label_x);
   UNICON_NEED(ctx, label_y);
-  unicon_pairs *pairs = NULL;
-  UNICON_TRY(unicon__pairs_new(ctx, n_x, n_y, &pairs));
+  unicon_pairs *pairs = unicon__pairs_new(ctx, n_x, n_y);
+  if (!pairs) return unicon__status(ctx);
   return unicon__pairs_finish(pairs, build_labels(ctx, pairs, label_x, label_y), out);
 }
 

@@ -189,7 +189,7 @@ static unicon_status read_list(unicon_ctx *ctx, const char *path, const char *ki
                                char **what) {
   UNICON_TRY(unicon__pairs_parse(ctx, path, &list->x, &list->y, &list->weight, &list->count));
   *what = unicon__text_join(ctx, path, ": ", kind);
-  return *what ? UNICON_OK : unicon__status(ctx);
+  return *what ? UNICON_OK : UNICON_ERR_MEMORY;
 }
 
 static unicon_status pairs_read(unicon_ctx *ctx, const char *path, int64_t n_x, int64_t n_y,

@@ -89,8 +89,8 @@ unicon_status unicon__pairs_subset(unicon_ctx *ctx, const unicon_pairs *pairs,
   kept x = {x_keep, x_count, NULL}, y = {y_keep, y_count, NULL};
   UNICON_TRY(number_rows(ctx, "x", pairs->n_x, &x));
   UNICON_TRY(number_rows(ctx, "y", pairs->n_y, &y));
-  unicon_pairs *subset = NULL;
-  UNICON_TRY(unicon__pairs_new(ctx, x.count, y.count, &subset));
+  unicon_pairs *subset = unicon__pairs_new(ctx, x.count, y.count);
+  if (!subset) return unicon__status(ctx);
   const unicon_status status = fill(ctx, pairs, &x, &y, subset);
   unicon__drop(ctx, x.number);
   unicon__drop(ctx, y.number);

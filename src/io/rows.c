@@ -91,7 +91,7 @@ unicon_status unicon__rows_add(unicon_ctx *ctx, unicon_rows *rows, const char *p
 
 static unicon_status open_path(unicon_ctx *ctx, unicon_rows *rows, const char *name) {
   char *path = unicon__text_copy(ctx, &ctx->arena, name);
-  if (!path) return unicon__status(ctx);
+  if (!path) return UNICON_ERR_MEMORY;
   const char *tensor = unicon__tensor_part(name);
   if (tensor) path[tensor - 1 - name] = '\0';
   struct stat about;
@@ -105,10 +105,10 @@ static unicon_status open_path(unicon_ctx *ctx, unicon_rows *rows, const char *n
 
 static unicon_status rows_new(unicon_ctx *ctx, const char *name, unicon_rows **out) {
   unicon_rows *rows = unicon__object_new(ctx, sizeof *rows);
-  if (!rows) return unicon__status(ctx);
+  if (!rows) return UNICON_ERR_MEMORY;
   *out = rows;
   rows->name = unicon__text_copy(ctx, &rows->arena, name);
-  return rows->name ? UNICON_OK : unicon__status(ctx);
+  return rows->name ? UNICON_OK : UNICON_ERR_MEMORY;
 }
 
 /* Hands the rows over, or closes them where making them failed. */
@@ -236,7 +236,7 @@ static unicon_status rows_read(unicon_ctx *ctx, const unicon_rows *rows, int64_t
                                int64_t count, float *out) {
   UNICON_NEED(ctx, rows);
   UNICON_NEED(ctx, out);
-  if (first < 0 || count < 0 || first > rows->count || count > rows->count - first)
+  if (first < 0 || count < 0 || count > rows->count - first)
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
                         "%s: %" PRId64 " rows from row %" PRId64
                         " on were asked for, but it has "

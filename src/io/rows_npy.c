@@ -223,7 +223,7 @@ static unicon_dtype dtype_of(const char *descr) {
 
 unicon_status unicon__npy_parse(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
                                 unicon__matrix *out) {
-  unicon__npy npy;
+  unicon__npy npy = {.rows = 0};
   UNICON_TRY(npy_open(ctx, name, bytes, &for_rows, &npy));
   out->rows =
       (unicon__segment){npy.data, 0, npy.rows, npy.row_stride, npy.col_stride, dtype_of(npy.descr)};

@@ -30,37 +30,38 @@ static void list_names(const unicon__safetensors *file, char *out, size_t room) 
   }
 }
 
-/* The named tensor, or the only one with two dimensions. */
-static unicon_status choose(unicon_ctx *ctx, const char *name, const unicon__safetensors *file,
-                            const unicon__tensor **out) {
+/* The named tensor, or the only one with two dimensions; NULL with the error set. */
+static const unicon__tensor *choose(unicon_ctx *ctx, const char *name,
+                                    const unicon__safetensors *file) {
   const char *wanted = unicon__tensor_part(name);
+  const unicon__tensor *found = wanted ? unicon__tensor_find(file, wanted) : NULL;
+  if (found) return found;
   int64_t matrices = 0;
-  *out = wanted ? unicon__tensor_find(file, wanted) : NULL;
-  if (*out) return UNICON_OK;
-  for (int64_t k = 0; k < file->tensors; k++)
-    if (file->tensor[k].dims == 2) {
-      *out = &file->tensor[k];
-      matrices++;
-    }
-  if (!wanted && matrices == 1) return UNICON_OK;
+  for (int64_t k = 0; k < file->tensors; k++) {
+    if (file->tensor[k].dims != 2) continue;
+    found = &file->tensor[k];
+    matrices++;
+  }
+  if (!wanted && matrices == 1) return found;
   char names[512];
   list_names(file, names, sizeof names);
   if (wanted)
-    return unicon__fail(ctx, UNICON_ERR_FORMAT, "%s: there is no tensor '%s'; the file has %s",
-                        name, wanted, names);
-  return unicon__fail(ctx, UNICON_ERR_FORMAT,
-                      "%s has %" PRId64
-                      " tensors of 2 dimensions; say which to take as %s:NAME. The file "
-                      "has %s",
-                      name, matrices, name, names);
+    unicon__fail(ctx, UNICON_ERR_FORMAT, "%s: there is no tensor '%s'; the file has %s", name,
+                 wanted, names);
+  else
+    unicon__fail(ctx, UNICON_ERR_FORMAT,
+                 "%s has %" PRId64
+                 " tensors of 2 dimensions; say which to take as %s:NAME. The file has %s",
+                 name, matrices, name, names);
+  return NULL;
 }
 
 unicon_status unicon__tensor_parse(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
                                    unicon__matrix *out) {
-  unicon__safetensors file;
-  const unicon__tensor *tensor;
+  unicon__safetensors file = {.tensors = 0};
   UNICON_TRY(unicon__safetensors_parse(ctx, &ctx->arena, name, bytes, &file));
-  UNICON_TRY(choose(ctx, name, &file, &tensor));
+  const unicon__tensor *tensor = choose(ctx, name, &file);
+  if (!tensor) return unicon__status(ctx);
   if (tensor->dims != 2)
     return unicon__fail(ctx, UNICON_ERR_SHAPE,
                         "%s: the tensor '%s' has %d dimensions, but needs 2 dimensions", name,

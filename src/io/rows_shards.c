@@ -103,7 +103,7 @@ unicon_status unicon__rows_open_shards(unicon_ctx *ctx, unicon_rows *rows, const
   UNICON_TRY(unicon__rows_reserve(ctx, rows, list.count));
   for (int64_t k = 0; k < list.count; k++) {
     char *path = unicon__text_join(ctx, folder, "/", list.item[k].name);
-    if (!path) return unicon__status(ctx);
+    if (!path) return UNICON_ERR_MEMORY;
     UNICON_TRY(unicon__rows_add(ctx, rows, path, path, unicon__npy_parse));
     unicon__drop(ctx, path);
   }

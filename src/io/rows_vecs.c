@@ -12,12 +12,16 @@ static uint32_t load_u32(const unsigned char *p) {
   return value;
 }
 
+static unicon_status check_start(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
+                                 size_t header) {
+  if (bytes.size >= header) return UNICON_OK;
+  return unicon__fail(ctx, UNICON_ERR_FORMAT, "%s has %zu bytes; its format starts with %zu", name,
+                      bytes.size, header);
+}
+
 unicon_status unicon__fvecs_parse(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
                                   unicon__matrix *out) {
-  if (bytes.size < 4)
-    return unicon__fail(ctx, UNICON_ERR_FORMAT,
-                        "%s has %zu bytes; an .fvecs file starts with a dimension of 4 bytes", name,
-                        bytes.size);
+  UNICON_TRY(check_start(ctx, name, bytes, 4));
   const int64_t width = load_u32(bytes.data);
   if (width < 1 || width > INT32_MAX)
     return unicon__fail(ctx, UNICON_ERR_FORMAT,
@@ -44,10 +48,7 @@ unicon_status unicon__fvecs_parse(unicon_ctx *ctx, const char *name, unicon__byt
 
 unicon_status unicon__fbin_parse(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
                                  unicon__matrix *out) {
-  if (bytes.size < 8)
-    return unicon__fail(ctx, UNICON_ERR_FORMAT,
-                        "%s has %zu bytes; an .fbin file starts with a header of 8 bytes", name,
-                        bytes.size);
+  UNICON_TRY(check_start(ctx, name, bytes, 8));
   const int64_t count = load_u32(bytes.data), width = load_u32(bytes.data + 4);
   int64_t values; /* at most 2^64 - 2^33 + 1: may pass int64_t */
   const bool overflow = __builtin_mul_overflow(count, width, &values);

@@ -36,7 +36,7 @@ static int64_t dtype_size(const char *name) {
 
 static unicon_status copy_text(const parse *p, const char *text, const char **out) {
   *out = unicon__text_copy(p->ctx, p->arena, text);
-  return *out ? UNICON_OK : unicon__status(p->ctx);
+  return *out ? UNICON_OK : UNICON_ERR_MEMORY;
 }
 
 static int by_key(const void *a, const void *b) {

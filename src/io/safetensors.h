@@ -29,7 +29,8 @@ typedef struct unicon__safetensors {
 } unicon__safetensors;
 
 /* Parses `bytes`; names and metadata are copied into `arena`, tensor data points into `bytes`.
- * `name` is what errors call the file. Tensors keep the order of their offsets. */
+ * `name` is what errors call the file. Tensors keep the order of their offsets; their data may lie
+ * at any address, so it is copied or converted, not cast. */
 unicon_status unicon__safetensors_parse(unicon_ctx *ctx, unicon__arena *arena, const char *name,
                                         unicon__bytes bytes, unicon__safetensors *out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "io/text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 char *unicon__text_copy(unicon_ctx *ctx, unicon__arena *arena, const char *text) {
@@ -11,12 +12,9 @@ char *unicon__text_copy(unicon_ctx *ctx, unicon__arena *arena, const char *text)
 }
 
 char *unicon__text_join(unicon_ctx *ctx, const char *a, const char *b, const char *c) {
-  const size_t n_a = strlen(a), n_b = strlen(b), n_c = strlen(c);
-  char *text = unicon__new(ctx, (int64_t)(n_a + n_b + n_c + 1), 1);
-  if (!text) return NULL;
-  memcpy(text, a, n_a);
-  memcpy(text + n_a, b, n_b);
-  memcpy(text + n_a + n_b, c, n_c);
+  const size_t room = strlen(a) + strlen(b) + strlen(c) + 1;
+  char *text = unicon__new(ctx, (int64_t)room, 1);
+  if (text) snprintf(text, room, "%s%s%s", a, b, c);
   return text;
 }
 

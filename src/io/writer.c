@@ -86,7 +86,7 @@ static unicon_status writer_open(unicon_ctx *ctx, const char *path, unicon_file_
   UNICON_NEED(ctx, out);
   UNICON_TRY(check_open_arguments(ctx, path, dtype, rows, width));
   unicon_writer *writer = unicon__object_new(ctx, sizeof *writer);
-  if (!writer) return unicon__status(ctx);
+  if (!writer) return UNICON_ERR_MEMORY;
   writer->dtype = dtype;
   writer->rows = rows;
   writer->width = width;

@@ -63,10 +63,10 @@ static inline double sum8d(v8d v) {
 }
 
 /* e^x = 2^n e^f, n = round(x / ln 2), |f| <= ln2/2, e^f by its Taylor polynomial of degree 7 with
- * remainder 5e-9; 0 below -87 and clamped above 88. Relative error below 2e-7. */
+ * remainder 5e-9; 0 below -87, infinite above 88.5. Relative error below 2e-7. */
 static inline v16 exp16(v16 x) {
   const v16 magic = splat(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
-  const v16 high = select16(x < splat(88.0f), x, splat(88.0f));
+  const v16 high = select16(x < splat(88.5f), x, splat(88.5f));
   const v16 in = max16(high, splat(-87.0f));
   const v16 shifted = in * splat(1.44269504f) + magic;
   const v16 n = shifted - magic;
@@ -80,7 +80,8 @@ static inline v16 exp16(v16 x) {
   p = p * f + splat(1.0f);
   p = p * f + splat(1.0f);
   const v16 power = (v16)(((v16i)shifted << 23) + (v16i)splat(1.0f));
-  return select16(x < splat(-87.0f), splat(0.0f), p * power);
+  const v16 low = select16(x < splat(-87.0f), splat(0.0f), p * power);
+  return select16(x > splat(88.5f), splat(INFINITY), low);
 }
 
 static double vec_sum_squares(const float *x, int64_t n) {
@@ -247,8 +248,42 @@ static void vec_exp_weights_shifted(float *s, int64_t n, float a, float log_row,
   }
 }
 
+/* log(1 + y) for y in [0, 1] as 2 atanh(z), z = y/(2+y) <= 1/3, by its series up to z^15:
+ * relative error 1e-7, also for small y. */
+static inline v16 log1p16(v16 y) {
+  const v16 z = y / (splat(2.0f) + y), z2 = z * z;
+  v16 p = splat(2.0f / 15);
+  p = p * z2 + splat(2.0f / 13);
+  p = p * z2 + splat(2.0f / 11);
+  p = p * z2 + splat(2.0f / 9);
+  p = p * z2 + splat(2.0f / 7);
+  p = p * z2 + splat(2.0f / 5);
+  p = p * z2 + splat(2.0f / 3);
+  p = p * z2 + splat(2.0f);
+  return p * z;
+}
+
+static double vec_sigmoid_weights(float *s, int64_t n, float t, float b, float factor) {
+  const v16 zero = splat(0), one = splat(1), scale = splat(t), shift = splat(b);
+  const v16 minus = splat(-factor);
+  v16 sum = zero;
+  for (int64_t k = 0; k < n; k += LANES) {
+    const int64_t part = n - k;
+    const v16 v = (part >= LANES ? load(s + k) : load_part(s + k, part, -INFINITY)) * scale + shift;
+    const v16 e = exp16(select16(v > zero, -v, v)); /* e^-|v| */
+    const v16 share = select16(v > zero, one, e) / (one + e);
+    sum += max16(v, zero) + log1p16(e);
+    if (part >= LANES)
+      store(s + k, minus * share);
+    else
+      store_part(s + k, minus * share, part);
+  }
+  return (double)sum16(sum);
+}
+
 const unicon__vec VEC_TABLE = {
     VEC_NAME,     vec_sum_squares, vec_dot,
     vec_scale_shift, vec_add_scaled, vec_max, vec_exp,
     vec_exp_sums, vec_exp_sums_shifted, vec_exp_weights, vec_exp_weights_shifted,
+    vec_sigmoid_weights,
 };

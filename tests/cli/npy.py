@@ -4,7 +4,8 @@
 npy.py write OUT TYPE ROWS COLUMNS SEED [ROW,COLUMN=VALUE ...]   normal numbers, some replaced;
                                                                  ROW,*=VALUE sets a whole row
 npy.py repeat OUT IN K          each row of IN K times
-npy.py show FILE                type, shape and values, one row per line
+npy.py head FILE                type and shape
+npy.py show FILE                values, one row per line
 npy.py close A B TOLERANCE      equal shapes, values within TOLERANCE
 """
 import ast
@@ -62,10 +63,13 @@ def repeat(out, source, k):
     save(out, kind, [row for row in rows for _ in range(int(k))])
 
 
-def show(path):
+def head(path):
     kind, rows = load(path)
     print(kind, len(rows), len(rows[0]) if rows else 0)
-    for row in rows:
+
+
+def show(path):
+    for row in load(path)[1]:
         print(*row)
 
 
@@ -77,4 +81,4 @@ def close(a, b, tolerance):
 
 
 if __name__ == "__main__":
-    {"write": write, "repeat": repeat, "show": show, "close": close}[sys.argv[1]](*sys.argv[2:])
+    {"write": write, "repeat": repeat, "head": head, "show": show, "close": close}[sys.argv[1]](*sys.argv[2:])

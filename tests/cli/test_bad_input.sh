@@ -101,7 +101,7 @@ run 0 fit d/x.train.npy d/y.train.npy -o fits.safetensors --rank 30
 
 # Memory that does not suffice.
 npy write wide.npy f4 30 600 1
-bad "max_mem" wide.npy wide.npy --max-mem 1M
+bad "max-mem" wide.npy wide.npy --max-mem 1M
 
 # Output that cannot be written, said before the work; outputs never destroy an input.
 refused 1 "no/where" fit d/x.train.npy d/y.train.npy -o no/where/m.safetensors

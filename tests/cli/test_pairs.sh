@@ -7,11 +7,12 @@ run 0 synth linear -o d --train 60 --test 30 --noise 0.05
 npy repeat y3.npy d/y.train.npy 3
 npy repeat x3.npy d/x.train.npy 3
 npy repeat ytest3.npy d/y.test.npy 3
+npy repeat ytest7.npy d/y.test.npy 7
 
 # Unequal counts without a pair option: a sentence with the option that would fit.
 refused 1 "did you mean --y-per-x 3?" fit d/x.train.npy y3.npy -o m.safetensors
 refused 1 "did you mean --x-per-y 3?" fit x3.npy d/y.train.npy -o m.safetensors
-refused 1 "--pairs FILE" fit d/x.train.npy d/y.test.npy -o m.safetensors
+refused 1 "--pairs FILE" fit y3.npy ytest7.npy -o m.safetensors
 absent m.safetensors
 
 run 0 fit d/x.train.npy y3.npy --y-per-x 3 -o k.safetensors --json

@@ -8,14 +8,14 @@ prints "600 training and 400 test pairs in demo"
 prints "unicon fit demo/x.train.npy demo/y.train.npy"
 says_nothing
 for part in train test; do for name in x y label; do [ -s demo/$name.$part.npy ] || fail "$name.$part"; done; done
-[ "$(npy show demo/x.train.npy | head -1)" = "f4 600 40" ] || fail "x.train"
-[ "$(npy show demo/y.test.npy | head -1)" = "f4 400 30" ] || fail "y.test"
-[ "$(npy show demo/label.test.npy | head -1)" = "i8 400 1" ] || fail "label.test"
-[ "$(npy show demo/label.train.npy | tail -n +2 | sort -u | wc -l)" -eq 3 ] || fail "three clusters"
+[ "$(npy head demo/x.train.npy)" = "f4 600 40" ] || fail "x.train"
+[ "$(npy head demo/y.test.npy)" = "f4 400 30" ] || fail "y.test"
+[ "$(npy head demo/label.test.npy)" = "i8 400 1" ] || fail "label.test"
+[ "$(npy show demo/label.train.npy | sort -u | wc -l)" -eq 3 ] || fail "three clusters"
 [ "$(ls -A demo | wc -l)" -eq 6 ] || fail "files beside the six"
-run 0 synth nonlinear -o other --train 20 --test 10 --dim-x 7 --seed 3 --json
-json "j['train'] == 20 and j['test'] == 10 and j['x_width'] == 7 and j['kind'] == 'nonlinear'"
-refused 2 "kind" synth cubic -o third
+run 0 synth nonlinear -o other --train 20 --test 10 --dim-x 17 --seed 3 --json
+json "j['train'] == 20 and j['test'] == 10 and j['x_width'] == 17 and j['kind'] == 'nonlinear'"
+refused 2 "linear, nonlinear" synth cubic -o third
 absent third
 refused 1 "no/folder" synth linear -o no/folder
 
@@ -100,9 +100,9 @@ run 0 search model.safetensors --base-side x demo/y.test.npy zx.npy -k 3 --base-
 cut -f1-3 out | cmp -s - <(cut -f1-3 table) || fail "--base-embedded finds other rows"
 run 0 search model.safetensors --query-side y demo/y.test.npy demo/x.test.npy -k 3 -o near
 prints "near.ids.npy"
-[ "$(npy show near.ids.npy | head -1)" = "i8 400 3" ] || fail "ids"
-[ "$(npy show near.scores.npy | head -1)" = "f4 400 3" ] || fail "scores"
-cmp -s <(npy show near.ids.npy | tail -n +2 | tr ' ' '\n') <(tail -n +2 table | cut -f3) || fail "ids differ from the table"
+[ "$(npy head near.ids.npy)" = "i8 400 3" ] || fail "ids"
+[ "$(npy head near.scores.npy)" = "f4 400 3" ] || fail "scores"
+cmp -s <(npy show near.ids.npy | tr ' ' '\n') <(tail -n +2 table | cut -f3) || fail "ids differ from the table"
 run 0 search model.safetensors --query-side y demo/y.test.npy demo/x.test.npy -k 2 --json
 json "j['k'] == 2 and len(j['results']) == 400 and len(j['results'][7]['base']) == 2"
 

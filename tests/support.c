@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support.h"
+
+void support_close(double a, double b, double tolerance, const char *what, const char *file,
+                   int line) {
+  if (fabs(a - b) <= tolerance || a == b) return;
+  print_error("%s:%d: %s is %.17g, wanted %.17g within %.3g (off by %.3g)\n", file, line, what, a,
+              b, tolerance, a - b);
+  _fail(file, line);
+}
+
+void support_ok(const unicon_ctx *ctx, unicon_status status, const char *file, int line) {
+  if (status == UNICON_OK) return;
+  print_error("%s:%d: %s: %s\n", file, line, unicon_status_name(status), unicon_ctx_error(ctx));
+  _fail(file, line);
+}
+
+static uint64_t next_word(uint64_t *state) {
+  uint64_t z = (*state += 0x9E3779B97F4A7C15u);
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
+double support_uniform(uint64_t *state) {
+  return ((double)(next_word(state) >> 12) + 0.5) * 0x1p-52;
+}
+
+double support_normal(uint64_t *state) {
+  const double radius = sqrt(-2 * log(support_uniform(state)));
+  return radius * cos(6.283185307179586 * support_uniform(state));
+}
+
+float *support_floats(int64_t count) {
+  float *data = calloc((size_t)count + 1, sizeof *data);
+  assert_non_null(data);
+  return data;
+}
+
+double *support_doubles(int64_t count) {
+  double *data = calloc((size_t)count + 1, sizeof *data);
+  assert_non_null(data);
+  return data;
+}
+
+float *support_normals(uint64_t seed, int64_t count) {
+  float *data = support_floats(count);
+  uint64_t state = seed * 1000003u + 17;
+  for (int64_t k = 0; k < count; k++) data[k] = (float)support_normal(&state);
+  return data;
+}
+
+void support_product(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, const double *a,
+                     const double *b, double *c) {
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < n; j++) {
+      double sum = 0;
+      for (int64_t t = 0; t < k; t++)
+        sum += a[trans_a ? t * m + i : i * k + t] * b[trans_b ? j * k + t : t * n + j];
+      c[i * n + j] = sum;
+    }
+}
+
+double support_distance(const double *a, const double *b, int64_t count) {
+  double worst = 0;
+  for (int64_t k = 0; k < count; k++) {
+    const double d = fabs(a[k] - b[k]);
+    if (!(d <= worst)) worst = d; /* NaN counts as far */
+  }
+  return worst;
+}
+
+double *support_orthonormal(uint64_t seed, int64_t m, int64_t n) {
+  double *q = support_doubles(m * n);
+  uint64_t state = seed * 7919u + 3;
+  for (int64_t k = 0; k < m * n; k++) q[k] = support_normal(&state);
+  for (int64_t j = 0; j < n; j++)
+    for (int pass = 0; pass < 2; pass++) {
+      for (int64_t other = 0; other < j; other++) {
+        double dot = 0;
+        for (int64_t i = 0; i < m; i++) dot += q[i * n + j] * q[i * n + other];
+        for (int64_t i = 0; i < m; i++) q[i * n + j] -= dot * q[i * n + other];
+      }
+      double sum = 0;
+      for (int64_t i = 0; i < m; i++) sum += q[i * n + j] * q[i * n + j];
+      for (int64_t i = 0; i < m; i++) q[i * n + j] /= sqrt(sum);
+    }
+  return q;
+}
+
+unsigned char *support_slurp(const char *path, size_t *size) {
+  FILE *file = fopen(path, "rb");
+  assert_non_null(file);
+  assert_int_equal(fseek(file, 0, SEEK_END), 0);
+  *size = (size_t)ftell(file);
+  rewind(file);
+  unsigned char *bytes = malloc(*size + 1);
+  assert_non_null(bytes);
+  assert_int_equal(fread(bytes, 1, *size, file), *size);
+  fclose(file);
+  return bytes;
+}
+
+unicon_options *support_options(unicon_ctx *ctx, ...) {
+  unicon_options *options = NULL;
+  CHECK_OK(ctx, unicon_options_create(ctx, &options));
+  va_list arguments;
+  va_start(arguments, ctx);
+  for (const char *name; (name = va_arg(arguments, const char *));) {
+    const char *value = va_arg(arguments, const char *);
+    CHECK_OK(ctx, unicon_options_set(ctx, options, name, value));
+  }
+  va_end(arguments);
+  return options;
+}
+
+unicon_rows *support_rows(unicon_ctx *ctx, const char *name, const float *data, int64_t n,
+                          int64_t d) {
+  unicon_rows *rows = NULL;
+  CHECK_OK(ctx, unicon_rows_wrap(ctx, name, data, UNICON_F32, n, d,
+                                 d * (int64_t)sizeof *data, (int64_t)sizeof *data, &rows));
+  return rows;
+}
+
+void problem_make(unicon_ctx *ctx, uint64_t seed, int64_t n, int64_t d_x, int64_t d_y,
+                  int64_t latent, double noise, problem *out) {
+  uint64_t state = seed * 104729u + 5;
+  double *a = support_doubles(latent * d_x), *b = support_doubles(latent * d_y);
+  double *z = support_doubles(latent);
+  for (int64_t k = 0; k < latent * d_x; k++) a[k] = support_normal(&state);
+  for (int64_t k = 0; k < latent * d_y; k++) b[k] = support_normal(&state);
+  *out = (problem){n, d_x, d_y, support_floats(n * d_x), support_floats(n * d_y), NULL, NULL};
+  for (int64_t i = 0; i < n; i++) {
+    for (int64_t k = 0; k < latent; k++) z[k] = support_normal(&state);
+    for (int64_t j = 0; j < d_x; j++) {
+      double sum = noise * support_normal(&state);
+      for (int64_t k = 0; k < latent; k++) sum += z[k] * a[k * d_x + j];
+      out->x[i * d_x + j] = (float)sum;
+    }
+    for (int64_t j = 0; j < d_y; j++) {
+      double sum = noise * support_normal(&state);
+      for (int64_t k = 0; k < latent; k++) sum += z[k] * b[k * d_y + j];
+      out->y[i * d_y + j] = (float)sum;
+    }
+  }
+  free(a);
+  free(b);
+  free(z);
+  out->rows_x = support_rows(ctx, "x.npy", out->x, n, d_x);
+  out->rows_y = support_rows(ctx, "y.npy", out->y, n, d_y);
+}
+
+void problem_free(problem *p) {
+  unicon_rows_close(p->rows_x);
+  unicon_rows_close(p->rows_y);
+  free(p->x);
+  free(p->y);
+}
+
+unicon_model *support_fit(unicon_ctx *ctx, const unicon_rows *x, const unicon_rows *y,
+                          const unicon_pairs *pairs, const unicon_options *options) {
+  unicon_model *model = NULL;
+  CHECK_OK(ctx, unicon_fit(ctx, &(unicon_data){x, y, pairs, NULL}, NULL, options, &model));
+  assert_non_null(model);
+  return model;
+}
+
+double *support_cosines(unicon_ctx *ctx, const unicon_model *model, const unicon_rows *x,
+                        const unicon_rows *y) {
+  const int64_t n_x = unicon_rows_count(x), n_y = unicon_rows_count(y);
+  const int64_t r = unicon_model_rank(model);
+  float *zx = support_floats(n_x * r), *zy = support_floats(n_y * r);
+  double *out = support_doubles(n_x * n_y);
+  CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){x, model, UNICON_X}, 0, n_x, 1, zx));
+  CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){y, model, UNICON_Y}, 0, n_y, 1, zy));
+  for (int64_t i = 0; i < n_x; i++)
+    for (int64_t j = 0; j < n_y; j++)
+      for (int64_t k = 0; k < r; k++)
+        out[i * n_y + j] += (double)zx[i * r + k] * (double)zy[j * r + k];
+  free(zx);
+  free(zy);
+  return out;
+}
+
+void support_log(void *user, unicon_log_level level, const char *text) {
+  log_book *book = user;
+  book->count[level]++;
+  snprintf(book->last[level], sizeof book->last[level], "%s", text);
+}
