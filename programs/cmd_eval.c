@@ -42,11 +42,17 @@ static void print_cell(const unicon_metrics *m, size_t metric, int width) {
                m->high[metric]);
   }
   printf("  %*s", width, text);
+}
+
+static void print_chance(const unicon_metrics *m, size_t metric) {
+  char text[32] = "";
   if (isfinite(m->chance[metric]))
     snprintf(text, sizeof text, "%.*f", m->chance[metric] < 0.0005 ? 5 : 3, m->chance[metric]);
-  else
-    text[0] = '\0';
   printf("  %7s", text);
+}
+
+static void print_counts(const char *name, int width, int64_t to_y, int64_t to_x) {
+  printf("%-11s  %*lld  %7s  %*lld\n", name, width, (long long)to_y, "", width, (long long)to_x);
 }
 
 static void print_table(const directions *d) {
@@ -55,13 +61,13 @@ static void print_table(const directions *d) {
   for (size_t i = 0; i < UNICON_METRIC_COUNT; i++) {
     printf("%-11s", unicon_metric_name(i));
     print_cell(&d->to_y, i, width);
+    print_chance(&d->to_y, i);
     print_cell(&d->to_x, i, width);
+    if (isfinite(d->to_x.chance[i])) print_chance(&d->to_x, i);
     putchar('\n');
   }
-  printf("%-11s  %*lld  %7s  %*lld\n", "queries", width, (long long)d->to_y.queries, "", width,
-         (long long)d->to_x.queries);
-  printf("%-11s  %*lld  %7s  %*lld\n", "candidates", width, (long long)d->to_y.candidates, "",
-         width, (long long)d->to_x.candidates);
+  print_counts("queries", width, d->to_y.queries, d->to_x.queries);
+  print_counts("candidates", width, d->to_y.candidates, d->to_x.candidates);
 }
 
 static int print_json(tool *t, const directions *d, int64_t pairs) {

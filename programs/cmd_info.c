@@ -36,7 +36,7 @@ static void print_model(const unicon_model *model, const char *path) {
   if (rank > LEADING) printf(" ... %.3g", (double)unicon_model_spectrum(model)[rank - 1]);
   fputs("\nmetadata\n", stdout);
   for (size_t i = 0; unicon_model_meta_at(model, i, &key, &value); i++)
-    printf("  %-20s %s\n", key, value);
+    printf("  %-22s %s\n", key, value);
 }
 
 static int info_model(tool *t, const char *path) {
@@ -101,9 +101,12 @@ static void print_presets(void) {
   char word[32];
   puts("presets (fit --preset NAME; an option given beside it wins)");
   while (next_word(&list, word, sizeof word)) {
-    printf("  %-6s", word);
-    for (size_t i = 0; unicon_preset_at(word, i, &name, &value); i++)
-      printf("%s%s %s", i ? ", " : " ", name, value);
+    int column = printf("  %-6s", word);
+    for (size_t i = 0; unicon_preset_at(word, i, &name, &value); i++) {
+      if (i) column += printf(",");
+      if (column > 75) column = printf("\n%8s", "") - 1;
+      column += printf(" %s %s", name, value);
+    }
     puts(strcmp(word, preset->default_value) == 0 ? " (the default)" : "");
   }
 }

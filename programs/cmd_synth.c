@@ -8,7 +8,7 @@
 
 #include "command.h"
 
-enum { FILES = 3, BLOCK = 4096 };
+enum { FILES = 3, MOST_ROWS = 4096, MOST_NUMBERS = 1 << 22 }; /* of a block */
 
 /* x, y and label of one part, in this order. */
 typedef struct part {
@@ -20,6 +20,7 @@ typedef struct part {
 typedef struct synth_plan {
   const char *kind, *folder;
   int64_t width[FILES];
+  int64_t block; /* rows made at a time */
   part part[2];
 } synth_plan;
 
@@ -51,8 +52,8 @@ static int open_part(tool *t, const synth_plan *plan, part *p) {
 }
 
 static int fill_part(tool *t, const synth_plan *plan, part *p, float *x, float *y, int64_t *label) {
-  for (int64_t done = 0; done < p->count; done += BLOCK) {
-    const int64_t now = p->count - done < BLOCK ? p->count - done : BLOCK;
+  for (int64_t done = 0; done < p->count; done += plan->block) {
+    const int64_t now = p->count - done < plan->block ? p->count - done : plan->block;
     unicon_status status =
         unicon_synth(t->ctx, plan->kind, t->options, p->first + done, now, x, y, label);
     const void *const rows[FILES] = {x, y, label};
@@ -66,9 +67,10 @@ static int fill_part(tool *t, const synth_plan *plan, part *p, float *x, float *
 }
 
 static int fill_parts(tool *t, synth_plan *plan) {
-  float *x = malloc(sizeof *x * BLOCK * (size_t)plan->width[0]);
-  float *y = malloc(sizeof *y * BLOCK * (size_t)plan->width[1]);
-  int64_t *label = malloc(sizeof *label * BLOCK);
+  const size_t block = (size_t)plan->block;
+  float *x = malloc(sizeof *x * block * (size_t)plan->width[0]);
+  float *y = malloc(sizeof *y * block * (size_t)plan->width[1]);
+  int64_t *label = malloc(sizeof *label * block);
   int code = x && y && label ? EXIT_DONE : tool_out_of_memory(t);
   for (int i = 0; i < 2 && code == EXIT_DONE; i++) code = open_part(t, plan, &plan->part[i]);
   for (int i = 0; i < 2 && code == EXIT_DONE; i++)
@@ -140,6 +142,8 @@ int cmd_synth(tool *t) {
   plan.width[0] = option_integer(t, "dim_x");
   plan.width[1] = option_integer(t, "dim_y");
   plan.width[2] = 1;
+  plan.block = MOST_NUMBERS / (plan.width[0] + plan.width[1]);
+  plan.block = plan.block < 1 ? 1 : plan.block > MOST_ROWS ? MOST_ROWS : plan.block;
   code = try_options(t, &plan);
   if (code != EXIT_DONE) return code;
   const bool made = mkdir(plan.folder, 0777) == 0;

@@ -71,7 +71,8 @@ static void draw(display *d, double done) {
   char left[32] = "";
   if (spent > 0.5 && done > 0.01 && done < 1) {
     char time[24];
-    snprintf(left, sizeof left, "%s left", display_time(spent * (1 - done) / done, time, 24));
+    const double rest = ceil(spent * (1 - done) / done);
+    snprintf(left, sizeof left, "%s left", display_time(rest, time, sizeof time));
   }
   fprintf(stderr, "\r\033[K%s [%s] %3.0f %% %s", d->phase, bar, 100 * done, left);
   fflush(stderr);
@@ -96,7 +97,7 @@ int display_progress(void *user, const char *phase, double done) {
 
 const char *display_time(double seconds, char *out, size_t size) {
   const long whole = (long)(seconds + 0.5);
-  if (seconds < 9.95)
+  if (seconds < 9.95 && seconds != (double)whole)
     snprintf(out, size, "%.*f s", seconds < 0.0995 ? 3 : seconds < 0.995 ? 2 : 1, seconds);
   else if (whole < 60)
     snprintf(out, size, "%ld s", whole);

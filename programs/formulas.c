@@ -6,14 +6,20 @@
 #include "cli.h"
 
 static const cli_formula losses[] = {
-    {"", "L = sum over pairs (i, k) of w_ik phi( sum_j psi(s_ij - nu s_ik) )"},
+    {"",
+     "L = sum over pairs (i, k) of w_ik phi( epsilon psi((1 - nu) s_ik) + sum_j psi(s_ij - nu "
+     "s_ik) ),"
+     " averaged over both directions"},
     {"clip",
-     "psi(t) = exp(t/T), phi = T log, nu = 1: the mean over both directions of "
-     "T log(1 + sum_j exp((s_ij - s_ik)/T)), T the temperature"},
+     "psi(t) = exp(t/T), phi(t) = T log t, nu = epsilon = 1, T the temperature: "
+     "T log(1 + sum_j exp((s_ij - s_ik)/T))"},
     {"infonce", "the x to y direction of clip alone"},
-    {"general", "psi, phi and nu chosen one by one"},
-    {"triplet", "sum_j max(0, s_ij - s_ik + margin)"},
-    {"supcon", "softmax over positives and negatives together; for classes"},
+    {"general", "psi, phi, nu and epsilon chosen one by one"},
+    {"triplet",
+     "psi(t) = max(0, t + margin), phi(t) = t, nu = 1, epsilon = 0: "
+     "sum_j max(0, s_ij - s_ik + margin)"},
+    {"supcon",
+     "-T log of the softmax of s_ik/T over all rows, the other matches of i too; for classes"},
     {"siglip", "log(1 + exp(-z (scale s_ij + bias))), z = 1 on pairs and -1 elsewhere"},
     {"spectral", "-2 mean over pairs of s + mean over all of s^2, s the dot product"},
     {"moment", "the weights S of supcon at s = 0: no temperature, no iteration, exact"},
@@ -38,7 +44,7 @@ static const cli_formula kernels[] = {
 };
 
 static const cli_formula metrics[] = {
-    {"none", "W = I: the plain singular value decomposition of C, as in the paper"},
+    {"none", "W = I: the plain singular value decomposition C = U D V', as in the paper"},
     {"whiten",
      "W = (Sigma + ridge lambda_max I)^(-1/2) on both sides: the decomposition of W_x C W_y; its "
      "singular values tend to the canonical correlations as ridge falls to 0"},
@@ -47,7 +53,8 @@ static const cli_formula metrics[] = {
 
 static const cli_formula splits[] = {
     {"",
-     "F_x = W_x U Sigma^A, F_y = W_y V Sigma^(1-A): A = .5 shares the spectrum evenly, A = 0 "
+     "F_x = W_x U D^A, F_y = W_y V D^(1-A), D the singular values: A = .5 shares the spectrum "
+     "evenly, A = 0 "
      "is the paper's (0, 1)"},
     {NULL, NULL},
 };

@@ -174,7 +174,9 @@ int inputs_check_output(tool *t, const char *path, const char *const *input, siz
   if (!*path) return cli_error(t->args->command, "the output name is empty");
   const int code = check_folder(t, path);
   if (code != EXIT_DONE || stat(path, &target) != 0) return code;
-  if (S_ISDIR(target.st_mode)) return tool_error(t, "cannot write %s: it is a folder", path);
+  if (!S_ISREG(target.st_mode)) /* it would be replaced: think of /dev/null */
+    return tool_error(t, "cannot write %s: it is %s", path,
+                      S_ISDIR(target.st_mode) ? "a folder" : "no regular file");
   for (size_t i = 0; i < count; i++)
     if (input[i] && stat_input(input[i], &source) && source.st_dev == target.st_dev &&
         source.st_ino == target.st_ino)

@@ -236,8 +236,7 @@ UNICON_API void unicon_pairs_destroy(unicon_pairs *pairs);
 
 /* Pairs that are neither positive nor negative. To be called at most once, before the pairs are
  * first used. A pair that is positive, or also in the other set, is an error. */
-UNICON_API UNICON_CHECK unicon_status unicon_pairs_set_ignored(unicon_ctx *ctx,
-                                                               unicon_pairs *pairs,
+UNICON_API UNICON_CHECK unicon_status unicon_pairs_set_ignored(unicon_ctx *ctx, unicon_pairs *pairs,
                                                                const int64_t *x, const int64_t *y,
                                                                int64_t count);
 /* The only negatives there are; without this call every pair that is not positive and not ignored

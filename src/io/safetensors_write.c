@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "io/outfile.h"
@@ -32,8 +31,16 @@ static bool add_meta(json_t *root, const unicon__safetensors *content) {
   return fine;
 }
 
-/* The header as text, to be freed; NULL with a text that is not UTF-8 (or without memory). */
-static char *header_text(const unicon__safetensors *content) {
+/* The header as text in the context's frame. */
+static unicon_status header_text(unicon_ctx *ctx, const json_t *root, char **out) {
+  const size_t length = json_dumpb(root, NULL, 0, JSON_COMPACT);
+  UNICON_NEW(ctx, *out, (int64_t)length + 1);
+  json_dumpb(root, *out, length, JSON_COMPACT);
+  return UNICON_OK;
+}
+
+static unicon_status make_header(unicon_ctx *ctx, const char *path,
+                                 const unicon__safetensors *content, char **out) {
   json_t *root = json_object();
   bool fine = root && add_meta(root, content);
   int64_t begin = 0;
@@ -41,9 +48,12 @@ static char *header_text(const unicon__safetensors *content) {
     fine = add_tensor(root, &content->tensor[k], begin);
     begin += (int64_t)content->tensor[k].bytes;
   }
-  char *text = fine ? json_dumps(root, JSON_COMPACT) : NULL;
+  const unicon_status status =
+      fine ? header_text(ctx, root, out)
+           : unicon__fail(ctx, UNICON_ERR_DATA,
+                          "cannot write %s: a name or metadata text is not UTF-8", path);
   json_decref(root);
-  return text;
+  return status;
 }
 
 /* Length, text, and blanks up to the next multiple of 64 bytes. */
@@ -69,14 +79,11 @@ static unicon_status write_content(unicon_ctx *ctx, unicon__outfile *file,
 
 unicon_status unicon__safetensors_write(unicon_ctx *ctx, const char *path,
                                         const unicon__safetensors *content) {
+  char *text = NULL;
   unicon__outfile *file;
+  UNICON_TRY(make_header(ctx, path, content, &text));
   UNICON_TRY(unicon__outfile_open(ctx, &ctx->arena, path, &file));
-  char *text = header_text(content);
-  const unicon_status status =
-      text ? write_content(ctx, file, content, text)
-           : unicon__fail(ctx, UNICON_ERR_DATA,
-                          "cannot write %s: a name or metadata text is not UTF-8", path);
-  free(text);
+  const unicon_status status = write_content(ctx, file, content, text);
   unicon__outfile_discard(file);
   return status;
 }

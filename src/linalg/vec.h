@@ -37,6 +37,11 @@ typedef struct unicon__vec {
 
   /* With v = t s_j + b: s_j = -factor / (1 + e^-v); returns the sum of log(1 + e^v). */
   double (*sigmoid_weights)(float *s, int64_t n, float t, float b, float factor);
+
+  /* Cosines in [-1, 1] become the arc-cosine kernel of order 0, 1 or 2, scaled to 1 at 1. */
+  void (*arccos)(float *c, int64_t n, int order);
+  /* Squares a^2 become e^-a, (1 + a) e^-a or (1 + a + a^2/3) e^-a. */
+  void (*matern)(float *square, int64_t n, int order);
 } unicon__vec;
 
 /* The fastest set this processor runs. */

@@ -281,9 +281,66 @@ static double vec_sigmoid_weights(float *s, int64_t n, float t, float b, float f
   return (double)sum16(sum);
 }
 
+static inline v16 sqrt16(v16 x) {
+  float t[LANES];
+  store(t, x);
+  for (int k = 0; k < LANES; k++) t[k] = sqrtf(t[k]);
+  return load(t);
+}
+
+/* arc cosine: sqrt(1-x) times a polynomial for x >= 0 (Abramowitz & Stegun 4.4.46, error 2e-8),
+ * pi minus it for x < 0. */
+static inline v16 acos16(v16 c) {
+  const v16 x = select16(c < splat(0), -c, c);
+  v16 p = splat(-0.0012624911f);
+  p = p * x + splat(0.0066700901f);
+  p = p * x + splat(-0.0170881256f);
+  p = p * x + splat(0.0308918810f);
+  p = p * x + splat(-0.0501743046f);
+  p = p * x + splat(0.0889789874f);
+  p = p * x + splat(-0.2145988016f);
+  p = p * x + splat(1.5707963050f);
+  const v16 theta = p * sqrt16(splat(1) - x);
+  return select16(c < splat(0), splat(3.14159265f) - theta, theta);
+}
+
+static inline v16 arccos16(v16 c, int order) {
+  const v16 rest = splat(3.14159265f) - acos16(c), one = splat(1);
+  if (order == 0) return rest * splat(0.318309886f);
+  const v16 sine = sqrt16((one - c) * (one + c));
+  if (order == 1) return (sine + rest * c) * splat(0.318309886f);
+  return (splat(3) * sine * c + rest * (one + splat(2) * c * c)) * splat(0.106103295f);
+}
+
+static void vec_arccos(float *c, int64_t n, int order) {
+  for (int64_t k = 0; k < n; k += LANES) {
+    const int64_t part = n - k;
+    if (part >= LANES)
+      store(c + k, arccos16(load(c + k), order));
+    else
+      store_part(c + k, arccos16(load_part(c + k, part, 0), order), part);
+  }
+}
+
+static inline v16 matern16(v16 square, int order) {
+  const v16 a = sqrt16(square), one = splat(1);
+  const v16 factor = order == 0 ? one : order == 1 ? one + a : one + a + square * splat(1.0f / 3);
+  return factor * exp16(-a);
+}
+
+static void vec_matern(float *square, int64_t n, int order) {
+  for (int64_t k = 0; k < n; k += LANES) {
+    const int64_t part = n - k;
+    if (part >= LANES)
+      store(square + k, matern16(load(square + k), order));
+    else
+      store_part(square + k, matern16(load_part(square + k, part, 0), order), part);
+  }
+}
+
 const unicon__vec VEC_TABLE = {
     VEC_NAME,     vec_sum_squares, vec_dot,
     vec_scale_shift, vec_add_scaled, vec_max, vec_exp,
     vec_exp_sums, vec_exp_sums_shifted, vec_exp_weights, vec_exp_weights_shifted,
-    vec_sigmoid_weights,
+    vec_sigmoid_weights, vec_arccos, vec_matern,
 };

@@ -108,6 +108,8 @@ refused 1 "no/where" fit d/x.train.npy d/y.train.npy -o no/where/m.safetensors
 refused 1 "is not a folder" fit d/x.train.npy d/y.train.npy -o x.npy/m.safetensors
 mkdir folder
 refused 1 "it is a folder" fit d/x.train.npy d/y.train.npy -o folder
+mkfifo queue
+refused 1 "no regular file" fit d/x.train.npy d/y.train.npy -o queue
 cp x.npy x.copy
 refused 1 "x.npy is an input" fit x.npy y.npy -o ./x.npy
 refused 1 "good.safetensors is an input" embed good.safetensors --side x d/x.test.npy -o good.safetensors

@@ -50,7 +50,10 @@ done <options
 # Formulas stand at the end of fit --help, and only for words that are accepted.
 grep -q "^Losses (--loss):" help.fit || fail "fit --help lacks the losses"
 grep -q "^Metric (--metric):" help.fit || fail "fit --help lacks the metric"
-for loss in $(sed -nE 's/.*One of: (.*)\. Default: clip.*/\1/p' help.fit | tr -d ,); do
+tr '\n' ' ' <help.fit | tr -s ' ' >one_line
+losses=$(sed -nE 's/.*--loss NAME [^:]*: ([a-z, ]*)\. Default.*/\1/p' one_line | tr -d ,)
+[ "$(echo "$losses" | wc -w)" -ge 2 ] || fail "the losses were not read"
+for loss in $losses; do
   grep -qE "^  $loss +" help.fit || fail "no formula for the loss $loss"
 done
 

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small things every benchmark needs. Times are the best of several runs in one process, so that
+ * ratios hold on a noisy machine. */
+#ifndef UNICON_BENCH_H
+#define UNICON_BENCH_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/ctx.h"
+#include "base/rng.h"
+
+#define BENCH_TRY(ctx, call)                                        \
+  do {                                                              \
+    if ((call) != UNICON_OK) {                                      \
+      fprintf(stderr, "%s\n", unicon_ctx_error(ctx));               \
+      exit(1);                                                      \
+    }                                                               \
+  } while (0)
+
+/* The value of --name N on the command line, or a default. */
+static inline long bench_option(int argc, char **argv, const char *name, long otherwise) {
+  for (int k = 1; k + 1 < argc; k++)
+    if (strcmp(argv[k], name) == 0) return strtol(argv[k + 1], NULL, 10);
+  return otherwise;
+}
+
+/* A line of /proc/self/status in MB ("VmHWM:", "RssAnon:"), 0 where there is none. */
+static inline double bench_memory(const char *key) {
+  char line[256];
+  double kb = 0;
+  FILE *file = fopen("/proc/self/status", "r");
+  while (file && fgets(line, sizeof line, file))
+    if (strncmp(line, key, strlen(key)) == 0) kb = strtod(line + strlen(key), NULL);
+  if (file) fclose(file);
+  return kb / 1024;
+}
+
+/* n by d normals from the library's generator; exits when memory runs out. */
+static inline float *bench_normals(int64_t n, int64_t d, uint32_t stream) {
+  float *data = malloc((size_t)(n * d) * sizeof *data);
+  if (!data) exit(1);
+  for (int64_t i = 0; i < n; i++) unicon__normals(1, stream, (uint64_t)i, d, data + i * d);
+  return data;
+}
+
+#endif

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Retrieval metrics against an oracle that sorts all candidates of every query, ties against us. */
+#include "core/metrics.h"
+#include "support.h"
+
+/* ---- the oracle ---------------------------------------------------------------------------------- */
+
+typedef struct candidate {
+  double score;
+  int match;
+} candidate;
+
+static int by_score(const void *a, const void *b) {
+  const candidate *left = a, *right = b;
+  if (left->score != right->score) return left->score < right->score ? 1 : -1;
+  return left->match - right->match; /* a wrong one of the same score comes first */
+}
+
+/* A problem as a full table: 1 match, -1 ignored, 0 neither. */
+typedef struct table {
+  int64_t n_x, n_y, r;
+  float *zx, *zy;
+  int *mark;
+  unicon_pairs *pairs;
+} table;
+
+static int mark_at(const table *t, bool from_x, int64_t query, int64_t other) {
+  return from_x ? t->mark[query * t->n_y + other] : t->mark[other * t->n_y + query];
+}
+
+/* Ranked list of one query; returns its length. */
+static int64_t rank_list(const table *t, bool from_x, int64_t query, candidate *list) {
+  const int64_t n = from_x ? t->n_y : t->n_x;
+  const float *q = (from_x ? t->zx : t->zy) + query * t->r, *c = from_x ? t->zy : t->zx;
+  int64_t count = 0;
+  for (int64_t j = 0; j < n; j++) {
+    const int mark = mark_at(t, from_x, query, j);
+    if (mark < 0) continue;
+    double score = 0;
+    for (int64_t k = 0; k < t->r; k++) score += (double)q[k] * (double)c[j * t->r + k];
+    list[count++] = (candidate){score, mark};
+  }
+  qsort(list, (size_t)count, sizeof *list, by_score);
+  return count;
+}
+
+static void oracle_query(const candidate *list, int64_t count, double *v) {
+  static const int cut[3] = {1, 5, 10};
+  double matches = 0, found = 0, precision = 0, first = 0, gain = 0, ideal = 0, within[3] = {0};
+  for (int64_t k = 0; k < count; k++) matches += list[k].match;
+  for (int64_t k = 0; k < count; k++) {
+    if (!list[k].match) continue;
+    const double rank = (double)k + 1;
+    found++;
+    if (first == 0) first = rank;
+    precision += found / rank;
+    if (k < 10) gain += 1 / log2(rank + 1);
+    for (int c = 0; c < 3; c++) within[c] += k < cut[c];
+  }
+  for (int k = 1; k <= 10 && k <= (int)matches; k++) ideal += 1 / log2(k + 1.0);
+  for (int c = 0; c < 3; c++) {
+    v[UNICON_HIT_1 + c] = within[c] > 0;
+    v[UNICON_RECALL_1 + c] = within[c] / matches;
+  }
+  v[UNICON_MRR] = 1 / first;
+  v[UNICON_MAP] = precision / matches;
+  v[UNICON_NDCG_10] = gain / ideal;
+  v[UNICON_MEDIAN_RANK] = v[UNICON_MEAN_RANK] = first;
+}
+
+static int by_value(const void *a, const void *b) {
+  const double left = *(const double *)a, right = *(const double *)b;
+  return (left > right) - (left < right);
+}
+
+/* Chance of a hit among the first k of n in random order, m of them right: 1 - C(n-m,k)/C(n,k). */
+static double chance(double n, double m, double k) {
+  if (n - m < k) return 1;
+  return 1 - exp(lgamma(n - m + 1) - lgamma(n - m - k + 1) - lgamma(n + 1) + lgamma(n - k + 1));
+}
+
+static void oracle(const table *t, bool from_x, unicon_metrics *out, double *first_rank) {
+  const int64_t queries = from_x ? t->n_x : t->n_y, n = from_x ? t->n_y : t->n_x;
+  candidate *list = calloc((size_t)n, sizeof *list);
+  double *ranks = support_doubles(queries);
+  memset(out, 0, sizeof *out);
+  out->candidates = n;
+  for (int64_t i = 0; i < queries; i++) {
+    const int64_t count = rank_list(t, from_x, i, list);
+    double v[UNICON_METRIC_COUNT], matches = 0;
+    for (int64_t k = 0; k < count; k++) matches += list[k].match;
+    first_rank[i] = 0;
+    if (matches == 0) continue;
+    oracle_query(list, count, v);
+    first_rank[i] = v[UNICON_MEAN_RANK];
+    ranks[out->queries++] = v[UNICON_MEAN_RANK];
+    for (int m = 0; m < UNICON_METRIC_COUNT; m++) out->value[m] += v[m];
+    for (int c = 0; c < 3; c++)
+      out->chance[UNICON_HIT_1 + c] += chance((double)count, matches, c == 0 ? 1 : 5 * c);
+  }
+  const int64_t q = out->queries;
+  for (int m = 0; m < UNICON_METRIC_COUNT; m++) out->value[m] /= (double)q;
+  for (int c = 0; c < 3; c++) out->chance[UNICON_HIT_1 + c] /= (double)q;
+  qsort(ranks, (size_t)q, sizeof *ranks, by_value);
+  out->value[UNICON_MEDIAN_RANK] = q % 2 ? ranks[q / 2] : (ranks[q / 2 - 1] + ranks[q / 2]) / 2;
+  free(list);
+  free(ranks);
+}
+
+/* ---- problems ------------------------------------------------------------------------------------ */
+
+enum { ONE_TO_ONE, SPARSE, LABELS, IGNORED };
+
+static void unit(float *z, int64_t n, int64_t r) {
+  for (int64_t i = 0; i < n; i++) {
+    double sum = 0;
+    for (int64_t k = 0; k < r; k++) sum += (double)z[i * r + k] * (double)z[i * r + k];
+    for (int64_t k = 0; k < r; k++) z[i * r + k] = (float)((double)z[i * r + k] / sqrt(sum));
+  }
+}
+
+/* With `ties`, entries are +-1/2 in 4 dimensions: unit length and scores that are exact multiples
+ * of 1/4 in any order of summation. */
+static void make_vectors(table *t, uint64_t seed, bool ties) {
+  t->zx = support_normals(seed, t->n_x * t->r);
+  t->zy = support_normals(seed + 1, t->n_y * t->r);
+  for (int64_t k = 0; ties && k < t->n_x * t->r; k++) t->zx[k] = t->zx[k] < 0 ? -0.5f : 0.5f;
+  for (int64_t k = 0; ties && k < t->n_y * t->r; k++) t->zy[k] = t->zy[k] < 0 ? -0.5f : 0.5f;
+  if (ties) return;
+  const int64_t n = t->n_x < t->n_y ? t->n_x : t->n_y; /* some signal */
+  for (int64_t k = 0; k < n * t->r; k++) t->zy[k] += 1.5f * t->zx[k];
+  for (int64_t i = 0; i + 4 < n; i += 5) /* the same candidate twice, on both sides */
+    for (int64_t k = 0; k < t->r; k++) {
+      t->zy[(i + 3) * t->r + k] = t->zy[i * t->r + k];
+      t->zx[(i + 4) * t->r + k] = t->zx[(i + 1) * t->r + k];
+    }
+  unit(t->zx, t->n_x, t->r);
+  unit(t->zy, t->n_y, t->r);
+}
+
+static void make_labels(unicon_ctx *ctx, table *t, uint64_t *state) {
+  int64_t *label_x = calloc((size_t)t->n_x, sizeof *label_x);
+  int64_t *label_y = calloc((size_t)t->n_y, sizeof *label_y);
+  for (int64_t i = 0; i < t->n_x; i++) label_x[i] = (int64_t)(9 * support_uniform(state));
+  for (int64_t j = 0; j < t->n_y; j++) label_y[j] = 1 + (int64_t)(9 * support_uniform(state));
+  for (int64_t k = 0; k < t->n_x * t->n_y; k++)
+    t->mark[k] = label_x[k / t->n_y] == label_y[k % t->n_y];
+  CHECK_OK(ctx, unicon_pairs_labels(ctx, label_x, t->n_x, label_y, t->n_y, &t->pairs));
+  free(label_x);
+  free(label_y);
+}
+
+static void make_list(unicon_ctx *ctx, table *t, int kind, uint64_t *state) {
+  int64_t *list = calloc((size_t)(4 * t->n_x * t->n_y), sizeof *list), counts[2] = {0, 0};
+  const int64_t size = t->n_x * t->n_y;
+  for (int64_t k = 0; k < size; k++) {
+    const int64_t i = k / t->n_y, j = k % t->n_y;
+    /* Every seventh row and column has nothing; others about three matches. */
+    const bool match = i % 7 && j % 7 && support_uniform(state) < 3.0 / (double)t->n_y;
+    const bool ignored = kind == IGNORED && support_uniform(state) < 0.1;
+    t->mark[k] = match ? 1 : ignored ? -1 : 0;
+    if (!t->mark[k]) continue;
+    int64_t *to = list + (match ? 0 : 2 * size) + 2 * counts[!match]++;
+    to[0] = i;
+    to[1] = j;
+  }
+  int64_t *x = calloc((size_t)size, sizeof *x), *y = calloc((size_t)size, sizeof *y);
+  for (int64_t k = 0; k < counts[0]; k++) x[k] = list[2 * k], y[k] = list[2 * k + 1];
+  CHECK_OK(ctx, unicon_pairs_list(ctx, t->n_x, t->n_y, x, y, NULL, counts[0], &t->pairs));
+  for (int64_t k = 0; k < counts[1]; k++)
+    x[k] = list[2 * size + 2 * k], y[k] = list[2 * size + 2 * k + 1];
+  if (kind == IGNORED)
+    CHECK_OK(ctx, unicon_pairs_set_ignored(ctx, t->pairs, x, y, counts[1]));
+  free(list);
+  free(x);
+  free(y);
+}
+
+static void make_table(unicon_ctx *ctx, uint64_t seed, int kind, int64_t n_x, int64_t n_y, int64_t r,
+                       bool ties, table *t) {
+  uint64_t state = seed + 1000;
+  *t = (table){.n_x = n_x, .n_y = n_y, .r = r};
+  t->mark = calloc((size_t)(n_x * n_y), sizeof *t->mark);
+  make_vectors(t, seed, ties);
+  if (kind == LABELS) {
+    make_labels(ctx, t, &state);
+  } else if (kind == ONE_TO_ONE) {
+    for (int64_t i = 0; i < n_x; i++) t->mark[i * n_y + i] = 1;
+    CHECK_OK(ctx, unicon_pairs_identity(ctx, n_x, n_y, &t->pairs));
+  } else {
+    make_list(ctx, t, kind, &state);
+  }
+}
+
+static void free_table(table *t) {
+  unicon_pairs_destroy(t->pairs);
+  free(t->zx);
+  free(t->zy);
+  free(t->mark);
+}
+
+/* ---- tests --------------------------------------------------------------------------------------- */
+
+/* Ranks are whole numbers, so both sides add the same terms and differ by rounding alone. */
+static void check_table(unicon_ctx *ctx, const table *t) {
+  for (int from_x = 0; from_x < 2; from_x++) {
+    const int64_t queries = from_x ? t->n_x : t->n_y;
+    double *expected = support_doubles(queries), *rank = support_doubles(queries);
+    unicon_metrics want, got, again;
+    oracle(t, from_x, &want, expected);
+    memset(&got, 0, sizeof got);
+    unicon__ctx_set_threads(ctx, 1);
+    CHECK_OK(ctx, unicon__metrics(ctx, t->zx, t->zy, t->r, t->pairs, from_x, false, 0, rank, &got));
+    assert_int_equal(got.queries, want.queries);
+    assert_int_equal(got.candidates, want.candidates);
+    for (int64_t i = 0; i < queries; i++) CHECK_CLOSE(rank[i], expected[i], 0);
+    for (int m = 0; m < UNICON_METRIC_COUNT; m++) {
+      CHECK_CLOSE(got.value[m], want.value[m], 1e-12 * (1 + fabs(want.value[m])));
+      assert_true(isnan(got.low[m]) && isnan(got.high[m]));
+      if (m <= UNICON_HIT_10)
+        CHECK_CLOSE(got.chance[m], want.chance[m], 1e-9); /* lgamma of the oracle */
+      else
+        assert_true(isnan(got.chance[m]));
+    }
+    unicon__ctx_set_threads(ctx, 3);
+    memset(&again, 0, sizeof again);
+    CHECK_OK(ctx, unicon__metrics(ctx, t->zx, t->zy, t->r, t->pairs, from_x, false, 0, NULL, &again));
+    assert_memory_equal(again.value, got.value, sizeof got.value);
+    free(expected);
+    free(rank);
+  }
+}
+
+static void check_kind(unicon_ctx *ctx, int kind) {
+  static const int64_t sizes[][3] = {{8, 8, 3}, {60, 60, 5}, {130, 130, 17}, {50, 50, 40}};
+  for (uint64_t seed = 0; seed < 4; seed++) {
+    table t;
+    const bool square = kind == ONE_TO_ONE;
+    make_table(ctx, seed, kind, sizes[seed][0] + (square ? 0 : 25), sizes[seed][1], sizes[seed][2],
+               false, &t);
+    check_table(ctx, &t);
+    free_table(&t);
+    make_table(ctx, seed, kind, 70, square ? 70 : 45, 4, true, &t);
+    check_table(ctx, &t);
+    free_table(&t);
+  }
+}
+
+static void one_to_one_matches_the_oracle(void **state) {
+  check_kind(((scratch *)*state)->ctx, ONE_TO_ONE);
+}
+
+static void many_to_many_matches_the_oracle(void **state) {
+  check_kind(((scratch *)*state)->ctx, SPARSE);
+}
+
+static void labels_match_the_oracle(void **state) {
+  check_kind(((scratch *)*state)->ctx, LABELS);
+}
+
+static void ignored_pairs_are_no_candidates(void **state) {
+  check_kind(((scratch *)*state)->ctx, IGNORED);
+}
+
+/* More candidates than a tile has columns, more queries than a block has rows. */
+static void tiles_do_not_show(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  table t;
+  make_table(ctx, 9, SPARSE, 300, 2100, 6, false, &t);
+  check_table(ctx, &t);
+  free_table(&t);
+  make_table(ctx, 9, LABELS, 150, 1300, 4, true, &t);
+  check_table(ctx, &t);
+  free_table(&t);
+}
+
+/* The interval holds the mean, repeats by seed, and has the width of the normal approximation:
+ * 2 x 1.96 sqrt(p (1 - p) / q). The edges of 1000 resamples scatter by about 5 % of it each. */
+static void intervals_are_those_of_the_mean(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  table t;
+  unicon_metrics a, b, c, d;
+  make_table(ctx, 5, ONE_TO_ONE, 400, 400, 5, false, &t);
+  CHECK_OK(ctx, unicon__metrics(ctx, t.zx, t.zy, 5, t.pairs, true, true, 3, NULL, &a));
+  unicon__ctx_set_threads(ctx, 2);
+  CHECK_OK(ctx, unicon__metrics(ctx, t.zx, t.zy, 5, t.pairs, true, true, 3, NULL, &b));
+  CHECK_OK(ctx, unicon__metrics(ctx, t.zx, t.zy, 5, t.pairs, true, true, 4, NULL, &c));
+  CHECK_OK(ctx, unicon__metrics(ctx, t.zx, t.zy, 5, t.pairs, true, false, 4, NULL, &d));
+  assert_memory_equal(a.low, b.low, sizeof a.low);
+  assert_memory_equal(a.high, b.high, sizeof a.high);
+  assert_memory_not_equal(a.low, c.low, sizeof a.low);
+  assert_memory_equal(a.value, d.value, sizeof a.value);
+  for (int m = 0; m < UNICON_METRIC_COUNT; m++) {
+    assert_true(a.low[m] <= a.value[m] && a.value[m] <= a.high[m]);
+    assert_true(a.low[m] < a.high[m]);
+  }
+  for (int m = UNICON_HIT_1; m <= UNICON_HIT_10; m++) {
+    const double p = a.value[m], width = 3.92 * sqrt(p * (1 - p) / 400);
+    assert_true(p > 0.05 && p < 0.95);
+    CHECK_CLOSE(a.high[m] - a.low[m], width, 0.2 * width);
+    CHECK_CLOSE(a.chance[m], m == UNICON_HIT_1 ? 0.0025 : m == UNICON_HIT_5 ? 0.0125 : 0.025, 1e-12);
+  }
+  free_table(&t);
+}
+
+/* The public call: raw rows of a shared space, options, both directions, one row. */
+static void evaluate_is_both_directions(void **state) {
+  scratch *s = *state;
+  table t;
+  unicon_metrics want[2], to_y, to_x;
+  double *rank = support_doubles(100);
+  make_table(s->ctx, 6, SPARSE, 90, 60, 7, false, &t);
+  for (int64_t k = 0; k < 90 * 7; k++) t.zx[k] *= 4; /* a power of two: the same after scaling */
+  unicon_rows *x = support_rows(s->ctx, "x", t.zx, 90, 7), *y = support_rows(s->ctx, "y", t.zy, 60, 7);
+  const unicon_view vx = {x, NULL, UNICON_X}, vy = {y, NULL, UNICON_Y};
+  oracle(&t, true, &want[0], rank);
+  oracle(&t, false, &want[1], rank);
+  unicon_options *options = support_options(s->ctx, "ci", "on", "seed", "5", NULL);
+  CHECK_OK(s->ctx, unicon_evaluate(s->ctx, &vx, &vy, t.pairs, options, &to_y, &to_x));
+  for (int m = 0; m < UNICON_METRIC_COUNT; m++) {
+    CHECK_CLOSE(to_y.value[m], want[0].value[m], 1e-10);
+    CHECK_CLOSE(to_x.value[m], want[1].value[m], 1e-10);
+    assert_true(to_y.low[m] <= to_y.value[m] && to_x.high[m] >= to_x.value[m]);
+    assert_non_null(unicon_metric_name((size_t)m));
+  }
+  assert_null(unicon_metric_name(UNICON_METRIC_COUNT));
+  scratch_failed(s, unicon_evaluate(s->ctx, &vx, &vx, t.pairs, NULL, &to_y, &to_x),
+                 UNICON_ERR_SHAPE, "90 by 60", "90 and 90");
+  scratch_failed(s, unicon_evaluate(s->ctx, &vx, &vy, NULL, NULL, &to_y, &to_x), UNICON_ERR_PAIRS,
+                 "90", "60");
+  unicon_rows *one = support_rows(s->ctx, "one", t.zy, 1, 7);
+  const unicon_view single = {one, NULL, UNICON_X};
+  CHECK_OK(s->ctx, unicon_evaluate(s->ctx, &single, &single, NULL, NULL, &to_y, &to_x));
+  assert_true(to_y.value[UNICON_HIT_1] == 1 && to_x.value[UNICON_MEAN_RANK] == 1);
+  assert_true(to_y.chance[UNICON_HIT_10] == 1);
+  unicon_rows_close(one);
+  unicon_rows_close(x);
+  unicon_rows_close(y);
+  unicon_options_destroy(options);
+  free_table(&t);
+  free(rank);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      SCRATCH_TEST(one_to_one_matches_the_oracle),   SCRATCH_TEST(many_to_many_matches_the_oracle),
+      SCRATCH_TEST(labels_match_the_oracle),         SCRATCH_TEST(ignored_pairs_are_no_candidates),
+      SCRATCH_TEST(tiles_do_not_show),               SCRATCH_TEST(intervals_are_those_of_the_mean),
+      SCRATCH_TEST(evaluate_is_both_directions),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The option table and its engine: what is accepted, what is refused and in which words. */
+#include "core/options.h"
+#include "support.h"
+
+static void every_default_parses(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  static const char *const kinds[] = {"integer", "real", "word", "text", "bytes", "flag"};
+  for (size_t k = 0; k < unicon_option_count(); k++) {
+    const unicon_option_info *row = unicon_option_at(k);
+    unicon__value value;
+    assert_non_null(row);
+    CHECK_OK(ctx, unicon__value_parse(ctx, row, row->default_value, &value));
+    assert_true(value.word >= 0 || strcmp(row->kind, "text") == 0 || isfinite(value.number));
+    bool known = false;
+    for (size_t n = 0; n < sizeof kinds / sizeof *kinds; n++)
+      known = known || strcmp(kinds[n], row->kind) == 0;
+    assert_true(known);
+    assert_true(row->scope > 0 && row->scope < 16);
+    assert_true(row->low <= row->high);
+    assert_true(strlen(row->help) > 5 && row->group[0]);
+    assert_int_equal(strspn(row->name, "abcdefghijklmnopqrstuvwxyz_"), strlen(row->name));
+    for (size_t other = 0; other < k; other++)
+      assert_string_not_equal(unicon_option_at(other)->name, row->name);
+    const bool words = strcmp(row->kind, "word") == 0 || strcmp(row->kind, "flag") == 0;
+    assert_true(!words || row->words[0]);
+  }
+  assert_null(unicon_option_at(unicon_option_count()));
+}
+
+static void expect(scratch *s, const unicon_option_info *row, const char *text, double number,
+                   int word) {
+  unicon__value value;
+  CHECK_OK(s->ctx, unicon__value_parse(s->ctx, row, text, &value));
+  assert_int_equal(value.word, word);
+  assert_string_equal(value.text, text);
+  if (word < 0) assert_true(value.number == number);
+}
+
+static void refuse(scratch *s, const unicon_option_info *row, const char *text,
+                   const char *accepted) {
+  unicon__value value;
+  char given[80];
+  snprintf(given, sizeof given, "%s is \"%s\"", row->name, text);
+  scratch_failed(s, unicon__value_parse(s->ctx, row, text, &value), UNICON_ERR_OPTION, given,
+                 accepted);
+}
+
+static void numbers_have_bounds(void **state) {
+  scratch *s = *state;
+  const unicon_option_info whole = {.name = "count", .kind = "integer", .words = "auto|full",
+                                    .low = 2, .high = 50};
+  const unicon_option_info real = {.name = "share", .kind = "real", .words = "", .low = 0,
+                                   .high = 0.5};
+  const unicon_option_info open = {.name = "many", .kind = "integer", .words = "", .low = 1,
+                                   .high = 1e15};
+  expect(s, &whole, "2", 2, -1);
+  expect(s, &whole, "50", 50, -1);
+  expect(s, &whole, "1e1", 10, -1);
+  expect(s, &whole, "auto", 0, 0);
+  expect(s, &whole, "full", 0, 1);
+  expect(s, &real, "0.5", 0.5, -1);
+  expect(s, &real, "0", 0, -1);
+  expect(s, &real, "1e-3", 1e-3, -1);
+  expect(s, &open, "900000000000000", 9e14, -1);
+  static const char *const bad_whole[] = {"1", "51", "2.5", "", "x", "10 ", "3x", "-2", "nan",
+                                          "inf", "aut", "auto|full", "AUTO"};
+  for (size_t k = 0; k < sizeof bad_whole / sizeof *bad_whole; k++)
+    refuse(s, &whole, bad_whole[k], "a whole number from 2 to 50, or auto|full");
+  static const char *const bad_real[] = {"-0.001", "0.5001", "", "half", "nan", "inf", "0.1,"};
+  for (size_t k = 0; k < sizeof bad_real / sizeof *bad_real; k++)
+    refuse(s, &real, bad_real[k], "a number from 0 to 0.5");
+  refuse(s, &open, "0", "a whole number of at least 1");
+}
+
+static void words_are_whole(void **state) {
+  scratch *s = *state;
+  const unicon_option_info row = {.name = "how", .kind = "word", .words = "on|off|auto"};
+  expect(s, &row, "on", 0, 0);
+  expect(s, &row, "off", 0, 1);
+  expect(s, &row, "auto", 0, 2);
+  static const char *const bad[] = {"", "o", "onn", "on|off", "|", "ON", "aut", "1"};
+  for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) refuse(s, &row, bad[k], "on|off|auto");
+  const unicon_option_info text = {.name = "file", .kind = "text", .words = ""};
+  unicon__value value;
+  CHECK_OK(s->ctx, unicon__value_parse(s->ctx, &text, "anything at all", &value));
+  assert_string_equal(value.text, "anything at all");
+}
+
+static void bytes_have_suffixes(void **state) {
+  scratch *s = *state;
+  const unicon_option_info row = {.name = "room", .kind = "bytes", .words = "none", .low = 1024,
+                                  .high = 1e18};
+  expect(s, &row, "4096", 4096, -1);
+  expect(s, &row, "1K", 1024, -1);
+  expect(s, &row, "1k", 1024, -1);
+  expect(s, &row, "3M", 3 * 1048576.0, -1);
+  expect(s, &row, "1.5G", 1.5 * 1073741824.0, -1);
+  expect(s, &row, "2T", 2 * 1099511627776.0, -1);
+  expect(s, &row, "2KiB", 2048, -1);
+  expect(s, &row, "2kb", 2048, -1);
+  expect(s, &row, "5000B", 5000, -1);
+  expect(s, &row, "none", 0, 0);
+  static const char *const bad[] = {"", "M", "1Q", "1MM", "1M ", "1 M", "1023", "-1G", "1e30", "nan",
+                                    "inf", "1iB", "0"};
+  for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) refuse(s, &row, bad[k], "512M");
+}
+
+static void names_are_found_and_guessed(void **state) {
+  scratch *s = *state;
+  unicon_options *options = support_options(s->ctx, NULL);
+  CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "bad-rows", "drop"));
+  assert_string_equal(unicon_options_get(options, "bad_rows"), "drop");
+  CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "bad_rows", "error"));
+  assert_string_equal(unicon_options_get(options, "bad-rows"), "error");
+  static const char *const guesses[][2] = {
+      {"temprature", "temperature"}, {"iteration", "iterations"}, {"ranks", "rank"},
+      {"bad-row", "bad_rows"},       {"spilt", "split"},          {"nose", "noise"}};
+  for (size_t k = 0; k < sizeof guesses / sizeof *guesses; k++) {
+    char hint[80];
+    snprintf(hint, sizeof hint, "did you mean \"%s\"", guesses[k][1]);
+    scratch_failed(s, unicon_options_set(s->ctx, options, guesses[k][0], "1"), UNICON_ERR_OPTION,
+                   guesses[k][0], hint);
+  }
+  scratch_failed(s, unicon_options_set(s->ctx, options, "xylophone_quartet", "1"),
+                 UNICON_ERR_OPTION, "there is no option", "xylophone_quartet");
+  assert_null(strstr(unicon_ctx_error(s->ctx), "mean"));
+  scratch_failed(s, unicon_options_set(s->ctx, options, "", "1"), UNICON_ERR_OPTION,
+                 "there is no option", "");
+  char lengthy[2000];
+  memset(lengthy, 'r', sizeof lengthy - 1);
+  lengthy[sizeof lengthy - 1] = '\0';
+  scratch_failed(s, unicon_options_set(s->ctx, options, lengthy, "1"), UNICON_ERR_OPTION,
+                 "there is no option", "rrr");
+  assert_null(unicon_options_get(options, "xylophone"));
+  assert_null(unicon_options_get(options, NULL));
+  unicon_options_destroy(options);
+}
+
+static void scopes_are_kept_apart(void **state) {
+  scratch *s = *state;
+  unicon_options *options = support_options(s->ctx, NULL);
+  for (size_t k = 0; k < unicon_option_count(); k++) {
+    const unicon_option_info *row = unicon_option_at(k);
+    if (row->scope & UNICON_SCOPE_CONTEXT) {
+      scratch_failed(s, unicon_options_set(s->ctx, options, row->name, row->default_value),
+                     UNICON_ERR_OPTION, row->name, "unicon_ctx_set");
+      CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, row->name, row->default_value));
+    } else {
+      scratch_failed(s, unicon_ctx_set(s->ctx, row->name, row->default_value), UNICON_ERR_OPTION,
+                     row->name, "unicon_options_set");
+      CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, row->name, row->default_value));
+    }
+  }
+  unicon_options_destroy(options);
+  scratch_failed(s, unicon_ctx_set(s->ctx, "thread", "1"), UNICON_ERR_OPTION, "thread",
+                 "did you mean \"threads\"");
+  scratch_failed(s, unicon_ctx_set(s->ctx, "threads", "0"), UNICON_ERR_OPTION, "threads is \"0\"",
+                 "from 1 to 256");
+  scratch_failed(s, unicon_ctx_set(s->ctx, NULL, "0"), UNICON_ERR_ARGUMENT, "name", "value");
+  scratch_failed(s, unicon_options_set(s->ctx, NULL, "rank", "1"), UNICON_ERR_ARGUMENT, "options",
+                 "");
+  assert_int_equal(unicon_options_set(NULL, NULL, "rank", "1"), UNICON_ERR_ARGUMENT);
+}
+
+/* Every setting of every preset is known, parses, and is in force under the preset. */
+static void presets_hold_known_values(void **state) {
+  scratch *s = *state;
+  static const char *const presets[] = {"fast", "paper"};
+  for (size_t p = 0; p < 2; p++) {
+    unicon_options *options = support_options(s->ctx, "preset", presets[p], NULL);
+    const char *name, *value;
+    size_t count = 0;
+    for (; unicon_preset_at(presets[p], count, &name, &value); count++) {
+      unicon_options *direct = support_options(s->ctx, name, value, NULL);
+      assert_string_equal(unicon_options_get(options, name), value);
+      unicon_options_destroy(direct);
+    }
+    assert_true(count >= 3);
+    unicon_options_destroy(options);
+  }
+  const char *name, *value;
+  assert_int_equal(unicon_preset_at("slow", 0, &name, &value), 0);
+  assert_int_equal(unicon_preset_at(NULL, 0, &name, &value), 0);
+  assert_int_equal(unicon_preset_at("fast", 999, &name, &value), 0);
+}
+
+static void given_wins_over_preset(void **state) {
+  scratch *s = *state;
+  unicon_options *options = support_options(s->ctx, "temperature", "0.07", "split", "0.25", NULL);
+  assert_true(unicon__given(options, UNICON__SPLIT));
+  assert_false(unicon__given(options, UNICON__RANK));
+  CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "preset", "paper"));
+  assert_string_equal(unicon_options_get(options, "temperature"), "0.07");
+  assert_string_equal(unicon_options_get(options, "split"), "0.25");
+  assert_string_equal(unicon_options_get(options, "center"), "off");
+  assert_string_equal(unicon_options_get(options, "batch"), "500");
+  assert_true(unicon__number(options, UNICON__TEMPERATURE) == 0.07);
+  assert_int_equal(unicon__word(options, UNICON__CENTER), 1);
+  assert_int_equal(unicon__integer(options, UNICON__BATCH), 500);
+  CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "center", "on"));
+  assert_string_equal(unicon_options_get(options, "center"), "on");
+  /* A refused value changes nothing. */
+  scratch_failed(s, unicon_options_set(s->ctx, options, "center", "maybe"), UNICON_ERR_OPTION,
+                 "center is \"maybe\"", "on|off");
+  assert_string_equal(unicon_options_get(options, "center"), "on");
+  scratch_failed(s, unicon_options_set(s->ctx, options, "preset", "best"), UNICON_ERR_OPTION,
+                 "preset best", "fast");
+  assert_string_equal(unicon_options_get(options, "preset"), "paper");
+  unicon_options_destroy(options);
+  /* No options at all: the defaults, which are those of fast. */
+  assert_string_equal(unicon_options_get(NULL, "preset"), "fast");
+  assert_string_equal(unicon_options_get(NULL, "center"), "on");
+  assert_int_equal(unicon__word(NULL, UNICON__RANK), 0);
+}
+
+/* The caller's text may change after the call. */
+static void values_are_copied(void **state) {
+  scratch *s = *state;
+  unicon_options *options = support_options(s->ctx, NULL);
+  char text[] = "123";
+  CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "rank", text));
+  memset(text, '9', 3);
+  assert_string_equal(unicon_options_get(options, "rank"), "123");
+  assert_int_equal(unicon__integer(options, UNICON__RANK), 123);
+  unicon_options_destroy(options);
+  assert_int_equal(unicon_options_create(s->ctx, NULL), UNICON_ERR_ARGUMENT);
+  unicon_options_destroy(NULL);
+}
+
+static unicon_status make_and_set(scratch *s, void *user) {
+  (void)user;
+  unicon_options *options = NULL;
+  unicon_status status = unicon_options_create(s->ctx, &options);
+  if (status == UNICON_OK) status = unicon_options_set(s->ctx, options, "rank", "4");
+  unicon_options_destroy(options);
+  return status;
+}
+
+static void memory_failures_are_reported(void **state) {
+  scratch *s = *state;
+  const int points =
+      scratch_faults(s, &s->ctx->faults.allocation, UNICON_ERR_MEMORY, make_and_set, NULL);
+  assert_int_equal(points, 2);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      SCRATCH_TEST(every_default_parses),      SCRATCH_TEST(numbers_have_bounds),
+      SCRATCH_TEST(words_are_whole),           SCRATCH_TEST(bytes_have_suffixes),
+      SCRATCH_TEST(names_are_found_and_guessed), SCRATCH_TEST(scopes_are_kept_apart),
+      SCRATCH_TEST(presets_hold_known_values), SCRATCH_TEST(given_wins_over_preset),
+      SCRATCH_TEST(values_are_copied),         SCRATCH_TEST(memory_failures_are_reported),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

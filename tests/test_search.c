@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Search against a full sort in double, and embed against the formula. */
+#include "support.h"
+
+typedef struct hit {
+  double score;
+  int64_t id;
+} hit;
+
+static int by_score_then_row(const void *a, const void *b) {
+  const hit *left = a, *right = b;
+  if (left->score != right->score) return left->score < right->score ? 1 : -1;
+  return (left->id > right->id) - (left->id < right->id);
+}
+
+/* The rows as the library makes them unit, so that exact ties stay exact. */
+static float *unit_rows(unicon_ctx *ctx, const unicon_rows *rows) {
+  const int64_t n = unicon_rows_count(rows), d = unicon_rows_width(rows);
+  float *z = support_floats(n * d);
+  CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){rows, NULL, UNICON_X}, 0, n, 1, z));
+  for (int64_t i = 0; i < n; i++) {
+    double sum = 0;
+    for (int64_t k = 0; k < d; k++) sum += (double)z[i * d + k] * (double)z[i * d + k];
+    CHECK_CLOSE(sum, 1, 5e-7);
+  }
+  return z;
+}
+
+static void check_search(unicon_ctx *ctx, const float *queries, int64_t n_q, const float *base,
+                         int64_t n, int64_t d, int64_t k) {
+  unicon_rows *q = support_rows(ctx, "queries", queries, n_q, d);
+  unicon_rows *b = support_rows(ctx, "base", base, n, d);
+  float *zq = unit_rows(ctx, q), *zb = unit_rows(ctx, b), *scores = support_floats(n_q * k);
+  int64_t *ids = calloc((size_t)(n_q * k), sizeof *ids);
+  int64_t *again = calloc((size_t)(n_q * k), sizeof *again);
+  hit *all = calloc((size_t)n, sizeof *all);
+  const unicon_view vq = {q, NULL, UNICON_X}, vb = {b, NULL, UNICON_Y};
+  unicon__ctx_set_threads(ctx, 1);
+  CHECK_OK(ctx, unicon_search(ctx, &vq, &vb, k, ids, scores));
+  for (int64_t i = 0; i < n_q; i++) {
+    for (int64_t j = 0; j < n; j++) {
+      all[j] = (hit){0, j};
+      for (int64_t t = 0; t < d; t++)
+        all[j].score += (double)zq[i * d + t] * (double)zb[j * d + t];
+    }
+    qsort(all, (size_t)n, sizeof *all, by_score_then_row);
+    for (int64_t t = 0; t < k; t++) {
+      assert_int_equal(ids[i * k + t], t < n ? all[t].id : -1);
+      if (t < n) CHECK_CLOSE(scores[i * k + t], all[t].score, 1e-7);
+      if (t >= n) assert_true(scores[i * k + t] == -INFINITY);
+    }
+  }
+  float *more = support_floats(n_q * k);
+  unicon__ctx_set_threads(ctx, 3);
+  CHECK_OK(ctx, unicon_search(ctx, &vq, &vb, k, again, more));
+  assert_memory_equal(ids, again, (size_t)(n_q * k) * sizeof *ids);
+  assert_memory_equal(scores, more, (size_t)(n_q * k) * sizeof *scores);
+  unicon_rows_close(q);
+  unicon_rows_close(b);
+  free(zq);
+  free(zb);
+  free(scores);
+  free(more);
+  free(ids);
+  free(again);
+  free(all);
+}
+
+static void search_is_exact(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  static const int64_t cases[][4] = {{1, 1, 1, 1},  {1, 50, 8, 3},     {130, 40, 5, 40},
+                                     {20, 7, 3, 12}, {3, 9000, 16, 10}, {140, 4200, 4, 5}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    const int64_t *s = cases[c];
+    float *q = support_normals(c, s[0] * s[2]), *b = support_normals(c + 50, s[1] * s[2]);
+    check_search(ctx, q, s[0], b, s[1], s[2], s[3]);
+    free(q);
+    free(b);
+  }
+}
+
+/* Entries +-1/2 in 4 dimensions: 16 different rows, so nearly everything is a tie, also across
+ * blocks of 4096. */
+static void equal_scores_come_in_row_order(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  float *q = support_normals(1, 30 * 4), *b = support_normals(2, 8300 * 4);
+  for (int64_t k = 0; k < 30 * 4; k++) q[k] = q[k] < 0 ? -0.5f : 0.5f;
+  for (int64_t k = 0; k < 8300 * 4; k++) b[k] = b[k] < 0 ? -0.5f : 0.5f;
+  check_search(ctx, q, 30, b, 8300, 4, 700);
+  for (int64_t k = 0; k < 300 * 4; k++) b[k] = 0.5f; /* all the same */
+  check_search(ctx, q, 30, b, 300, 4, 10);
+  free(q);
+  free(b);
+}
+
+static void misuse_is_a_sentence(void **state) {
+  scratch *s = *state;
+  float data[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, scores[8];
+  int64_t ids[8];
+  unicon_rows *narrow = support_rows(s->ctx, "narrow", data, 4, 3);
+  unicon_rows *wide = support_rows(s->ctx, "wide", data, 3, 4);
+  const unicon_view a = {narrow, NULL, UNICON_X}, b = {wide, NULL, UNICON_Y};
+  scratch_failed(s, unicon_search(s->ctx, &a, &b, 1, ids, scores), UNICON_ERR_SHAPE,
+                 "queries have 3", "base has 4");
+  scratch_failed(s, unicon_search(s->ctx, &a, &a, 0, ids, scores), UNICON_ERR_ARGUMENT, "k is 0",
+                 "1 or more");
+  scratch_failed(s, unicon_search(s->ctx, &a, NULL, 1, ids, scores), UNICON_ERR_ARGUMENT, "view",
+                 "rows");
+  scratch_failed(s, unicon_embed(s->ctx, &(unicon_view){narrow, NULL, (unicon_side)7}, 0, 1, 0,
+                                 scores),
+                 UNICON_ERR_ARGUMENT, "side is 7", "");
+  const int64_t ranges[][2] = {{0, 5}, {4, 1}, {-1, 2}, {1, -1}, {5, INT64_MAX}, {INT64_MAX, 1}};
+  for (size_t c = 0; c < sizeof ranges / sizeof *ranges; c++)
+    scratch_failed(s, unicon_embed(s->ctx, &a, ranges[c][0], ranges[c][1], 0, scores),
+                   UNICON_ERR_ARGUMENT, "narrow", "has 4");
+  CHECK_OK(s->ctx, unicon_embed(s->ctx, &a, 4, 0, 0, scores)); /* nothing, at the end */
+  CHECK_OK(s->ctx, unicon_embed(s->ctx, &a, 3, 1, 0, scores));
+  assert_memory_equal(scores, data + 9, 3 * sizeof *data);
+  assert_int_equal(unicon_embed(NULL, &a, 0, 1, 0, scores), UNICON_ERR_ARGUMENT);
+  unicon_rows_close(narrow);
+  unicon_rows_close(wide);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      SCRATCH_TEST(search_is_exact),
+      SCRATCH_TEST(equal_scores_come_in_row_order),
+      SCRATCH_TEST(misuse_is_a_sentence),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
