@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support.h"
 
+#include "io/safetensors.h"
+
 void support_close(double a, double b, double tolerance, const char *what, const char *file,
                    int line) {
   if (fabs(a - b) <= tolerance || a == b) return;
@@ -117,8 +119,8 @@ unicon_options *support_options(unicon_ctx *ctx, ...) {
 unicon_rows *support_rows(unicon_ctx *ctx, const char *name, const float *data, int64_t n,
                           int64_t d) {
   unicon_rows *rows = NULL;
-  CHECK_OK(ctx, unicon_rows_wrap(ctx, name, data, UNICON_F32, n, d,
-                                 d * (int64_t)sizeof *data, (int64_t)sizeof *data, &rows));
+  CHECK_OK(ctx, unicon_rows_wrap(ctx, name, data, UNICON_F32, n, d, d * (int64_t)sizeof *data,
+                                 (int64_t)sizeof *data, &rows));
   return rows;
 }
 
@@ -180,6 +182,27 @@ double *support_cosines(unicon_ctx *ctx, const unicon_model *model, const unicon
   free(zx);
   free(zy);
   return out;
+}
+
+float *support_tensor(scratch *s, const unicon_model *model, const char *name, int64_t *count) {
+  const char *path = scratch_path(s, "support_tensor.safetensors");
+  CHECK_OK(s->ctx, unicon_model_save(s->ctx, model, path));
+  size_t size;
+  unsigned char *bytes = support_slurp(path, &size);
+  unicon__safetensors file;
+  unicon__block *frame = unicon__frame_open(s->ctx);
+  CHECK_OK(s->ctx, unicon__safetensors_parse(s->ctx, &s->ctx->arena, path,
+                                             (unicon__bytes){.data = bytes, .size = size}, &file));
+  const unicon__tensor *tensor = unicon__tensor_find(&file, name);
+  assert_non_null(tensor);
+  assert_string_equal(tensor->dtype, "F32");
+  *count = (int64_t)(tensor->bytes / sizeof(float));
+  float *values = support_floats(*count);
+  memcpy(values, tensor->data, tensor->bytes);
+  unicon__frame_close(s->ctx, frame);
+  free(bytes);
+  scratch_remove(path);
+  return values;
 }
 
 void support_log(void *user, unicon_log_level level, const char *text) {

@@ -64,6 +64,9 @@ unicon_model *support_fit(unicon_ctx *ctx, const unicon_rows *x, const unicon_ro
 double *support_cosines(unicon_ctx *ctx, const unicon_model *model, const unicon_rows *x,
                         const unicon_rows *y);
 
+/* A float32 tensor of the model's file, to be freed; *count is the number of its elements. */
+float *support_tensor(scratch *s, const unicon_model *model, const char *name, int64_t *count);
+
 /* Keeps what the library says. */
 typedef struct log_book {
   int count[3]; /* by level */

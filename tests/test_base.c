@@ -6,7 +6,8 @@
 #include "base/parallel.h"
 #include "support.h"
 
-/* ---- workspace ---------------------------------------------------------------------------------- */
+/* ---- workspace ----------------------------------------------------------------------------------
+ */
 
 static void blocks_are_aligned_and_zeroed(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
@@ -32,7 +33,7 @@ static void overflow_is_refused(void **state) {
   const struct {
     int64_t count;
     size_t size;
-  } cases[] = {{INT64_MAX, 8}, {INT64_MAX, 1}, {INT64_MAX / 2, 3}, {-1, 8},
+  } cases[] = {{INT64_MAX, 8}, {INT64_MAX, 1}, {INT64_MAX / 2, 3},      {-1, 8},
                {INT64_MIN, 1}, {1, SIZE_MAX},  {1 << 20, SIZE_MAX / 16}};
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     unicon__clear_error(s->ctx);
@@ -128,7 +129,8 @@ static void budget_outlives_the_context(void **state) {
   unicon_ctx_destroy(other);
 }
 
-/* ---- errors, log, progress ---------------------------------------------------------------------- */
+/* ---- errors, log, progress ----------------------------------------------------------------------
+ */
 
 static void errors_have_names_and_texts(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
@@ -218,7 +220,8 @@ static void progress_names_phases_and_stops(void **state) {
   assert_int_equal(r.count, 5);
 }
 
-/* ---- loops on threads --------------------------------------------------------------------------- */
+/* ---- loops on threads ---------------------------------------------------------------------------
+ */
 
 typedef struct tally {
   atomic_int visits[1000];

@@ -111,7 +111,7 @@ static void singular_moments_are_handled(void **state) {
   free(r);
 }
 
-/* ---- T16 ----------------------------------------------------------------------------------------- */
+/* ---- T16 ------------------------------------------------------------------------------------- */
 
 enum { N = 300, Q = 9 };
 
@@ -222,7 +222,7 @@ static void no_ridge_gives_canonical_correlations(void **state) {
   free(m);
 }
 
-/* ---- second moments ------------------------------------------------------------------------------ */
+/* ---- second moments -------------------------------------------------------------------------- */
 
 static void check_moment(unicon_ctx *ctx, int64_t n, int64_t p) {
   float *data = support_normals((uint64_t)n, n * p);
@@ -233,7 +233,7 @@ static void check_moment(unicon_ctx *ctx, int64_t n, int64_t p) {
   for (int threads = 1; threads <= 4; threads++) {
     unicon__ctx_set_threads(ctx, threads);
     unicon__block *frame = unicon__frame_open(ctx);
-    CHECK_OK(ctx, unicon__second_moment(ctx, &source, threads == 1 ? first : sigma));
+    CHECK_OK(ctx, unicon__second_moment(ctx, &source, threads == 1 ? first : sigma, NULL));
     unicon__frame_close(ctx, frame);
     if (threads > 1) assert_memory_equal(sigma, first, (size_t)(p * p) * sizeof *sigma);
   }

@@ -3,7 +3,7 @@
 #include "core/metrics.h"
 #include "support.h"
 
-/* ---- the oracle ---------------------------------------------------------------------------------- */
+/* ---- the oracle ------------------------------------------------------------------------------ */
 
 typedef struct candidate {
   double score;
@@ -107,7 +107,7 @@ static void oracle(const table *t, bool from_x, unicon_metrics *out, double *fir
   free(ranks);
 }
 
-/* ---- problems ------------------------------------------------------------------------------------ */
+/* ---- problems -------------------------------------------------------------------------------- */
 
 enum { ONE_TO_ONE, SPARSE, LABELS, IGNORED };
 
@@ -169,15 +169,14 @@ static void make_list(unicon_ctx *ctx, table *t, int kind, uint64_t *state) {
   CHECK_OK(ctx, unicon_pairs_list(ctx, t->n_x, t->n_y, x, y, NULL, counts[0], &t->pairs));
   for (int64_t k = 0; k < counts[1]; k++)
     x[k] = list[2 * size + 2 * k], y[k] = list[2 * size + 2 * k + 1];
-  if (kind == IGNORED)
-    CHECK_OK(ctx, unicon_pairs_set_ignored(ctx, t->pairs, x, y, counts[1]));
+  if (kind == IGNORED) CHECK_OK(ctx, unicon_pairs_set_ignored(ctx, t->pairs, x, y, counts[1]));
   free(list);
   free(x);
   free(y);
 }
 
-static void make_table(unicon_ctx *ctx, uint64_t seed, int kind, int64_t n_x, int64_t n_y, int64_t r,
-                       bool ties, table *t) {
+static void make_table(unicon_ctx *ctx, uint64_t seed, int kind, int64_t n_x, int64_t n_y,
+                       int64_t r, bool ties, table *t) {
   uint64_t state = seed + 1000;
   *t = (table){.n_x = n_x, .n_y = n_y, .r = r};
   t->mark = calloc((size_t)(n_x * n_y), sizeof *t->mark);
@@ -199,7 +198,7 @@ static void free_table(table *t) {
   free(t->mark);
 }
 
-/* ---- tests --------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 /* Ranks are whole numbers, so both sides add the same terms and differ by rounding alone. */
 static void check_table(unicon_ctx *ctx, const table *t) {
@@ -224,7 +223,8 @@ static void check_table(unicon_ctx *ctx, const table *t) {
     }
     unicon__ctx_set_threads(ctx, 3);
     memset(&again, 0, sizeof again);
-    CHECK_OK(ctx, unicon__metrics(ctx, t->zx, t->zy, t->r, t->pairs, from_x, false, 0, NULL, &again));
+    CHECK_OK(ctx,
+             unicon__metrics(ctx, t->zx, t->zy, t->r, t->pairs, from_x, false, 0, NULL, &again));
     assert_memory_equal(again.value, got.value, sizeof got.value);
     free(expected);
     free(rank);
@@ -298,7 +298,11 @@ static void intervals_are_those_of_the_mean(void **state) {
     const double p = a.value[m], width = 3.92 * sqrt(p * (1 - p) / 400);
     assert_true(p > 0.05 && p < 0.95);
     CHECK_CLOSE(a.high[m] - a.low[m], width, 0.2 * width);
-    CHECK_CLOSE(a.chance[m], m == UNICON_HIT_1 ? 0.0025 : m == UNICON_HIT_5 ? 0.0125 : 0.025, 1e-12);
+    CHECK_CLOSE(a.chance[m],
+                m == UNICON_HIT_1   ? 0.0025
+                : m == UNICON_HIT_5 ? 0.0125
+                                    : 0.025,
+                1e-12);
   }
   free_table(&t);
 }
@@ -311,7 +315,8 @@ static void evaluate_is_both_directions(void **state) {
   double *rank = support_doubles(100);
   make_table(s->ctx, 6, SPARSE, 90, 60, 7, false, &t);
   for (int64_t k = 0; k < 90 * 7; k++) t.zx[k] *= 4; /* a power of two: the same after scaling */
-  unicon_rows *x = support_rows(s->ctx, "x", t.zx, 90, 7), *y = support_rows(s->ctx, "y", t.zy, 60, 7);
+  unicon_rows *x = support_rows(s->ctx, "x", t.zx, 90, 7),
+              *y = support_rows(s->ctx, "y", t.zy, 60, 7);
   const unicon_view vx = {x, NULL, UNICON_X}, vy = {y, NULL, UNICON_Y};
   oracle(&t, true, &want[0], rank);
   oracle(&t, false, &want[1], rank);
@@ -343,9 +348,12 @@ static void evaluate_is_both_directions(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCRATCH_TEST(one_to_one_matches_the_oracle),   SCRATCH_TEST(many_to_many_matches_the_oracle),
-      SCRATCH_TEST(labels_match_the_oracle),         SCRATCH_TEST(ignored_pairs_are_no_candidates),
-      SCRATCH_TEST(tiles_do_not_show),               SCRATCH_TEST(intervals_are_those_of_the_mean),
+      SCRATCH_TEST(one_to_one_matches_the_oracle),
+      SCRATCH_TEST(many_to_many_matches_the_oracle),
+      SCRATCH_TEST(labels_match_the_oracle),
+      SCRATCH_TEST(ignored_pairs_are_no_candidates),
+      SCRATCH_TEST(tiles_do_not_show),
+      SCRATCH_TEST(intervals_are_those_of_the_mean),
       SCRATCH_TEST(evaluate_is_both_directions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

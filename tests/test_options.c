@@ -48,12 +48,12 @@ static void refuse(scratch *s, const unicon_option_info *row, const char *text,
 
 static void numbers_have_bounds(void **state) {
   scratch *s = *state;
-  const unicon_option_info whole = {.name = "count", .kind = "integer", .words = "auto|full",
-                                    .low = 2, .high = 50};
-  const unicon_option_info real = {.name = "share", .kind = "real", .words = "", .low = 0,
-                                   .high = 0.5};
-  const unicon_option_info open = {.name = "many", .kind = "integer", .words = "", .low = 1,
-                                   .high = 1e15};
+  const unicon_option_info whole = {
+      .name = "count", .kind = "integer", .words = "auto|full", .low = 2, .high = 50};
+  const unicon_option_info real = {
+      .name = "share", .kind = "real", .words = "", .low = 0, .high = 0.5};
+  const unicon_option_info open = {
+      .name = "many", .kind = "integer", .words = "", .low = 1, .high = 1e15};
   expect(s, &whole, "2", 2, -1);
   expect(s, &whole, "50", 50, -1);
   expect(s, &whole, "1e1", 10, -1);
@@ -63,8 +63,8 @@ static void numbers_have_bounds(void **state) {
   expect(s, &real, "0", 0, -1);
   expect(s, &real, "1e-3", 1e-3, -1);
   expect(s, &open, "900000000000000", 9e14, -1);
-  static const char *const bad_whole[] = {"1", "51", "2.5", "", "x", "10 ", "3x", "-2", "nan",
-                                          "inf", "aut", "auto|full", "AUTO"};
+  static const char *const bad_whole[] = {"1",  "51",  "2.5", "",    "x",         "10 ", "3x",
+                                          "-2", "nan", "inf", "aut", "auto|full", "AUTO"};
   for (size_t k = 0; k < sizeof bad_whole / sizeof *bad_whole; k++)
     refuse(s, &whole, bad_whole[k], "a whole number from 2 to 50, or auto|full");
   static const char *const bad_real[] = {"-0.001", "0.5001", "", "half", "nan", "inf", "0.1,"};
@@ -89,8 +89,8 @@ static void words_are_whole(void **state) {
 
 static void bytes_have_suffixes(void **state) {
   scratch *s = *state;
-  const unicon_option_info row = {.name = "room", .kind = "bytes", .words = "none", .low = 1024,
-                                  .high = 1e18};
+  const unicon_option_info row = {
+      .name = "room", .kind = "bytes", .words = "none", .low = 1024, .high = 1e18};
   expect(s, &row, "4096", 4096, -1);
   expect(s, &row, "1K", 1024, -1);
   expect(s, &row, "1k", 1024, -1);
@@ -101,8 +101,8 @@ static void bytes_have_suffixes(void **state) {
   expect(s, &row, "2kb", 2048, -1);
   expect(s, &row, "5000B", 5000, -1);
   expect(s, &row, "none", 0, 0);
-  static const char *const bad[] = {"", "M", "1Q", "1MM", "1M ", "1 M", "1023", "-1G", "1e30", "nan",
-                                    "inf", "1iB", "0"};
+  static const char *const bad[] = {"",    "M",    "1Q",  "1MM", "1M ", "1 M", "1023",
+                                    "-1G", "1e30", "nan", "inf", "1iB", "0"};
   for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) refuse(s, &row, bad[k], "512M");
 }
 
@@ -246,11 +246,16 @@ static void memory_failures_are_reported(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCRATCH_TEST(every_default_parses),      SCRATCH_TEST(numbers_have_bounds),
-      SCRATCH_TEST(words_are_whole),           SCRATCH_TEST(bytes_have_suffixes),
-      SCRATCH_TEST(names_are_found_and_guessed), SCRATCH_TEST(scopes_are_kept_apart),
-      SCRATCH_TEST(presets_hold_known_values), SCRATCH_TEST(given_wins_over_preset),
-      SCRATCH_TEST(values_are_copied),         SCRATCH_TEST(memory_failures_are_reported),
+      SCRATCH_TEST(every_default_parses),
+      SCRATCH_TEST(numbers_have_bounds),
+      SCRATCH_TEST(words_are_whole),
+      SCRATCH_TEST(bytes_have_suffixes),
+      SCRATCH_TEST(names_are_found_and_guessed),
+      SCRATCH_TEST(scopes_are_kept_apart),
+      SCRATCH_TEST(presets_hold_known_values),
+      SCRATCH_TEST(given_wins_over_preset),
+      SCRATCH_TEST(values_are_copied),
+      SCRATCH_TEST(memory_failures_are_reported),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

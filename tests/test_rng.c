@@ -82,8 +82,8 @@ static void draws_depend_on_their_place_alone(void **state) {
     uint64_t seed;
     uint32_t stream;
     uint64_t i;
-  } changed[] = {{4, 5, 42}, {3, 6, 42}, {3, 5, 43}, {3 + (1ull << 32), 5, 42},
-                 {3, 5, 42 + (1ull << 32)}};
+  } changed[] = {
+      {4, 5, 42}, {3, 6, 42}, {3, 5, 43}, {3 + (1ull << 32), 5, 42}, {3, 5, 42 + (1ull << 32)}};
   for (size_t c = 0; c < sizeof changed / sizeof *changed; c++) {
     unicon__normals(changed[c].seed, changed[c].stream, changed[c].i, 9, other);
     int same = 0;

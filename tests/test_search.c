@@ -40,8 +40,7 @@ static void check_search(unicon_ctx *ctx, const float *queries, int64_t n_q, con
   for (int64_t i = 0; i < n_q; i++) {
     for (int64_t j = 0; j < n; j++) {
       all[j] = (hit){0, j};
-      for (int64_t t = 0; t < d; t++)
-        all[j].score += (double)zq[i * d + t] * (double)zb[j * d + t];
+      for (int64_t t = 0; t < d; t++) all[j].score += (double)zq[i * d + t] * (double)zb[j * d + t];
     }
     qsort(all, (size_t)n, sizeof *all, by_score_then_row);
     for (int64_t t = 0; t < k; t++) {
@@ -68,7 +67,7 @@ static void check_search(unicon_ctx *ctx, const float *queries, int64_t n_q, con
 
 static void search_is_exact(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
-  static const int64_t cases[][4] = {{1, 1, 1, 1},  {1, 50, 8, 3},     {130, 40, 5, 40},
+  static const int64_t cases[][4] = {{1, 1, 1, 1},   {1, 50, 8, 3},     {130, 40, 5, 40},
                                      {20, 7, 3, 12}, {3, 9000, 16, 10}, {140, 4200, 4, 5}};
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     const int64_t *s = cases[c];
@@ -106,9 +105,9 @@ static void misuse_is_a_sentence(void **state) {
                  "1 or more");
   scratch_failed(s, unicon_search(s->ctx, &a, NULL, 1, ids, scores), UNICON_ERR_ARGUMENT, "view",
                  "rows");
-  scratch_failed(s, unicon_embed(s->ctx, &(unicon_view){narrow, NULL, (unicon_side)7}, 0, 1, 0,
-                                 scores),
-                 UNICON_ERR_ARGUMENT, "side is 7", "");
+  scratch_failed(
+      s, unicon_embed(s->ctx, &(unicon_view){narrow, NULL, (unicon_side)7}, 0, 1, 0, scores),
+      UNICON_ERR_ARGUMENT, "side is 7", "");
   const int64_t ranges[][2] = {{0, 5}, {4, 1}, {-1, 2}, {1, -1}, {5, INT64_MAX}, {INT64_MAX, 1}};
   for (size_t c = 0; c < sizeof ranges / sizeof *ranges; c++)
     scratch_failed(s, unicon_embed(s->ctx, &a, ranges[c][0], ranges[c][1], 0, scores),

@@ -36,7 +36,7 @@ static double *known_matrix(uint64_t seed, int64_t m, int64_t n, int64_t q, cons
   return a;
 }
 
-/* ---- QR ------------------------------------------------------------------------------------------ */
+/* ---- QR -------------------------------------------------------------------------------------- */
 
 static void check_qr(unicon_ctx *ctx, double *a, int64_t m, int64_t n) {
   double *q = support_doubles(m * n), *again = support_doubles(m * n), *r = support_doubles(n * n);
@@ -73,9 +73,10 @@ static void qr_gives_the_matrix_back(void **state) {
   free(zero);
 }
 
-/* ---- singular values ----------------------------------------------------------------------------- */
+/* ---- singular values ------------------------------------------------------------------------- */
 
-/* max over k of |M v - s u| and |M^T u - s v|, over s_1: the certificate, computed the plain way. */
+/* max over k of |M v - s u| and |M^T u - s v|, over s_1: the certificate, computed the plain way.
+ */
 static double plain_residual(const double *a, const unicon__svd *svd) {
   const int64_t m = svd->m, n = svd->n, r = svd->r;
   double worst = 0;
@@ -145,8 +146,8 @@ static void check_svd(unicon_ctx *ctx, int64_t m, int64_t n, int64_t r, unicon__
 
 static void svd_finds_a_known_spectrum(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
-  static const int64_t sizes[][3] = {{1, 1, 1}, {6, 4, 4}, {4, 6, 2}, {60, 25, 9}, {25, 60, 25},
-                                     {90, 90, 12}};
+  static const int64_t sizes[][3] = {{1, 1, 1},   {6, 4, 4},    {4, 6, 2},
+                                     {60, 25, 9}, {25, 60, 25}, {90, 90, 12}};
   for (size_t c = 0; c < sizeof sizes / sizeof *sizes; c++) {
     check_svd(ctx, sizes[c][0], sizes[c][1], sizes[c][2], UNICON__SVD_DENSE);
     check_svd(ctx, sizes[c][0], sizes[c][1], sizes[c][2], UNICON__SVD_RANDOM);
@@ -218,7 +219,7 @@ static void auto_goes_by_size_and_seeds_repeat(void **state) {
   free(right);
 }
 
-/* ---- eigenvalues --------------------------------------------------------------------------------- */
+/* ---- eigenvalues ----------------------------------------------------------------------------- */
 
 static void eigenvectors_are_eigenvectors(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
@@ -273,16 +274,17 @@ static void largest_eigenvalue_is_found(void **state) {
     }
 }
 
-/* ---- triangular products ------------------------------------------------------------------------- */
+/* ---- triangular products --------------------------------------------------------------------- */
 
 static void triangles_solve_what_they_multiply(void **state) {
   (void)state;
   enum { N = 9, M = 4 };
-  double *b = random_matrix(31, N, M), *wide = random_matrix(32, M, N), *root = random_matrix(33, N, N);
+  double *b = random_matrix(31, N, M), *wide = random_matrix(32, M, N),
+         *root = random_matrix(33, N, N);
   double l[N * N] = {0}, x[N * M], back[N * M], gram[N * N], right[M * N], product[M * N];
   for (int i = 0; i < N; i++)
-    for (int j = 0; j <= i; j++) l[i * N + j] = i == j ? 2 + root[i * N + j] * root[i * N + j]
-                                                      : root[i * N + j];
+    for (int j = 0; j <= i; j++)
+      l[i * N + j] = i == j ? 2 + root[i * N + j] * root[i * N + j] : root[i * N + j];
   for (int trans = 0; trans < 2; trans++) {
     memcpy(x, b, sizeof x);
     unicon__dtrsm_left(trans, N, M, l, N, x, M);
@@ -309,10 +311,14 @@ static void triangles_solve_what_they_multiply(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCRATCH_TEST(qr_gives_the_matrix_back),     SCRATCH_TEST(svd_finds_a_known_spectrum),
-      SCRATCH_TEST(certificate_is_honest),        SCRATCH_TEST(deficient_and_zero_matrices),
-      SCRATCH_TEST(auto_goes_by_size_and_seeds_repeat), SCRATCH_TEST(eigenvectors_are_eigenvectors),
-      SCRATCH_TEST(largest_eigenvalue_is_found),  SCRATCH_TEST(triangles_solve_what_they_multiply),
+      SCRATCH_TEST(qr_gives_the_matrix_back),
+      SCRATCH_TEST(svd_finds_a_known_spectrum),
+      SCRATCH_TEST(certificate_is_honest),
+      SCRATCH_TEST(deficient_and_zero_matrices),
+      SCRATCH_TEST(auto_goes_by_size_and_seeds_repeat),
+      SCRATCH_TEST(eigenvectors_are_eigenvectors),
+      SCRATCH_TEST(largest_eigenvalue_is_found),
+      SCRATCH_TEST(triangles_solve_what_they_multiply),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

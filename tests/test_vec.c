@@ -18,8 +18,7 @@ typedef struct lane_buffer {
 static float *fill(lane_buffer *b, uint64_t seed, int64_t n, double low, double high) {
   uint64_t state = seed * 31u + 7;
   for (int64_t k = 0; k < LONGEST + GUARD; k++)
-    b->data[1 + k] =
-        k < n ? (float)(low + (high - low) * support_uniform(&state)) : guard;
+    b->data[1 + k] = k < n ? (float)(low + (high - low) * support_uniform(&state)) : guard;
   return b->data + 1;
 }
 
@@ -42,7 +41,8 @@ static void for_all(check_fn check) {
   assert_null(unicon__vec_set(UNICON__VEC_SETS));
 }
 
-/* ---- sums --------------------------------------------------------------------------------------- */
+/* ---- sums ---------------------------------------------------------------------------------------
+ */
 
 static void check_sums(const unicon__vec *vec, int64_t n) {
   lane_buffer a, b;
@@ -85,7 +85,8 @@ static void maximum_is_found_anywhere(void **state) {
   for_all(check_maximum);
 }
 
-/* ---- in place ----------------------------------------------------------------------------------- */
+/* ---- in place -----------------------------------------------------------------------------------
+ */
 
 static void check_scaling(const unicon__vec *vec, int64_t n) {
   lane_buffer a, b, c;
@@ -157,11 +158,11 @@ static void exp_is_accurate_everywhere(void **state) {
     vec->exp(edge, 8);
     for (int k = 0; k < 4; k++) assert_true(edge[k] == 0);
     assert_true(edge[4] == 1);
-    for (int k = 6; k < 8; k++) assert_true(edge[k] == edge[5]); /* clamped, finite */
+    for (int k = 6; k < 8; k++) assert_true(edge[k] == INFINITY);
   }
 }
 
-/* ---- rows of scores ------------------------------------------------------------------------------ */
+/* ---- rows of scores -------------------------------------------------------------------------- */
 
 /* Relative error of e^{a s} in float: that of exp, and the rounding of the product a s. */
 static double exp_error(double argument) {
@@ -224,8 +225,7 @@ static void check_shifted_sums(const unicon__vec *vec, int64_t n) {
     memcpy(kept[row], s, (size_t)n * sizeof *s);
     if (row_max == -INFINITY) continue; /* n = 0, or everything masked */
     /* x e^-x <= 1/e: the rounding of large arguments cannot show in a sum that is at least 1. */
-    CHECK_CLOSE(vec->exp_sums_shifted(s, n, inverse, row_max, top, sum), exact,
-                1e-6 * (exact + 1));
+    CHECK_CLOSE(vec->exp_sums_shifted(s, n, inverse, row_max, top, sum), exact, 1e-6 * (exact + 1));
   }
   for (int64_t k = 0; k < n; k++) {
     float best = -INFINITY;
@@ -292,6 +292,75 @@ static void shifted_weights_match(void **state) {
   for_all(check_shifted_weights);
 }
 
+/* ---- kernels and sigmoids -------------------------------------------------------------------- */
+
+static void check_sigmoids(const unicon__vec *vec, int64_t n) {
+  lane_buffer a, b;
+  const float *s = masked_scores(&a, 30, n);
+  float *out = masked_scores(&b, 30, n);
+  double sum = 0, size = 0;
+  const double value = vec->sigmoid_weights(out, n, 12.5f, -3.25f, 0.75f);
+  for (int64_t k = 0; k < n; k++) {
+    const bool masked = s[k] == -INFINITY;
+    const double v = masked ? -INFINITY : 12.5 * (double)s[k] - 3.25;
+    const double exact = -0.75 / (1 + exp(-v)), term = masked ? 0 : log1p(exp(v));
+    sum += term;
+    size += term * (1 + 32 * u * 16); /* v is rounded at the size of its parts */
+    CHECK_CLOSE(out[k], exact, fabs(exact) * (exp_error(16) + 8 * u));
+  }
+  CHECK_CLOSE(value, sum, size * (exp_error(16) + u * ((double)n / 16 + 8)) + 1e-12);
+  guarded(out, n);
+}
+
+static void sigmoids_match(void **state) {
+  (void)state;
+  for_all(check_sigmoids);
+}
+
+static double exact_arccos(double c, int order) {
+  const double theta = acos(c), rest = acos(-1) - theta, pi = acos(-1);
+  if (order == 0) return rest / pi;
+  if (order == 1) return (sin(theta) + rest * c) / pi;
+  return (3 * sin(theta) * c + rest * (1 + 2 * c * c)) / (3 * pi);
+}
+
+static double exact_matern(double square, int order) {
+  const double a = sqrt(square);
+  return exp(-a) * (order == 0 ? 1 : order == 1 ? 1 + a : 1 + a + square / 3);
+}
+
+static void check_kernels(const unicon__vec *vec, int64_t n) {
+  for (int order = 0; order < 3; order++) {
+    lane_buffer a, b;
+    float *cosine = fill(&a, 40, n, -1, 1), *out = fill(&b, 40, n, -1, 1);
+    if (n > 2) {
+      cosine[0] = out[0] = 1;
+      cosine[1] = out[1] = -1;
+      cosine[2] = out[2] = 0;
+    }
+    vec->arccos(out, n, order);
+    /* The polynomial is good to 2e-8, and about ten roundings of numbers up to pi follow. */
+    for (int64_t k = 0; k < n; k++)
+      CHECK_CLOSE(out[k], exact_arccos((double)cosine[k], order), 6e-7);
+    if (n > 2) assert_true(out[0] == 1.0f || fabsf(out[0] - 1) < 2e-7f);
+    guarded(out, n);
+    float *square = fill(&a, 41, n, 0, 400);
+    out = fill(&b, 41, n, 0, 400);
+    if (n > 0) square[0] = out[0] = 0;
+    vec->matern(out, n, order);
+    for (int64_t k = 0; k < n; k++) {
+      const double exact = exact_matern((double)square[k], order);
+      CHECK_CLOSE(out[k], exact, exact * (exp_error(20) + 6 * u));
+    }
+    guarded(out, n);
+  }
+}
+
+static void kernels_match(void **state) {
+  (void)state;
+  for_all(check_kernels);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sums_match),
@@ -303,6 +372,8 @@ int main(void) {
       cmocka_unit_test(shifted_sums_match),
       cmocka_unit_test(weights_match),
       cmocka_unit_test(shifted_weights_match),
+      cmocka_unit_test(sigmoids_match),
+      cmocka_unit_test(kernels_match),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

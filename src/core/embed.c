@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/embed.h"
 
+#include <math.h>
+
 #include "core/project.h"
 
 unicon_status unicon__lens_open(unicon_ctx *ctx, const unicon_view *view, unicon__lens *lens) {
@@ -10,37 +12,49 @@ unicon_status unicon__lens_open(unicon_ctx *ctx, const unicon_view *view, unicon
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "side is %d; accepted: 0 (x) or 1 (y)",
                         (int)view->side);
   const unicon_rows *rows = view->rows;
-  *lens = (unicon__lens){.source = {.rows = rows, .count = rows->count}, .r = rows->width};
-  if (!view->model) {
-    lens->identity = (unicon__map){.in = rows->width, .out = rows->width};
-    lens->source.map = &lens->identity;
-    return UNICON_OK;
-  }
-  const unicon__map *map = &view->model->map[view->side];
-  if (rows->width != map->in)
+  *lens = (unicon__lens){rows, view->model, (int)view->side, rows->count, rows->width};
+  if (!view->model) return UNICON_OK;
+  const int64_t width = unicon_model_width(view->model, view->side);
+  if (rows->width != width)
     return unicon__fail(ctx, UNICON_ERR_SHAPE,
                         "%s has rows of %lld values, but side %s of the model takes %lld",
                         rows->name, (long long)rows->width, view->side == UNICON_X ? "x" : "y",
-                        (long long)map->in);
-  lens->source.map = map;
-  lens->weight = view->model->weight[view->side];
+                        (long long)width);
   lens->r = view->model->rank;
   return UNICON_OK;
 }
 
 unicon_status unicon__lens_rows(unicon_ctx *ctx, const unicon__lens *lens, int64_t first,
                                 int64_t count, bool unit, float *out) {
-  return unicon__project(ctx, &lens->source, lens->weight, lens->r, first, count, unit, true, out);
+  const unicon_model *model = lens->model;
+  unicon__source source = {.rows = lens->rows, .count = lens->count};
+  if (!model) {
+    const unicon__map identity = {.in = lens->r, .out = lens->r};
+    source.map = &identity;
+    return unicon__project(ctx, &source, NULL, lens->r, first, count, unit, true, out, lens->r);
+  }
+  const bool fused = model->parts > 1;
+  int64_t column = 0;
+  for (int64_t b = 0; b < model->parts; b++) {
+    const unicon__part *part = &model->part[b];
+    source.map = &part->map[lens->side];
+    UNICON_TRY(unicon__project(ctx, &source, part->weight[lens->side], part->rank, first, count,
+                               unit || fused, b == 0, out + column, model->rank));
+    if (fused) unicon__scale_rows(out + column, count, part->rank, model->rank, sqrt(part->share));
+    column += part->rank;
+  }
+  if (fused && unit) unicon__scale_rows(out, count, model->rank, model->rank, 1);
+  return UNICON_OK;
 }
 
 static unicon_status embed(unicon_ctx *ctx, const unicon_view *view, int64_t first, int64_t count,
                            bool unit, float *out) {
   unicon__lens lens;
   UNICON_TRY(unicon__lens_open(ctx, view, &lens));
-  if (!out || first < 0 || count < 0 || first > lens.source.count - count)
+  if (!out || first < 0 || count < 0 || first > lens.count - count)
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "rows %lld to %lld asked of %s, which has %lld",
                         (long long)first, (long long)(first + count - 1), view->rows->name,
-                        (long long)lens.source.count);
+                        (long long)lens.count);
   return unicon__lens_rows(ctx, &lens, first, count, unit, out);
 }
 

@@ -6,13 +6,13 @@
 #include "core/model.h"
 
 typedef struct unicon__lens {
-  unicon__source source;
-  unicon__map identity; /* the map of a view without a model */
-  const float *weight;  /* NULL without a model */
-  int64_t r;
+  const unicon_rows *rows;
+  const unicon_model *model; /* NULL: the rows are vectors of the shared space already */
+  int side;
+  int64_t count, r;
 } unicon__lens;
 
-/* Checks the view against its model. The lens points into itself: do not copy it. */
+/* Checks the view against its model. */
 unicon_status unicon__lens_open(unicon_ctx *ctx, const unicon_view *view, unicon__lens *lens);
 
 /* Rows first..first+count-1 as vectors of the shared space, checked. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "linalg/blas.h"
 #include "linalg/vec.h"
 
 enum { SCAN_ROWS = 512 };
@@ -154,15 +155,72 @@ void unicon__source_load(const unicon__source *source, const int64_t *pick, int6
   }
 }
 
-void unicon__map_apply(const unicon__map *map, float *buffer, int64_t count) {
+void unicon__unit_rows(float *rows, int64_t count, int64_t width) {
+  const unicon__vec *vec = unicon__vec_best();
+  for (int64_t i = 0; i < count; i++) make_unit(vec, rows + i * width, width, NULL);
+}
+
+static void apply_linear(const unicon__map *map, float *rows, int64_t count) {
   const unicon__vec *vec = unicon__vec_best();
   for (int64_t i = 0; i < count; i++) {
-    float *row = buffer + i * map->in;
+    float *row = rows + i * map->in;
     if (map->normalize)
       make_unit(vec, row, map->in, map->mean);
     else if (map->mean)
       vec->scale_shift(row, map->in, 1.0f, map->mean);
   }
+}
+
+/* Projections W x become random features: powers of the positive part, or cosines. */
+static void random_features(const unicon__map *map, float *t, int64_t count) {
+  const float scale = sqrtf(2.0f / (float)map->points);
+  const unicon__kernel_kind kind = map->kernel.kind;
+  for (int64_t i = 0; i < count; i++, t += map->points)
+    for (int64_t k = 0; k < map->points; k++) {
+      const float positive = t[k] > 0 ? t[k] : 0;
+      if (kind == UNICON__KERNEL_ARCCOS0)
+        t[k] = t[k] > 0 ? scale : 0;
+      else if (kind == UNICON__KERNEL_ARCCOS1)
+        t[k] = scale * positive;
+      else if (kind == UNICON__KERNEL_ARCCOS2)
+        t[k] = scale * positive * positive * 0.577350269f; /* 1/sqrt 3: k(x, x) = 1 */
+      else
+        t[k] = scale * cosf(t[k] + map->square[k]);
+    }
+}
+
+static void subtract_mean(const unicon__map *map, float *rows, int64_t count) {
+  if (!map->mean) return;
+  for (int64_t i = 0; i < count; i++)
+    unicon__vec_best()->scale_shift(rows + i * map->out, map->out, 1.0f, map->mean);
+}
+
+/* Products with the landmarks or directions, the pointwise function, the factor. */
+static void apply_points(const unicon__map *map, float *buffer, int64_t count) {
+  float *raw = unicon__map_raw(map, buffer, count), *values = raw + count * map->in;
+  float *square = values + count * map->points;
+  if (map->normalize) unicon__unit_rows(raw, count, map->in);
+  float *products = map->factor ? values : buffer;
+  unicon__sgemm(false, true, count, map->points, map->in, 1, raw, map->in, map->base, map->in, 0,
+                products, map->points);
+  if (!map->factor) {
+    random_features(map, products, count);
+    return;
+  }
+  for (int64_t i = 0; i < count; i++)
+    square[i] = (float)unicon__vec_best()->sum_squares(raw + i * map->in, map->in);
+  unicon__kernel_tile(&map->kernel, values, count, map->points, map->points, square, map->square);
+  unicon__sgemm(false, false, count, map->out, map->points, 1, values, map->points, map->factor,
+                map->out, 0, buffer, map->out);
+}
+
+void unicon__map_apply(const unicon__map *map, float *buffer, int64_t count) {
+  if (map->kind == UNICON__MAP_LINEAR) {
+    apply_linear(map, buffer, count);
+    return;
+  }
+  apply_points(map, buffer, count);
+  subtract_mean(map, buffer, count);
 }
 
 static const float *cached_tile(const unicon__source *source, const int64_t *pick, int64_t first,
@@ -180,7 +238,7 @@ static const float *cached_tile(const unicon__source *source, const int64_t *pic
 const float *unicon__source_tile(const unicon__source *source, const int64_t *pick, int64_t first,
                                  int64_t count, float *buffer) {
   if (source->cache) return cached_tile(source, pick, first, count, buffer);
-  unicon__source_load(source, pick, first, count, buffer);
+  unicon__source_load(source, pick, first, count, unicon__map_raw(source->map, buffer, count));
   unicon__map_apply(source->map, buffer, count);
   return buffer;
 }
@@ -211,8 +269,11 @@ static void sum_block(void *state, int64_t item, int worker) {
     for (int64_t k = 0; k < width; k++) sum[k] += (double)rows[i * width + k];
 }
 
-/* Mean of the source's features, in float64, blocks added in order. */
-static unicon_status feature_mean(unicon_ctx *ctx, const unicon__source *source, float *mean) {
+unicon_status unicon__feature_mean(unicon_ctx *ctx, const unicon__source *whole, float *mean) {
+  unicon__map uncentred = *whole->map;
+  unicon__source without = *whole, *source = &without;
+  uncentred.mean = NULL;
+  without.map = &uncentred;
   const int64_t width = source->map->out, round = 2 * unicon__workers(ctx);
   const int64_t blocks = (source->count + SCAN_ROWS - 1) / SCAN_ROWS;
   sum_rows s = {.source = source};
@@ -223,7 +284,9 @@ static unicon_status feature_mean(unicon_ctx *ctx, const unicon__source *source,
   for (s.first = 0; s.first < blocks; s.first += round) {
     const int64_t items = blocks - s.first < round ? blocks - s.first : round;
     UNICON_TRY(unicon__progress(ctx, "mean", (double)s.first / (double)blocks));
+    unicon__blas_begin(1);
     unicon__parallel_for(ctx, items, sum_block, &s);
+    unicon__blas_end(1);
     for (int64_t item = 0; item < items; item++)
       for (int64_t k = 0; k < width; k++) total[k] += s.sum[item * width + k];
   }
@@ -231,21 +294,6 @@ static unicon_status feature_mean(unicon_ctx *ctx, const unicon__source *source,
   unicon__drop(ctx, total);
   unicon__drop(ctx, s.sum);
   unicon__drop(ctx, s.buffer);
-  return UNICON_OK;
-}
-
-unicon_status unicon__map_fit_linear(unicon_ctx *ctx, unicon__arena *arena,
-                                     const unicon__source *source, bool normalize, bool center,
-                                     unicon__map *map) {
-  *map = (unicon__map){.in = source->rows->width, .out = source->rows->width,
-                       .normalize = normalize};
-  if (!center) return UNICON_OK;
-  unicon__source uncentred = *source;
-  uncentred.map = map;
-  float *mean;
-  UNICON_ARENA_NEW(ctx, arena, mean, map->out);
-  UNICON_TRY(feature_mean(ctx, &uncentred, mean));
-  map->mean = mean;
   return UNICON_OK;
 }
 
@@ -258,17 +306,22 @@ static void cache_block(void *state, int64_t item, int worker) {
   memcpy(s->cache + item * SCAN_ROWS * out, rows, (size_t)(count * out) * sizeof *rows);
 }
 
-unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__source *source) {
+unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__source *source, float **cache) {
+  *cache = NULL;
   const unicon__budget *budget = ctx->arena.budget;
   const uint64_t limit = unicon__budget_limit(budget), used = unicon__budget_used(budget);
-  const double allowed = limit == UINT64_MAX ? 4e9 : used < limit ? (double)(limit - used) : 0;
+  const double allowed = limit == UINT64_MAX ? 2e9 - (double)used
+                         : used < limit      ? (double)(limit - used)
+                                             : 0;
   const double bytes = (double)source->count * (double)source->map->out * sizeof(float);
-  if (source->cache || bytes > allowed / 4) return UNICON_OK;
+  if (source->cache || bytes > allowed / 2) return UNICON_OK;
   sum_rows s = {.source = source};
   UNICON_NEW(ctx, s.cache, source->count * source->map->out);
   UNICON_NEW(ctx, s.buffer, unicon__workers(ctx) * SCAN_ROWS * unicon__map_room(source->map));
+  unicon__blas_begin(1);
   unicon__parallel_for(ctx, (source->count + SCAN_ROWS - 1) / SCAN_ROWS, cache_block, &s);
+  unicon__blas_end(1);
   unicon__drop(ctx, s.buffer);
-  source->cache = s.cache;
+  source->cache = *cache = s.cache;
   return UNICON_OK;
 }

@@ -1,21 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From rows to features: unit rows, feature map, centring.
  *
- *     phi(x) = map(x / |x|) - mean
+ *     linear        phi(x) = x/|x| - mean
+ *     exact,nystrom phi(x) = factor^T k(landmarks, x/|x|) - mean,  factor factor^T = (K + ridge I)^-1
+ *     random        phi(x) = sqrt(2/m) relu(W x/|x|)^n - mean, or sqrt(2/m) cos(W x/|x| + b) - mean
  *
  * A source is one side of a problem: which rows, seen through which map. Everything that walks the
  * data asks a source for tiles. */
 #ifndef UNICON_CORE_FEATURE_H
 #define UNICON_CORE_FEATURE_H
 
+#include "core/kernel.h"
 #include "io/rows.h"
+
+/* In the order of the words of option `map`, after auto. */
+typedef enum unicon__map_kind {
+  UNICON__MAP_LINEAR,
+  UNICON__MAP_EXACT,
+  UNICON__MAP_NYSTROM,
+  UNICON__MAP_RANDOM
+} unicon__map_kind;
 
 /* A fitted feature map. Immutable once fitted, shared by threads. */
 typedef struct unicon__map {
+  unicon__map_kind kind;
   int64_t in;     /* width of the rows */
   int64_t out;    /* features */
   bool normalize; /* scale rows to length 1 first */
   float *mean;    /* of the training features; NULL: no centring */
+  /* all but linear: */
+  unicon__kernel kernel;
+  int64_t points; /* landmarks, or random directions */
+  float *base;    /* points by in: landmarks or W */
+  float *square;  /* points: squared lengths of the landmarks, or phases b of Fourier features */
+  float *factor;  /* points by out; NULL for random features */
 } unicon__map;
 
 typedef struct unicon__source {
@@ -27,9 +45,14 @@ typedef struct unicon__source {
   const int64_t *cache_row; /* their row for each row of the source; NULL: the same */
 } unicon__source;
 
-/* Floats that a buffer needs for each row of a tile. */
+/* Floats that a buffer needs for each row of a tile: features, raw row, kernel values. */
 static inline int64_t unicon__map_room(const unicon__map *map) {
-  return map->out;
+  return map->kind == UNICON__MAP_LINEAR ? map->in : map->out + map->in + map->points + 1;
+}
+
+/* Where raw rows go in a buffer for `count` rows. */
+static inline float *unicon__map_raw(const unicon__map *map, float *buffer, int64_t count) {
+  return map->kind == UNICON__MAP_LINEAR ? buffer : buffer + count * map->out;
 }
 
 /* Rows that can be used: finite and, when they are scaled, not all zero. Writes the usable row
@@ -40,11 +63,8 @@ unicon_status unicon__usable_rows(unicon_ctx *ctx, const unicon_rows *rows, bool
                                   bool drop, const int64_t **keep, int64_t *count,
                                   uint64_t *hash);
 
-/* Fits the linear map, phi(x) = x/|x| - mean, on the source's rows; source->map is not read. The
- * mean is allocated in `arena`. Sums in float64. */
-unicon_status unicon__map_fit_linear(unicon_ctx *ctx, unicon__arena *arena,
-                                     const unicon__source *source, bool normalize, bool center,
-                                     unicon__map *map);
+/* Mean of the source's features (its map's own mean left aside), sums in float64. */
+unicon_status unicon__feature_mean(unicon_ctx *ctx, const unicon__source *source, float *mean);
 
 /* Features of rows pick[0..count-1] of the source (first.. when pick is NULL): a pointer to count
  * by map->out floats, the start of `buffer` (count times map room) or a place in the cache.
@@ -52,15 +72,19 @@ unicon_status unicon__map_fit_linear(unicon_ctx *ctx, unicon__arena *arena,
 const float *unicon__source_tile(const unicon__source *source, const int64_t *pick, int64_t first,
                                  int64_t count, float *buffer);
 
-/* The same in two steps, for rows that were not checked before: raw rows into `buffer`, then
- * features in its place. */
+/* The same in two steps, for rows that were not checked before: raw rows to unicon__map_raw of the
+ * buffer, then features to its start. */
 void unicon__source_load(const unicon__source *source, const int64_t *pick, int64_t first,
-                         int64_t count, float *buffer);
+                         int64_t count, float *raw);
 void unicon__map_apply(const unicon__map *map, float *buffer, int64_t count);
 
-/* Computes the features of all rows once and keeps them, if that takes at most a quarter of the
- * memory still allowed; otherwise leaves the source as it is. */
-unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__source *source);
+/* Scales raw rows of `width` to length 1. */
+void unicon__unit_rows(float *rows, int64_t count, int64_t width);
+
+/* Computes the features of all rows once and keeps them, if that takes at most half of the memory
+ * still allowed (or 1 GB of 2); otherwise leaves the source as it is.
+ * *cache (may be changed until the source is used) is the kept array, or NULL. */
+unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__source *source, float **cache);
 
 /* Number of the first row among first..first+count-1 that cannot be used, with its column (-1: all
  * zero), or -1. `buffer` holds the raw rows. */

@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unicon_fit: checks, feature maps, metric, solver, model. No formulas here. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "core/model.h"
-#include "core/solve.h"
+#include "core/part.h"
 #include "linalg/blas.h"
 
 /* Everything a fit works on; freed with the frame, but for the owned pairs. */
 typedef struct fit {
   const unicon_options *options;
   const unicon_data *data;
-  unicon__problem problem;
+  unicon__batch whole;     /* usable rows and the pairs among them */
   unicon_pairs *own_pairs; /* made here: identity, or what is left after dropping rows */
-  unicon__metric metric_x, metric_y;
-  unicon__solve_params params;
+  unicon__problem batches; /* of a fused model */
   uint64_t hash;
 } fit;
 
@@ -45,7 +41,7 @@ static unicon_status open_data(unicon_ctx *ctx, fit *f) {
   const unicon_data *data = f->data;
   const bool normalize = unicon__word(f->options, UNICON__NORMALIZE) == 0;
   const bool drop = unicon__word(f->options, UNICON__BAD_ROWS) == 1;
-  unicon__batch *whole = &f->problem.whole;
+  unicon__batch *whole = &f->whole;
   whole->x.rows = data->x;
   whole->y.rows = data->y;
   UNICON_TRY(check_shapes(ctx, data));
@@ -73,81 +69,47 @@ static unicon_status open_data(unicon_ctx *ctx, fit *f) {
   return UNICON_OK;
 }
 
-static unicon_status fit_maps(unicon_ctx *ctx, fit *f, unicon_model *model) {
-  const bool normalize = unicon__word(f->options, UNICON__NORMALIZE) == 0;
-  const bool center = unicon__word(f->options, UNICON__CENTER) == 0;
-  unicon__source *source[2] = {&f->problem.whole.x, &f->problem.whole.y};
-  for (int side = 0; side < 2; side++) {
-    UNICON_TRY(unicon__map_fit_linear(ctx, &model->arena, source[side], normalize, center,
-                                      &model->map[side]));
-    source[side]->map = &model->map[side];
-    if (unicon__integer(f->options, UNICON__ITERATIONS) > 0)
-      UNICON_TRY(unicon__source_cache(ctx, source[side]));
-  }
+/* Rows given as landmarks by a file of x_row<TAB>y_row lines; NULL when there is none. */
+static unicon_status given_landmarks(unicon_ctx *ctx, const fit *f, unicon__part_job *job) {
+  int64_t *x = NULL, *y = NULL;
+  double *weight;
+  if (unicon__word(f->options, UNICON__LANDMARK_METHOD) >= 0) return UNICON_OK;
+  const char *path = unicon__text(f->options, UNICON__LANDMARK_METHOD);
+  UNICON_TRY(unicon__pairs_parse(ctx, path, &x, &y, &weight, &job->landmarks));
+  for (int64_t k = 0; k < job->landmarks; k++)
+    if (x[k] < 0 || x[k] >= f->whole.x.count || y[k] < 0 || y[k] >= f->whole.y.count)
+      return unicon__fail(ctx, UNICON_ERR_PAIRS,
+                          "%s: landmark (%lld, %lld) is out of range: there are %lld and %lld rows",
+                          path, (long long)x[k], (long long)y[k], (long long)f->whole.x.count,
+                          (long long)f->whole.y.count);
+  job->landmark[0] = x;
+  job->landmark[1] = y;
   return UNICON_OK;
 }
 
-static double metric_power(const unicon_options *options) {
-  const int word = unicon__word(options, UNICON__METRIC);
-  return word == 0 ? 0 : word == 1 ? 0.5 : unicon__number(options, UNICON__METRIC);
-}
-
-static unicon_status fit_metric(unicon_ctx *ctx, const fit *f, const unicon__source *source,
-                                unicon__metric *metric) {
-  const int64_t p = source->map->out;
-  const double power = metric_power(f->options);
-  double *sigma = NULL;
-  if (power > 0) {
-    UNICON_NEW(ctx, sigma, p * p);
-    UNICON_TRY(unicon__second_moment(ctx, source, sigma));
-  }
-  unicon__blas_begin(ctx->threads);
-  const unicon_status status = unicon__metric_build(
-      ctx, sigma, p, power, unicon__number(f->options, UNICON__RIDGE), metric);
-  unicon__blas_end(ctx->threads);
-  return status;
-}
-
-/* The rank: what was asked for, or at most 256, within what the data allow. */
-static unicon_status choose_rank(unicon_ctx *ctx, fit *f) {
-  const unicon__batch *whole = &f->problem.whole;
-  const int64_t centred = unicon__word(f->options, UNICON__CENTER) == 0;
-  int64_t most = whole->x.map->out < whole->y.map->out ? whole->x.map->out : whole->y.map->out;
-  if (whole->x.count - centred < most) most = whole->x.count - centred;
-  if (whole->y.count - centred < most) most = whole->y.count - centred;
-  const bool automatic = unicon__word(f->options, UNICON__RANK) == 0;
-  const int64_t asked = automatic ? 256 : unicon__integer(f->options, UNICON__RANK);
-  if (asked > most && unicon__given(f->options, UNICON__RANK) && !automatic)
-    return unicon__fail(ctx, UNICON_ERR_DATA,
-                        "rank is %lld, but %lld by %lld features of %lld and %lld rows allow at "
-                        "most %lld",
-                        (long long)asked, (long long)whole->x.map->out,
-                        (long long)whole->y.map->out, (long long)whole->x.count,
-                        (long long)whole->y.count, (long long)most);
-  f->params.rank = asked < most ? asked : most;
-  return UNICON_OK;
-}
-
-static void read_params(fit *f) {
-  unicon__loss_params_from(f->options, &f->params.loss);
-  f->params.split = unicon__number(f->options, UNICON__SPLIT);
-  f->params.iterations = (int)unicon__integer(f->options, UNICON__ITERATIONS);
-  f->params.safe = unicon__word(f->options, UNICON__DAMPING) == 0;
-  f->params.svd = (unicon__svd_method)unicon__word(f->options, UNICON__SVD);
-  f->params.seed = (uint64_t)unicon__integer(f->options, UNICON__SEED);
+/* Batches with a kernel have no basis in common: each gets a model of its own, fused in the end. */
+static bool is_fused(const fit *f) {
+  const int map = unicon__word(f->options, UNICON__MAP);
+  const bool kernel = unicon__word(f->options, UNICON__KERNEL) != UNICON__KERNEL_LINEAR ||
+                      unicon__word(f->options, UNICON__KERNEL_X) <= UNICON__KERNEL_POLY ||
+                      unicon__word(f->options, UNICON__KERNEL_Y) <= UNICON__KERNEL_POLY;
+  return kernel && (map == 0 || map == 1 + UNICON__MAP_EXACT) &&
+         unicon__word(f->options, UNICON__BATCH) != 0 &&
+         unicon__integer(f->options, UNICON__BATCH) < f->whole.x.count;
 }
 
 /* Says which given options have no effect here. */
 static void warn_idle(unicon_ctx *ctx, const fit *f) {
+  const int64_t iterations = unicon__integer(f->options, UNICON__ITERATIONS);
   static const int loss_options[] = {UNICON__LOSS, UNICON__TEMPERATURE, UNICON__DAMPING};
   for (size_t k = 0; k < sizeof loss_options / sizeof *loss_options; k++)
-    if (f->params.iterations == 0 && unicon__given(f->options, loss_options[k]))
+    if (iterations == 0 && unicon__given(f->options, loss_options[k]))
       unicon__log(ctx, UNICON_LOG_WARNING, "%s has no effect with 0 iterations",
                   unicon__option_row(loss_options[k])->name);
-  if (f->params.iterations > 0 && f->params.loss.kind == UNICON__LOSS_MOMENT)
+  if (iterations > 0 && unicon__word(f->options, UNICON__LOSS) == UNICON__LOSS_MOMENT)
     unicon__log(ctx, UNICON_LOG_WARNING,
                 "the moment weights do not depend on the model: iterations have no effect");
-  if (metric_power(f->options) == 0 && unicon__given(f->options, UNICON__RIDGE))
+  if (unicon__metric_power(f->options) == 0 && unicon__given(f->options, UNICON__RIDGE))
     unicon__log(ctx, UNICON_LOG_WARNING, "ridge has no effect without a metric");
 }
 
@@ -163,7 +125,7 @@ static unicon_status note_numbers(unicon_ctx *ctx, unicon_model *model, const ch
 /* Options in force, sizes, certificate, iteration log. No times, paths or dates. */
 static unicon_status describe(unicon_ctx *ctx, const fit *f, const unicon__solve_log *log,
                               unicon_model *model) {
-  const unicon__batch *whole = &f->problem.whole;
+  const unicon__batch *whole = &f->whole;
   UNICON_TRY(unicon__model_note(ctx, model, "format", "unicon"));
   UNICON_TRY(unicon__model_note(ctx, model, "format_version", "1"));
   UNICON_TRY(unicon__model_note(ctx, model, "library_version", "%s", unicon_version()));
@@ -174,7 +136,6 @@ static unicon_status describe(unicon_ctx *ctx, const fit *f, const unicon__solve
   UNICON_TRY(unicon__model_note(ctx, model, "n_y", "%lld", (long long)whole->y.count));
   UNICON_TRY(unicon__model_note(ctx, model, "pairs", "%lld",
                                 (long long)whole->pairs->positive.count));
-  UNICON_TRY(unicon__model_note(ctx, model, "batches", "%lld", (long long)f->problem.batches));
   UNICON_TRY(unicon__model_note(ctx, model, "rank", "%lld", (long long)model->rank));
   UNICON_TRY(unicon__model_note(ctx, model, "svd_method", "%s", log->method));
   UNICON_TRY(unicon__model_note(ctx, model, "svd_residual", "%.3g", log->residual));
@@ -183,6 +144,7 @@ static unicon_status describe(unicon_ctx *ctx, const fit *f, const unicon__solve
     UNICON_TRY(note_numbers(ctx, model, "loss_log", log->loss, log->steps));
     UNICON_TRY(note_numbers(ctx, model, "step_log", log->eta, log->steps));
   }
+  UNICON_TRY(unicon__model_note_maps(ctx, model));
   for (int id = 0; id < UNICON__OPTION_COUNT; id++) {
     const unicon_option_info *row = unicon__option_row(id);
     char key[64];
@@ -194,51 +156,61 @@ static unicon_status describe(unicon_ctx *ctx, const fit *f, const unicon__solve
   return UNICON_OK;
 }
 
-static unicon_status store_factors(unicon_ctx *ctx, const fit *f, const unicon__state *state,
-                                   const unicon__solve_log *log, unicon_model *model) {
-  float *factors[2];
-  UNICON_TRY(unicon__state_factors(ctx, state, &f->metric_x, &f->metric_y, f->params.split,
-                                   &factors[0], &factors[1]));
-  model->rank = state->r;
-  UNICON_ARENA_NEW(ctx, &model->arena, model->spectrum, state->r);
-  for (int64_t k = 0; k < state->r; k++) model->spectrum[k] = (float)log->spectrum[k];
-  for (int side = 0; side < 2; side++) {
-    const int64_t size = model->map[side].out * state->r;
-    UNICON_ARENA_NEW(ctx, &model->arena, model->weight[side], size);
-    memcpy(model->weight[side], factors[side], (size_t)size * sizeof **model->weight);
-  }
+/* Takes the part's singular values into the model's spectrum, after those of earlier parts. */
+static void take_spectrum(const unicon__solve_log *log, int64_t rank, float *spectrum) {
+  for (int64_t k = 0; k < rank; k++) spectrum[k] = (float)log->spectrum[k];
+}
+
+static unicon_status fit_one(unicon_ctx *ctx, fit *f, unicon_model *model, unicon__solve_log *log) {
+  const bool full = unicon__word(f->options, UNICON__BATCH) == 0;
+  unicon__part_job job = {.options = f->options, .data = f->whole, .arena = &model->arena,
+                          .batch = full ? 0 : unicon__integer(f->options, UNICON__BATCH)};
+  UNICON_TRY(given_landmarks(ctx, f, &job));
+  UNICON_TRY(unicon__part_fit(ctx, &job, &model->part[0], log));
+  model->rank = model->part[0].rank;
+  UNICON_ARENA_NEW(ctx, &model->arena, model->spectrum, model->rank);
+  take_spectrum(log, model->rank, model->spectrum);
   return UNICON_OK;
 }
 
-static void log_phase(unicon_ctx *ctx, const char *phase, double *clock) {
-  const double now = unicon__now();
-  unicon__log(ctx, UNICON_LOG_DEBUG, "%s: %.3f s", phase, now - *clock);
-  *clock = now;
+static unicon_status fit_fused(unicon_ctx *ctx, fit *f, unicon_model *model,
+                               unicon__solve_log *log) {
+  const int64_t parts = f->batches.batches;
+  float **spectrum;
+  UNICON_NEW(ctx, spectrum, parts);
+  for (int64_t b = 0; b < parts; b++) {
+    unicon__block *frame = unicon__frame_open(ctx);
+    const unicon__part_job job = {.options = f->options, .data = f->batches.batch[b],
+                                  .arena = &model->arena};
+    UNICON_TRY(unicon__progress(ctx, "batches", (double)b / (double)parts));
+    UNICON_TRY(unicon__part_fit(ctx, &job, &model->part[b], log));
+    UNICON_ARENA_NEW(ctx, &model->arena, spectrum[b], model->part[b].rank);
+    take_spectrum(log, model->part[b].rank, spectrum[b]);
+    model->part[b].share = 1 / (double)parts;
+    model->rank += model->part[b].rank;
+    unicon__frame_close(ctx, frame);
+  }
+  UNICON_ARENA_NEW(ctx, &model->arena, model->spectrum, model->rank);
+  for (int64_t b = 0, at = 0; b < parts; at += model->part[b++].rank)
+    memcpy(model->spectrum + at, spectrum[b], (size_t)model->part[b].rank * sizeof **spectrum);
+  return UNICON_OK;
 }
 
 static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
-  double clock = unicon__now();
-  unicon__state state;
   unicon__solve_log log;
-  read_params(f);
   warn_idle(ctx, f);
   UNICON_TRY(open_data(ctx, f));
-  UNICON_TRY(fit_maps(ctx, f, model));
-  UNICON_TRY(choose_rank(ctx, f));
-  log_phase(ctx, "rows checked, maps fitted", &clock);
-  UNICON_TRY(fit_metric(ctx, f, &f->problem.whole.x, &f->metric_x));
-  UNICON_TRY(fit_metric(ctx, f, &f->problem.whole.y, &f->metric_y));
-  log_phase(ctx, "metric", &clock);
-  const bool full = unicon__word(f->options, UNICON__BATCH) == 0;
-  UNICON_TRY(unicon__problem_cut(ctx, full ? 0 : unicon__integer(f->options, UNICON__BATCH),
-                                 f->params.seed, &f->problem));
-  unicon__blas_begin(ctx->threads);
-  const unicon_status status =
-      unicon__solve(ctx, &f->problem, &f->metric_x, &f->metric_y, &f->params, &state, &log);
-  unicon__blas_end(ctx->threads);
-  UNICON_TRY(status);
-  log_phase(ctx, "solved", &clock);
-  UNICON_TRY(store_factors(ctx, f, &state, &log, model));
+  const bool fused = is_fused(f);
+  model->parts = 1;
+  if (fused) {
+    f->batches.whole = f->whole;
+    UNICON_TRY(unicon__problem_cut(ctx, unicon__integer(f->options, UNICON__BATCH),
+                                   (uint64_t)unicon__integer(f->options, UNICON__SEED),
+                                   &f->batches));
+    model->parts = f->batches.batches;
+  }
+  UNICON_ARENA_NEW(ctx, &model->arena, model->part, model->parts);
+  UNICON_TRY(fused ? fit_fused(ctx, f, model, &log) : fit_one(ctx, f, model, &log));
   return describe(ctx, f, &log, model);
 }
 
@@ -247,8 +219,9 @@ static unicon_status make_model(unicon_ctx *ctx, const unicon_data *train,
   fit f = {.options = options, .data = train};
   unicon_model *model = NULL;
   UNICON_TRY(unicon__model_create(ctx, &model));
+  f.batches.batch = &f.batches.whole;
   const unicon_status status = run_fit(ctx, &f, model);
-  unicon__problem_close(&f.problem);
+  unicon__problem_close(&f.batches);
   unicon_pairs_destroy(f.own_pairs);
   if (status != UNICON_OK)
     unicon_model_destroy(model);

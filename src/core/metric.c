@@ -15,6 +15,7 @@ typedef struct moment {
   const unicon__source *source;
   float *rows;    /* MOMENT_ROWS rows per worker */
   float *partial; /* p by p per item of the round */
+  double *sum;    /* p per item of the round */
   int64_t first;
   double *sigma;
   int64_t items;
@@ -28,6 +29,10 @@ static void moment_tile(void *state, int64_t item, int worker) {
                                           m->rows + (int64_t)worker * MOMENT_ROWS *
                                                         unicon__map_room(m->source->map));
   unicon__ssyrk(p, count, tile, p, m->partial + item * p * p, p);
+  double *sum = m->sum + item * p;
+  memset(sum, 0, (size_t)p * sizeof *sum);
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t k = 0; k < p; k++) sum[k] += (double)tile[i * p + k];
 }
 
 /* Row `row` of sigma += that row of every partial, in tile order. */
@@ -42,13 +47,16 @@ static void moment_add(void *state, int64_t row, int worker) {
   }
 }
 
-unicon_status unicon__second_moment(unicon_ctx *ctx, const unicon__source *source, double *sigma) {
+unicon_status unicon__second_moment(unicon_ctx *ctx, const unicon__source *source, double *sigma,
+                                    double *mean) {
   const int64_t p = source->map->out, n = source->count, round = unicon__workers(ctx);
   const int64_t tiles = (n + MOMENT_ROWS - 1) / MOMENT_ROWS;
   moment m = {.source = source, .sigma = sigma};
   UNICON_NEW(ctx, m.rows, round * MOMENT_ROWS * unicon__map_room(source->map));
   UNICON_NEW(ctx, m.partial, round * p * p);
+  UNICON_NEW(ctx, m.sum, round * p);
   memset(sigma, 0, (size_t)(p * p) * sizeof *sigma);
+  if (mean) memset(mean, 0, (size_t)p * sizeof *mean);
   for (m.first = 0; m.first < tiles; m.first += round) {
     UNICON_TRY(unicon__progress(ctx, "second moments", (double)m.first / (double)tiles));
     m.items = tiles - m.first < round ? tiles - m.first : round;
@@ -56,8 +64,10 @@ unicon_status unicon__second_moment(unicon_ctx *ctx, const unicon__source *sourc
     unicon__parallel_for(ctx, m.items, moment_tile, &m);
     unicon__blas_end(1);
     unicon__parallel_for(ctx, p, moment_add, &m);
+    for (int64_t k = 0; mean && k < m.items * p; k++) mean[k % p] += m.sum[k] / (double)n;
   }
   for (int64_t k = 0; k < p * p; k++) sigma[k] /= (double)n;
+  unicon__drop(ctx, m.sum);
   unicon__drop(ctx, m.partial);
   unicon__drop(ctx, m.rows);
   return UNICON_OK;
@@ -120,49 +130,63 @@ unicon_status unicon__largest_eigenvalue(unicon_ctx *ctx, const double *a, int64
   return UNICON_OK;
 }
 
-static unicon_status build_eigen(unicon_ctx *ctx, double *sigma, int64_t size, double power,
-                                 double shift, unicon__metric *out) {
+unicon_status unicon__eigen(unicon_ctx *ctx, const double *sigma, int64_t size, double **vectors,
+                            double **values) {
   int info;
-  double *values;
-  UNICON_NEW(ctx, values, size);
-  UNICON_TRY(unicon__dsyevd(ctx, size, sigma, values, &info));
+  UNICON_NEW(ctx, *vectors, size * size);
+  UNICON_NEW(ctx, *values, size);
+  memcpy(*vectors, sigma, (size_t)(size * size) * sizeof *sigma);
+  UNICON_TRY(unicon__dsyevd(ctx, size, *vectors, *values, &info));
   if (info)
     return unicon__fail(ctx, UNICON_ERR_NUMERIC,
                         "the eigenvalues of the %lld by %lld second moment did not converge; a "
                         "larger ridge helps",
                         (long long)size, (long long)size);
+  return UNICON_OK;
+}
+
+unicon_status unicon__metric_from_eigen(unicon_ctx *ctx, double *vectors, const double *values,
+                                        int64_t size, double power, double ridge,
+                                        unicon__metric *out) {
+  double *scale;
+  UNICON_NEW(ctx, scale, size);
   /* Float32 features carry noise of about 1e-7 of the largest eigenvalue. */
-  const double floor = fabs(values[size - 1]) * (double)FLT_EPSILON;
+  const double top = fabs(values[size - 1]), floor = top * (double)FLT_EPSILON;
   int64_t dropped = 0;
   for (int64_t k = 0; k < size; k++) {
-    const double e = (values[k] > 0 ? values[k] : 0) + shift;
+    const double e = (values[k] > 0 ? values[k] : 0) + ridge * top;
     if (e <= floor) dropped++;
-    values[k] = e > floor ? pow(e, -power) : 0;
+    scale[k] = e > floor ? pow(e, -power) : 0;
   }
   if (dropped > 0)
     unicon__log(ctx, UNICON_LOG_INFO, "%lld of %lld directions without variance left out",
                 (long long)dropped, (long long)size);
-  *out = (unicon__metric){UNICON__METRIC_EIGEN, size, sigma, values};
+  *out = (unicon__metric){UNICON__METRIC_EIGEN, size, vectors, scale};
   return UNICON_OK;
 }
 
-unicon_status unicon__metric_build(unicon_ctx *ctx, double *sigma, int64_t size, double power,
-                                   double ridge, unicon__metric *out) {
+static unicon_status build_eigen(unicon_ctx *ctx, const double *sigma, int64_t size, double power,
+                                 double ridge, unicon__metric *out) {
+  double *vectors = NULL, *values = NULL;
+  UNICON_TRY(unicon__eigen(ctx, sigma, size, &vectors, &values));
+  return unicon__metric_from_eigen(ctx, vectors, values, size, power, ridge, out);
+}
+
+unicon_status unicon__metric_build(unicon_ctx *ctx, const double *sigma, int64_t size, double mu,
+                                   double power, double ridge, unicon__metric *out) {
   *out = (unicon__metric){UNICON__METRIC_NONE, size, NULL, NULL};
   if (power == 0) return UNICON_OK;
-  double mu;
-  UNICON_TRY(unicon__largest_eigenvalue(ctx, sigma, size, &mu));
   if (!(mu > 0))
     return unicon__fail(ctx, UNICON_ERR_DATA,
                         "all rows of one side are the same, so there is nothing to align");
-  if (power != 0.5 || ridge < 1e-9) return build_eigen(ctx, sigma, size, power, ridge * mu, out);
+  if (power != 0.5 || ridge < 1e-9) return build_eigen(ctx, sigma, size, power, ridge, out);
   double *copy;
   UNICON_NEW(ctx, copy, size * size);
   memcpy(copy, sigma, (size_t)(size * size) * sizeof *copy);
   for (int64_t k = 0; k < size; k++) copy[k * size + k] += ridge * mu;
   if (unicon__dpotrf(size, copy, size)) {
     unicon__drop(ctx, copy);
-    return build_eigen(ctx, sigma, size, power, ridge * mu, out);
+    return build_eigen(ctx, sigma, size, power, ridge, out);
   }
   *out = (unicon__metric){UNICON__METRIC_CHOLESKY, size, copy, NULL};
   return UNICON_OK;

@@ -25,16 +25,26 @@ typedef struct unicon__metric {
   double *scale;  /* eigen: (e + ridge mu)^{-power}, 0 for the null space */
 } unicon__metric;
 
-/* Sigma = Phi^T Phi / n of a source (lower triangle), sums over tiles in float64 in tile order.
- * n p^2 flops. */
-unicon_status unicon__second_moment(unicon_ctx *ctx, const unicon__source *source, double *sigma);
+/* Sigma = Phi^T Phi / n of a source (lower triangle), sums over tiles in float64 in tile order;
+ * `mean` (may be NULL) receives the mean of the features from the same pass. n p^2 flops. */
+unicon_status unicon__second_moment(unicon_ctx *ctx, const unicon__source *source, double *sigma,
+                                    double *mean);
 
 /* Largest eigenvalue of a symmetric matrix (lower triangle) by Lanczos, relative error 1e-10. */
 unicon_status unicon__largest_eigenvalue(unicon_ctx *ctx, const double *a, int64_t n, double *out);
 
-/* Builds the metric; sigma (size by size) is taken over and destroyed. */
-unicon_status unicon__metric_build(unicon_ctx *ctx, double *sigma, int64_t size, double power,
-                                   double ridge, unicon__metric *out);
+/* Builds the metric of sigma (size by size, lower triangle) with largest eigenvalue mu. */
+unicon_status unicon__metric_build(unicon_ctx *ctx, const double *sigma, int64_t size, double mu,
+                                   double power, double ridge, unicon__metric *out);
+
+/* The same from eigenvectors (by row) and eigenvalues computed before; `vectors` is shared. */
+unicon_status unicon__metric_from_eigen(unicon_ctx *ctx, double *vectors, const double *values,
+                                        int64_t size, double power, double ridge,
+                                        unicon__metric *out);
+
+/* Eigenvectors (by row, in a new array) and eigenvalues of sigma. */
+unicon_status unicon__eigen(unicon_ctx *ctx, const double *sigma, int64_t size, double **vectors,
+                            double **values);
 
 /* m (size by cols) = R^T m; and m (rows by size) = m R. */
 unicon_status unicon__metric_left(unicon_ctx *ctx, const unicon__metric *metric, double *m,

@@ -273,7 +273,7 @@ static unicon_status evaluate(unicon_ctx *ctx, const unicon_view *x, const unico
   unicon__lens lens_x, lens_y;
   UNICON_TRY(unicon__lens_open(ctx, x, &lens_x));
   UNICON_TRY(unicon__lens_open(ctx, y, &lens_y));
-  const int64_t n_x = lens_x.source.count, n_y = lens_y.source.count, r = lens_x.r;
+  const int64_t n_x = lens_x.count, n_y = lens_y.count, r = lens_x.r;
   if (r != lens_y.r)
     return unicon__fail(ctx, UNICON_ERR_SHAPE,
                         "x has %lld dimensions and y has %lld; both must lie in one shared space",

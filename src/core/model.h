@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fitted model: per side a feature map and a weight matrix F; spectrum and metadata. */
+/* The fitted model: per side a feature map and a weight matrix F; spectrum and metadata.
+ *
+ * A fused model has several parts (one per batch of a kernel fit). Its embedding is the parts'
+ * unit embeddings side by side, each times the square root of its weight, so that the cosine of
+ * two fused vectors is the weighted mean of the parts' cosines (MATH.md section 6). */
 #ifndef UNICON_CORE_MODEL_H
 #define UNICON_CORE_MODEL_H
 
 #include "core/feature.h"
 #include "io/safetensors.h"
 
-enum { UNICON__META_MAX = 96 };
-
-struct unicon_model {
-  unicon__arena arena; /* holds everything below, this struct too */
+typedef struct unicon__part {
   int64_t rank;
   unicon__map map[2];
   float *weight[2]; /* map.out by rank */
-  float *spectrum;  /* rank */
-  unicon__meta meta[UNICON__META_MAX]; /* sorted by key once the model is done */
-  int64_t metas;
+  double share;     /* weight in a fused model */
+} unicon__part;
+
+struct unicon_model {
+  unicon__arena arena; /* holds everything below, this struct too */
+  int64_t rank;        /* of all parts together */
+  unicon__part *part;
+  int64_t parts;
+  float *spectrum; /* rank */
+  unicon__meta *meta; /* sorted by key once the model is done */
+  int64_t metas, meta_room;
 };
 
 /* An empty model with an arena of its own. */
@@ -24,6 +33,13 @@ unicon_status unicon__model_create(unicon_ctx *ctx, unicon_model **out);
 /* Adds a metadata entry. */
 unicon_status unicon__model_note(unicon_ctx *ctx, unicon_model *model, const char *key,
                                  const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* Notes what the feature maps are. */
+unicon_status unicon__model_note_maps(unicon_ctx *ctx, unicon_model *model);
+
+/* Fills an empty model from the bytes of a file called `path`. */
+unicon_status unicon__model_parse(unicon_ctx *ctx, unicon_model *model, const char *path,
+                                  unicon__bytes bytes);
 
 /* Sorts the metadata; called once when the model is complete. */
 void unicon__model_seal(unicon_model *model);

@@ -43,6 +43,35 @@
     "Scale every input row to length 1 first.")                                                    \
   X(CENTER, "center", "word", "on", "on|off", "on|off", 0, 0, FIT, "Data",                         \
     "Subtract the mean of the features.")                                                          \
+  X(KERNEL, "kernel", "word", "linear",                                                            \
+    "linear|cosine|angular|arccos0|arccos1|arccos2|expcos|rbf|matern12|laplace|matern32|matern52|" \
+    "poly", "NAME", 0, 0, FIT, "Kernel",                                                           \
+    "Kernel of both sides.")                                                                       \
+  X(KERNEL_X, "kernel_x", "word", "same",                                                          \
+    "linear|cosine|angular|arccos0|arccos1|arccos2|expcos|rbf|matern12|laplace|matern32|matern52|" \
+    "poly|same", "NAME", 0, 0, FIT, "Kernel", "Kernel of x; same: as kernel says.")                \
+  X(KERNEL_Y, "kernel_y", "word", "same",                                                          \
+    "linear|cosine|angular|arccos0|arccos1|arccos2|expcos|rbf|matern12|laplace|matern32|matern52|" \
+    "poly|same", "NAME", 0, 0, FIT, "Kernel", "Kernel of y; same: as kernel says.")                \
+  X(WIDTH, "width", "real", "auto", "auto", "L", 1e-6, 1e6, FIT, "Kernel",                         \
+    "Width of expcos, rbf and matern. auto: the median distance between rows.")                    \
+  X(DEGREE, "degree", "integer", "3", "", "N", 1, 16, FIT, "Kernel", "Degree of poly.")            \
+  X(MAP, "map", "word", "auto", "auto|linear|exact|nystrom|random", "HOW", 0, 0, FIT, "Kernel",    \
+    "How features are made. auto: linear for the linear kernel, else exact up to 4000 rows, else " \
+    "nystrom. exact: every training row is a landmark. random: random features, for arc-cosine, "  \
+    "rbf and matern kernels.")                                                                     \
+  X(LANDMARKS, "landmarks", "integer", "2000", "", "N", 1, 1e6, FIT, "Kernel",                     \
+    "Landmarks of nystrom, fewer where there are fewer rows.")                                     \
+  X(LANDMARK_METHOD, "landmark_method", "text", "uniform", "uniform|pivot", "HOW", 0, 0, FIT,      \
+    "Kernel",                                                                                      \
+    "uniform: random rows. pivot: randomly pivoted Cholesky. Else a file of x_row<TAB>y_row "      \
+    "lines.")                                                                                      \
+  X(FEATURES, "features", "integer", "2048", "", "N", 1, 1e6, FIT, "Kernel",                       \
+    "Number of random features.")                                                                  \
+  X(ORTHOGONAL, "orthogonal", "word", "on", "on|off", "on|off", 0, 0, FIT, "Kernel",               \
+    "Draw the directions of random features in orthogonal blocks.")                                \
+  X(KERNEL_RIDGE, "kernel_ridge", "real", "0", "", "L", 0, 1e6, FIT, "Kernel",                     \
+    "Added to the diagonal of K in exact and nystrom; 0 is the pseudo-inverse.")                   \
   X(ITERATIONS, "iterations", "integer", "0", "", "T", 0, 1e4, FIT, "Solver",                      \
     "Spectral steps after the first (moment) step. 0 is the closed form alone: no loss is used.")  \
   X(DAMPING, "damping", "word", "safe", "safe|plain", "HOW", 0, 0, FIT, "Solver",                  \

@@ -13,7 +13,7 @@ enum { PROJECT_ROWS = 256, ROUND_ITEMS = 64 };
 typedef struct project {
   const unicon__source *source;
   const float *weight;
-  int64_t r, first, count, round;
+  int64_t r, ld, first, count, round;
   bool unit, check;
   float *buffer;   /* per worker */
   int64_t *bad;    /* per item of the round: first bad row, or -1 */
@@ -21,18 +21,19 @@ typedef struct project {
   float *out;
 } project;
 
-static void scale_rows(float *out, int64_t count, int64_t r) {
+void unicon__scale_rows(float *rows, int64_t count, int64_t r, int64_t ld, double length) {
   const unicon__vec *vec = unicon__vec_best();
   for (int64_t i = 0; i < count; i++) {
-    const double length = sqrt(vec->sum_squares(out + i * r, r));
-    if (length > 1e-30 && length < 1e30) {
-      vec->scale_shift(out + i * r, r, (float)(1 / length), NULL);
+    float *row = rows + i * ld;
+    const double now = sqrt(vec->sum_squares(row, r));
+    if (now > 1e-15 && now < 1e15) {
+      vec->scale_shift(row, r, (float)(length / now), NULL);
       continue;
     }
-    double sum = 0;
-    for (int64_t k = 0; k < r; k++) sum += (double)out[i * r + k] * (double)out[i * r + k];
+    double sum = 0; /* too large or small to square in float32 */
+    for (int64_t k = 0; k < r; k++) sum += (double)row[k] * (double)row[k];
     for (int64_t k = 0; k < r && sum > 0; k++)
-      out[i * r + k] = (float)((double)out[i * r + k] / sqrt(sum));
+      row[k] = (float)((double)row[k] * length / sqrt(sum));
   }
 }
 
@@ -42,13 +43,14 @@ static void project_tile(void *state, int64_t item, int worker) {
   const int64_t start = (p->round + item) * PROJECT_ROWS, left = p->count - start;
   const int64_t count = left < PROJECT_ROWS ? left : PROJECT_ROWS;
   float *buffer = p->buffer + (int64_t)worker * PROJECT_ROWS * unicon__map_room(map);
-  float *out = p->out + start * p->r;
+  float *out = p->out + start * p->ld;
   const float *features = buffer;
   p->bad[item] = -1;
   if (p->check) {
-    unicon__source_load(p->source, NULL, p->first + start, count, buffer);
+    float *raw = unicon__map_raw(map, buffer, count);
+    unicon__source_load(p->source, NULL, p->first + start, count, raw);
     p->bad[item] =
-        unicon__first_bad_row(buffer, count, map->in, map->normalize || !p->weight, &p->column[item]);
+        unicon__first_bad_row(raw, count, map->in, map->normalize || !p->weight, &p->column[item]);
     if (p->bad[item] >= 0) return;
     unicon__map_apply(map, buffer, count);
   } else {
@@ -56,17 +58,18 @@ static void project_tile(void *state, int64_t item, int worker) {
   }
   if (p->weight)
     unicon__sgemm(false, false, count, p->r, map->out, 1, features, map->out, p->weight, p->r, 0,
-                  out, p->r);
+                  out, p->ld);
   else
-    memcpy(out, features, (size_t)(count * p->r) * sizeof *out);
-  if (p->unit) scale_rows(out, count, p->r);
+    for (int64_t i = 0; i < count; i++)
+      memcpy(out + i * p->ld, features + i * p->r, (size_t)p->r * sizeof *out);
+  if (p->unit) unicon__scale_rows(out, count, p->r, p->ld, 1);
 }
 
 unicon_status unicon__project(unicon_ctx *ctx, const unicon__source *source, const float *weight,
                               int64_t r, int64_t first, int64_t count, bool unit, bool check,
-                              float *out) {
+                              float *out, int64_t ld) {
   project p = {.source = source, .weight = weight, .r = r, .first = first, .count = count,
-               .unit = unit, .check = check, .out = out};
+               .unit = unit, .check = check, .out = out, .ld = ld};
   int64_t bad[ROUND_ITEMS], column[ROUND_ITEMS];
   p.bad = bad;
   p.column = column;

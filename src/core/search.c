@@ -110,8 +110,8 @@ static unicon_status run_search(unicon_ctx *ctx, const unicon_view *queries,
                         (long long)lens_q.r, (long long)lens_b.r);
   if (k < 1 || !ids || !scores)
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "k is %lld; accepted: 1 or more", (long long)k);
-  const int64_t n = lens_b.source.count, kept = k < n ? k : n;
-  search s = {.queries = lens_q.source.count, .r = lens_q.r, .k = kept};
+  const int64_t n = lens_b.count, kept = k < n ? k : n;
+  search s = {.queries = lens_q.count, .r = lens_q.r, .k = kept};
   float *q;
   UNICON_NEW(ctx, q, s.queries * s.r);
   UNICON_TRY(unicon__lens_rows(ctx, &lens_q, 0, s.queries, true, q));

@@ -171,9 +171,9 @@ static unicon_status evaluate(solver *s, const unicon__state *state, bool cross,
   UNICON_NEW(s->ctx, zx, whole->x.count * state->r);
   UNICON_NEW(s->ctx, zy, whole->y.count * state->r);
   UNICON_TRY(unicon__project(s->ctx, &whole->x, fx, state->r, 0, whole->x.count, s->cosine, false,
-                             zx));
+                             zx, state->r));
   UNICON_TRY(unicon__project(s->ctx, &whole->y, fy, state->r, 0, whole->y.count, s->cosine, false,
-                             zy));
+                             zy, state->r));
   *value = 0;
   if (cross) memset(s->c, 0, (size_t)(s->p_x * s->p_y) * sizeof *s->c);
   for (int64_t b = 0; b < s->problem->batches; b++)

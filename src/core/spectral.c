@@ -7,10 +7,7 @@
 #include "base/rng.h"
 #include "linalg/blas.h"
 
-enum {
-  DENSE_UP_TO = 768,  /* smaller side for which dense is always the choice */
-  MOST_ITERATIONS = 24
-};
+enum { DENSE_UP_TO = 768 }; /* smaller side for which dense is always the choice */
 
 static const double good_residual = 1e-5; /* far below the float32 rounding of what M is made of */
 
@@ -92,70 +89,108 @@ static unicon_status dense(unicon_ctx *ctx, const double *matrix, unicon__svd *s
   return UNICON_OK;
 }
 
-typedef struct subspace {
-  int64_t width;                 /* r + oversampling */
-  double *left, *right;          /* m by width, n by width */
-  double *core, *s, *us, *vs;    /* width by width, and its decomposition */
-} subspace;
+/* Orthonormal bases of the Krylov spaces of M^T M and M M^T, and M times the first. Stored by rows
+ * of `most` entries, `width` of them in use. */
+typedef struct krylov {
+  int64_t m, n, block, width, most;
+  double *right, *left, *image; /* n by most, m by most, m by most: image = M right */
+  double *fresh, *product;      /* a new block, and its products with a basis */
+} krylov;
 
-static unicon_status subspace_start(unicon_ctx *ctx, const unicon__svd *svd, uint64_t seed,
-                                    subspace *sub) {
-  const int64_t extra = svd->r / 4 > 16 ? svd->r / 4 : 16;
-  sub->width = smaller(svd->r + extra, smaller(svd->m, svd->n));
-  const int64_t w = sub->width;
-  UNICON_NEW(ctx, sub->left, svd->m * w);
-  UNICON_NEW(ctx, sub->right, svd->n * w);
-  UNICON_NEW(ctx, sub->core, w * w);
-  UNICON_NEW(ctx, sub->s, w);
-  UNICON_NEW(ctx, sub->us, w * w);
-  UNICON_NEW(ctx, sub->vs, w * w);
-  float *row;
-  UNICON_NEW(ctx, row, w);
-  for (int64_t j = 0; j < svd->n; j++) {
-    unicon__normals(seed, UNICON__STREAM_SKETCH, (uint64_t)j, w, row);
-    for (int64_t k = 0; k < w; k++) sub->right[j * w + k] = (double)row[k];
-  }
-  unicon__drop(ctx, row);
+static unicon_status krylov_open(unicon_ctx *ctx, const unicon__svd *svd, krylov *k) {
+  const int64_t q = smaller(svd->m, svd->n), longer = svd->m > svd->n ? svd->m : svd->n;
+  *k = (krylov){.m = svd->m, .n = svd->n};
+  k->block = smaller(svd->r / 8 > 32 ? svd->r / 8 : 32, q);
+  k->most = smaller(q, 4 * svd->r + 2 * k->block);
+  UNICON_NEW(ctx, k->right, k->n * k->most);
+  UNICON_NEW(ctx, k->left, k->m * k->most);
+  UNICON_NEW(ctx, k->image, k->m * k->most);
+  UNICON_NEW(ctx, k->fresh, longer * k->block);
+  UNICON_NEW(ctx, k->product, k->most * k->block);
   return UNICON_OK;
 }
 
-/* One iteration: left = orth(M right), right = orth(M^T left) with its R, then the small SVD
- * M ~ left R^T right^T. */
-static unicon_status subspace_step(unicon_ctx *ctx, const double *matrix, const unicon__svd *svd,
-                                   subspace *sub) {
-  const int64_t m = svd->m, n = svd->n, w = sub->width;
+/* Makes the fresh block (rows by b) orthonormal and orthogonal to the basis, twice for rounding;
+ * a block that vanishes is replaced by other directions on the way. Appends it to the basis. */
+static unicon_status krylov_append(unicon_ctx *ctx, krylov *k, double *basis, int64_t rows,
+                                   int64_t b) {
+  for (int pass = 0; pass < 2; pass++) {
+    if (k->width > 0) {
+      unicon__dgemm(true, false, k->width, b, rows, 1, basis, k->most, k->fresh, b, 0, k->product,
+                    b);
+      unicon__dgemm(false, false, rows, b, k->width, -1, basis, k->most, k->product, b, 1,
+                    k->fresh, b);
+    }
+    UNICON_TRY(unicon__dqr(ctx, rows, b, k->fresh, NULL));
+  }
+  for (int64_t i = 0; i < rows; i++)
+    memcpy(basis + i * k->most + k->width, k->fresh + i * b, (size_t)b * sizeof *basis);
+  return UNICON_OK;
+}
+
+/* One more block on both sides: right from M^T times the last left block, left from M times it. */
+static unicon_status krylov_grow(unicon_ctx *ctx, const double *matrix, uint64_t seed, krylov *k) {
+  const int64_t b = smaller(k->block, k->most - k->width), m = k->m, n = k->n;
+  if (k->width == 0) {
+    float row[1024];
+    const int64_t drawn = smaller(b, 1024);
+    for (int64_t j = 0; j < n; j++) {
+      unicon__normals(seed, UNICON__STREAM_SKETCH, (uint64_t)j, drawn, row);
+      for (int64_t i = 0; i < b; i++) k->fresh[j * b + i] = (double)row[i % drawn] * (i < drawn);
+    }
+  } else {
+    unicon__dgemm(true, false, n, b, m, 1, matrix, n, k->left + k->width - b, k->most, 0, k->fresh,
+                  b);
+  }
+  UNICON_TRY(krylov_append(ctx, k, k->right, n, b));
+  unicon__dgemm(false, false, m, b, n, 1, matrix, n, k->right + k->width, k->most, 0,
+                k->image + k->width, k->most);
+  for (int64_t i = 0; i < m; i++)
+    memcpy(k->fresh + i * b, k->image + i * k->most + k->width, (size_t)b * sizeof *k->fresh);
+  UNICON_TRY(krylov_append(ctx, k, k->left, m, b));
+  k->width += b;
+  return UNICON_OK;
+}
+
+/* Leading triples of left^T M right, lifted. */
+static unicon_status krylov_extract(unicon_ctx *ctx, const krylov *k, unicon__svd *svd) {
+  const int64_t w = k->width, r = svd->r;
+  double *core, *s, *u, *vt;
   int info;
-  unicon__dgemm(false, false, m, w, n, 1, matrix, n, sub->right, w, 0, sub->left, w);
-  UNICON_TRY(unicon__dqr(ctx, m, w, sub->left, NULL));
-  unicon__dgemm(true, false, n, w, m, 1, matrix, n, sub->left, w, 0, sub->right, w);
-  UNICON_TRY(unicon__dqr(ctx, n, w, sub->right, sub->core));
-  /* M^T left = right core, so left^T M = core^T right^T; core = us s vs: u = left vs^T. */
-  UNICON_TRY(unicon__dgesvd(ctx, w, w, sub->core, sub->s, sub->us, sub->vs, &info));
-  return info ? no_convergence(ctx, w, w) : UNICON_OK;
-}
-
-static void subspace_extract(const subspace *sub, unicon__svd *svd) {
-  const int64_t w = sub->width, r = svd->r;
-  memcpy(svd->s, sub->s, (size_t)r * sizeof *svd->s);
-  unicon__dgemm(false, true, svd->m, r, w, 1, sub->left, w, sub->vs, w, 0, svd->u, r);
-  unicon__dgemm(false, false, svd->n, r, w, 1, sub->right, w, sub->us, w, 0, svd->v, r);
-  svd->next = r < w ? sub->s[r] : 0;
+  UNICON_NEW(ctx, core, w * w);
+  UNICON_NEW(ctx, s, w);
+  UNICON_NEW(ctx, u, w * w);
+  UNICON_NEW(ctx, vt, w * w);
+  unicon__dgemm(true, false, w, w, k->m, 1, k->left, k->most, k->image, k->most, 0, core, w);
+  UNICON_TRY(unicon__dgesvd(ctx, w, w, core, s, u, vt, &info));
+  if (info) return no_convergence(ctx, w, w);
+  memcpy(svd->s, s, (size_t)r * sizeof *s);
+  unicon__dgemm(false, false, k->m, r, w, 1, k->left, k->most, u, w, 0, svd->u, r);
+  unicon__dgemm(false, true, k->n, r, w, 1, k->right, k->most, vt, w, 0, svd->v, r);
+  svd->next = r < w ? s[r] : 0;
   svd->method = "random";
+  unicon__drop(ctx, vt);
+  unicon__drop(ctx, u);
+  unicon__drop(ctx, s);
+  unicon__drop(ctx, core);
+  return UNICON_OK;
 }
 
-static unicon_status random_subspace(unicon_ctx *ctx, const double *matrix, uint64_t seed,
-                                     unicon__svd *svd) {
-  subspace sub = {0};
-  UNICON_TRY(subspace_start(ctx, svd, seed, &sub));
-  for (int iteration = 0; iteration < MOST_ITERATIONS; iteration++) {
-    UNICON_TRY(unicon__progress(ctx, "singular values", (double)iteration / MOST_ITERATIONS));
-    UNICON_TRY(subspace_step(ctx, matrix, svd, &sub));
-    if (iteration < 2) continue;
-    subspace_extract(&sub, svd);
+static unicon_status random_krylov(unicon_ctx *ctx, const double *matrix, uint64_t seed,
+                                   unicon__svd *svd) {
+  krylov k = {0};
+  UNICON_TRY(krylov_open(ctx, svd, &k));
+  int64_t target = smaller(k.most, 2 * svd->r + k.block);
+  for (;;) {
+    while (k.width < target) {
+      UNICON_TRY(unicon__progress(ctx, "singular values", (double)k.width / (double)k.most));
+      UNICON_TRY(krylov_grow(ctx, matrix, seed, &k));
+    }
+    UNICON_TRY(krylov_extract(ctx, &k, svd));
     UNICON_TRY(certify(ctx, matrix, svd));
-    if (svd->residual <= good_residual) break;
+    if (svd->residual <= good_residual || k.width == k.most) return UNICON_OK;
+    target = smaller(k.most, target + svd->r / 2 + k.block);
   }
-  return UNICON_OK;
 }
 
 unicon_status unicon__svd_top(unicon_ctx *ctx, const double *matrix, int64_t m, int64_t n,
@@ -172,7 +207,7 @@ unicon_status unicon__svd_top(unicon_ctx *ctx, const double *matrix, int64_t m, 
   if (method == UNICON__SVD_DENSE)
     UNICON_TRY(dense(ctx, matrix, out));
   else
-    UNICON_TRY(random_subspace(ctx, matrix, seed, out));
+    UNICON_TRY(random_krylov(ctx, matrix, seed, out));
   UNICON_TRY(certify(ctx, matrix, out));
   unicon__frame_close(ctx, frame);
   fix_signs(out);

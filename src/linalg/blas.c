@@ -116,6 +116,20 @@ int unicon__dpotrf(int64_t n, double *a, int64_t lda) {
   return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', narrow(n), a, narrow(lda));
 }
 
+unicon_status unicon__dpstrf(unicon_ctx *ctx, int64_t n, double *a, int *pivot, double floor,
+                             int64_t *rank) {
+  const int size = narrow(n);
+  int found = 0;
+  double *work;
+  UNICON_NEW(ctx, work, 2 * n);
+  const int info =
+      LAPACKE_dpstrf_work(LAPACK_COL_MAJOR, 'U', size, a, size, pivot, &found, floor, work);
+  *rank = info < 0 ? 0 : found;
+  for (int64_t i = 0; i < n; i++) pivot[i]--;
+  unicon__drop(ctx, work);
+  return UNICON_OK;
+}
+
 unicon_status unicon__dsyevd(unicon_ctx *ctx, int64_t n, double *a, double *w, int *info) {
   const int size = narrow(n);
   double best = 0;

@@ -47,6 +47,10 @@ void unicon__dtrmm_left(bool trans, int64_t n, int64_t m, const double *l, int64
 
 /* Lower Cholesky factor in place (row-major; only the lower triangle is read and written). */
 int unicon__dpotrf(int64_t n, double *a, int64_t lda);
+/* Cholesky with complete pivoting: A[pivot, pivot] = L L^T; the leading rank by rank part of a
+ * becomes L (lower, row-major). Stops at a pivot below `floor`. */
+unicon_status unicon__dpstrf(unicon_ctx *ctx, int64_t n, double *a, int *pivot, double floor,
+                             int64_t *rank);
 /* Eigenvalues ascending in w; a becomes the eigenvectors, one per row. Reads the lower triangle. */
 unicon_status unicon__dsyevd(unicon_ctx *ctx, int64_t n, double *a, double *w, int *info);
 /* A (m by n) = U diag(s) V^T, q = min(m, n); u is m by q, vt q by n, a is destroyed. Falls back

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/side.h"
+
+#include "linalg/blas.h"
+#include "linalg/vec.h"
+
+enum { GUESS_ROWS = 512 };
+
+/* A first guess of the mean from rows spread over the source, so that one pass gives the exact mean
+ * and the covariance without cancellation. */
+static unicon_status guess_mean(unicon_ctx *ctx, const unicon__source *source, float *mean) {
+  const int64_t p = source->map->out;
+  const int64_t count = source->count < GUESS_ROWS ? source->count : GUESS_ROWS;
+  int64_t pick[GUESS_ROWS];
+  float *buffer;
+  UNICON_NEW(ctx, buffer, count * unicon__map_room(source->map));
+  for (int64_t i = 0; i < count; i++) pick[i] = i * source->count / count;
+  const float *rows = unicon__source_tile(source, pick, 0, count, buffer);
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t k = 0; k < p; k++) mean[k] += rows[i * p + k] / (float)count;
+  unicon__drop(ctx, buffer);
+  return UNICON_OK;
+}
+
+/* Mean of the features and, with sigma, their covariance, in one pass where there is no cache. */
+static unicon_status center(unicon_ctx *ctx, unicon__arena *arena, float *cache,
+                            unicon__side *side) {
+  const int64_t p = side->map.out;
+  float *mean;
+  double *rest;
+  UNICON_ARENA_NEW(ctx, arena, mean, p);
+  if (cache || !side->sigma) {
+    UNICON_TRY(unicon__feature_mean(ctx, &side->source, mean));
+    side->map.mean = mean;
+    for (int64_t i = 0; cache && i < side->source.count; i++)
+      unicon__vec_best()->scale_shift(cache + i * p, p, 1.0f, mean);
+    return side->sigma ? unicon__second_moment(ctx, &side->source, side->sigma, NULL) : UNICON_OK;
+  }
+  UNICON_TRY(guess_mean(ctx, &side->source, mean));
+  side->map.mean = mean;
+  UNICON_NEW(ctx, rest, p);
+  UNICON_TRY(unicon__second_moment(ctx, &side->source, side->sigma, rest));
+  for (int64_t i = 0; i < p; i++)
+    for (int64_t k = 0; k <= i; k++) side->sigma[i * p + k] -= rest[i] * rest[k];
+  for (int64_t k = 0; k < p; k++) mean[k] = (float)((double)mean[k] + rest[k]);
+  unicon__drop(ctx, rest);
+  return UNICON_OK;
+}
+
+static unicon_status fit_map(unicon_ctx *ctx, unicon__arena *arena, const unicon__side_plan *plan,
+                             const unicon__source *source, unicon__map *map) {
+  unicon__blas_begin(ctx->threads);
+  const unicon_status status = unicon__map_fit(ctx, arena, plan->options, plan->number,
+                                               plan->landmark, plan->landmarks, source, map);
+  unicon__blas_end(ctx->threads);
+  return status;
+}
+
+unicon_status unicon__side_fit(unicon_ctx *ctx, unicon__arena *arena, const unicon__side_plan *plan,
+                               const unicon__source *source, unicon__side *side) {
+  float *cache = NULL;
+  *side = (unicon__side){.source = *source};
+  side->source.cache_row = NULL; /* a cache made here has the rows of this source */
+  UNICON_TRY(fit_map(ctx, arena, plan, source, &side->map));
+  side->source.map = &side->map;
+  if (plan->cache || side->map.kind != UNICON__MAP_LINEAR)
+    UNICON_TRY(unicon__source_cache(ctx, &side->source, &cache));
+  if (plan->covariance) UNICON_NEW(ctx, side->sigma, side->map.out * side->map.out);
+  if (unicon__word(plan->options, UNICON__CENTER) == 0)
+    UNICON_TRY(center(ctx, arena, cache, side));
+  else if (side->sigma)
+    UNICON_TRY(unicon__second_moment(ctx, &side->source, side->sigma, NULL));
+  if (!side->sigma) return UNICON_OK;
+  unicon__blas_begin(ctx->threads);
+  const unicon_status status =
+      unicon__largest_eigenvalue(ctx, side->sigma, side->map.out, &side->mu);
+  unicon__blas_end(ctx->threads);
+  return status;
+}
+
+unicon_status unicon__side_metric(unicon_ctx *ctx, const unicon__side *side, double power,
+                                  double ridge, unicon__metric *out) {
+  unicon__blas_begin(ctx->threads);
+  const unicon_status status =
+      side->vectors ? unicon__metric_from_eigen(ctx, side->vectors, side->values, side->map.out,
+                                                power, ridge, out)
+                    : unicon__metric_build(ctx, side->sigma, side->map.out, side->mu, power, ridge,
+                                           out);
+  unicon__blas_end(ctx->threads);
+  return status;
+}
