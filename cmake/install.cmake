@@ -2,6 +2,11 @@
 # Header, libraries, pkg-config file, CMake package, command, man page, shell completions. All
 # paths in the installed files are relative, so the prefix may be chosen or moved afterwards.
 
+if(SKBUILD) # a Python wheel
+  include(cmake/python.cmake)
+  return()
+endif()
+
 include(CMakePackageConfigHelpers)
 
 set(UNICON_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/unicon)

@@ -12,8 +12,7 @@
 #include "base/rng.h"
 #include "core/pass.h"
 
-/* ---- psi and phi ------------------------------------------------------------------------------
- */
+/* ---- psi and phi ----------------------------------------------------------------------------- */
 
 /* psi, phi, nu and epsilon+ of the losses that have them. */
 static unicon__loss_params family(const unicon__loss_params *params) {
@@ -56,8 +55,7 @@ double oracle_phi(const unicon__loss_params *params, double x, int derivative) {
   }
 }
 
-/* ---- pairs ------------------------------------------------------------------------------------
- */
+/* ---- pairs ----------------------------------------------------------------------------------- */
 
 int oracle_row_count(const oracle_problem *problem, int i) {
   int count = 0;
@@ -104,8 +102,7 @@ void oracle_transpose(const oracle_problem *problem, oracle_problem *out) {
   oracle_transpose_matrix(&problem->epsilon, &out->epsilon);
 }
 
-/* ---- one direction ----------------------------------------------------------------------------
- */
+/* ---- one direction --------------------------------------------------------------------------- */
 
 /* arg_ik = epsilon+ psi((1 - nu) s_ik) + sum_j epsilon_ij psi(s_ij - nu s_ik). */
 static double argument(const unicon__loss_params *f, const oracle_problem *problem,
@@ -217,8 +214,7 @@ void oracle_weights_x(const unicon__loss_params *params, const oracle_problem *p
     general_weights(params, problem, s, out);
 }
 
-/* ---- losses of single pairs --------------------------------------------------------------------
- */
+/* ---- losses of single pairs ------------------------------------------------------------------ */
 
 /* siglip: e log(1 + exp(-z (t s + b))) / sum w. */
 static double siglip_pair(const unicon__loss_params *params, const oracle_problem *problem,
@@ -288,8 +284,7 @@ void oracle_weights(const unicon__loss_params *params, const oracle_problem *pro
       out->at[i][j] = -pair_part(params, problem, s->at[i][j], i, j, 1);
 }
 
-/* ---- what is tested on what -------------------------------------------------------------------
- */
+/* ---- what is tested on what ------------------------------------------------------------------ */
 
 #define GENERAL(psi_, phi_, nu_, own_)                                                  \
   {                                                                                     \
@@ -350,10 +345,10 @@ bool oracle_refuses(const unicon__loss_params *params, const oracle_problem *pro
 
 const char *oracle_set_name(int set) {
   static const char *const names[ORACLE_SET_COUNT] = {
-      "one to one",   "five per x",          "many to many",
-      "weights",      "weights and ignored", "explicit negatives",
-      "labels",       "labels and ignored",  "labels and explicit negatives",
-      "more x than y"};
+      "one to one",    "five per x",          "many to many",
+      "weights",       "weights and ignored", "explicit negatives",
+      "labels",        "labels and ignored",  "labels and explicit negatives",
+      "more x than y", "mostly positives"};
   return names[set];
 }
 
@@ -365,13 +360,13 @@ static bool chance(uint32_t stream, int i, int j, double p) {
 
 /* Row 1 and column 2 have no partner; row 0 has several. Weights are multiples of 1/8 (exact in
  * float32), some 0; those of row 3 are all 0. */
-static void draw_many(oracle_problem *problem, bool weighted) {
+static void draw_many(oracle_problem *problem, double density, bool weighted) {
   for (int i = 0; i < problem->n_x; i++)
     for (int j = 0; j < problem->n_y; j++) {
       const double u = unicon__uniform(7, STREAM_WEIGHT, (uint64_t)i, (uint32_t)j);
       problem->positive[i][j] = i != 1 && j != 2 &&
-                                (chance(STREAM_PAIRS, i, j, 0.12) || j == (3 * i) % problem->n_y ||
-                                 (i == 0 && (j == 1 || j == 5)));
+                                (chance(STREAM_PAIRS, i, j, density) ||
+                                 j == (3 * i) % problem->n_y || (i == 0 && (j == 1 || j == 5)));
       if (weighted) problem->weight.at[i][j] = i == 3 || u < 0.1 ? 0 : ceil(16 * u) / 8;
     }
 }
@@ -420,7 +415,8 @@ static void choose_size(int set, bool small, oracle_problem *out) {
                                                     [ORACLE_LABELS] = {{24, 31}, {11, 8}},
                                                     [ORACLE_LABELS_IGNORED] = {{24, 31}, {11, 8}},
                                                     [ORACLE_LABELS_NEGATIVES] = {{24, 31}, {11, 8}},
-                                                    [ORACLE_TALL] = {{33, 13}, {12, 7}}};
+                                                    [ORACLE_TALL] = {{33, 13}, {12, 7}},
+                                                    [ORACLE_DENSE] = {{40, 37}, {8, 9}}};
   out->n_x = sizes[set][small][0];
   out->n_y = sizes[set][small][1];
 }
@@ -439,7 +435,8 @@ void oracle_open(unicon_ctx *ctx, int set, bool small, oracle_problem *out) {
              set == ORACLE_LABELS_NEGATIVES) {
     draw_labels(ctx, out);
   } else {
-    draw_many(out, set == ORACLE_WEIGHTED || set == ORACLE_IGNORED);
+    draw_many(out, set == ORACLE_DENSE ? 0.6 : 0.12,
+              set == ORACLE_WEIGHTED || set == ORACLE_IGNORED);
   }
   for (int i = 0; i < out->n_x; i++)
     for (int j = 0; j < out->n_y; j++) {
@@ -456,8 +453,7 @@ void oracle_close(oracle_problem *problem) {
   problem->pairs = NULL;
 }
 
-/* ---- the library on a small plane -------------------------------------------------------------
- */
+/* ---- the library on a small plane ------------------------------------------------------------ */
 
 void oracle_rows_draw(uint64_t seed, int n, int r, bool grid, oracle_rows *out) {
   out->n = n;

@@ -27,6 +27,12 @@ static void rows_of_any_size_become_unit(void **state) {
     const unicon__source source = {.rows = rows, .count = 1, .map = &map};
     const float *unit = unicon__source_tile(&source, NULL, 0, 1, tile);
     for (int k = 0; k < 4; k++) CHECK_CLOSE(unit[k], (double)row[k] / length, unit_error);
+    float mean[4] = {0.25f, -0.5f, 0.125f, 1};
+    const unicon__map centred = {.in = 4, .out = 4, .normalize = true, .mean = mean};
+    const unicon__source shifted = {.rows = rows, .count = 1, .map = &centred};
+    unit = unicon__source_tile(&shifted, NULL, 0, 1, tile);
+    for (int k = 0; k < 4; k++)
+      CHECK_CLOSE(unit[k], (double)row[k] / length - (double)mean[k], unit_error);
     /* The same promise holds for vectors that are embedded without a model. */
     CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){rows, NULL, UNICON_X}, 0, 1, 1, out));
     for (int k = 0; k < 4; k++) {
@@ -125,8 +131,10 @@ static void cache_changes_nothing(void **state) {
   (void)unicon__source_tile(&source, NULL, 0, N, all);
   for (int a = 0; a < 4; a++)
     assert_memory_equal(plain + a * D, all + pick[a] * D, D * sizeof *all);
-  CHECK_OK(ctx, unicon__source_cache(ctx, &source));
+  float *cache = NULL;
+  CHECK_OK(ctx, unicon__source_cache(ctx, &source, &cache));
   assert_non_null(source.cache);
+  assert_ptr_equal(cache, source.cache);
   (void)unicon__source_tile(&source, pick, 0, 4, cached);
   assert_memory_equal(plain, cached, sizeof plain);
   const float *tile = unicon__source_tile(&source, NULL, 0, N, NULL);
@@ -144,9 +152,10 @@ static void cache_changes_nothing(void **state) {
   /* With little memory left there is no cache, and no error. */
   source.cache = NULL;
   unicon__budget_set_limit(ctx->arena.budget,
-                           unicon__budget_used(ctx->arena.budget) + N * D * sizeof(float) * 3);
-  CHECK_OK(ctx, unicon__source_cache(ctx, &source));
+                           unicon__budget_used(ctx->arena.budget) + N * D * sizeof(float) * 3 / 2);
+  CHECK_OK(ctx, unicon__source_cache(ctx, &source, &cache));
   assert_null(source.cache);
+  assert_null(cache);
   unicon__frame_close(ctx, frame);
   unicon_rows_close(rows);
   free(all);

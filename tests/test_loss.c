@@ -13,6 +13,7 @@
 
 #include <math.h>
 
+#include "core/pass.h"
 #include "oracle.h"
 
 static const double temperatures[] = {1, 0.3, 0.1, 0.05, 0.02, 0.01};
@@ -31,8 +32,7 @@ static void expect_below(double found, double bound, const char *what, const cha
   assert_true(found <= bound);
 }
 
-/* ---- T1 ---------------------------------------------------------------------------------------
- */
+/* ---- T1 -------------------------------------------------------------------------------------- */
 
 static void differences(const unicon__loss_params *params, const oracle_problem *problem,
                         oracle_matrix *s, double h, oracle_matrix *out) {
@@ -80,8 +80,7 @@ static void reference_is_a_gradient(void **state) {
   }
 }
 
-/* ---- T2 ---------------------------------------------------------------------------------------
- */
+/* ---- T2 -------------------------------------------------------------------------------------- */
 
 /* A problem with its embeddings and scores. */
 typedef struct fixture {
@@ -151,8 +150,7 @@ static void rounded_scores(void **state) {
         at_temperatures(k->ctx, &oracle_cases[c], set, false);
 }
 
-/* ---- tiles and threads ------------------------------------------------------------------------
- */
+/* ---- tiles and threads ----------------------------------------------------------------------- */
 
 static void expect_same_bytes(unicon_ctx *ctx, const oracle_case *c,
                               const unicon__loss_params *params, const fixture *f) {
@@ -241,6 +239,106 @@ static void order_does_not_matter(void **state) {
   oracle_close(&f.problem);
 }
 
+/* ---- more rows than a block or a tile ---------------------------------------------------------
+ */
+
+enum { LARGE = 1100, LARGE_R = 8 };
+
+typedef struct large {
+  float *z[2], *got;
+  double *s;
+} large;
+
+static void keep_tile(void *state, const unicon__tile *tile, int slot) {
+  large *l = state;
+  (void)slot;
+  for (int64_t i = 0; i < tile->nx; i++)
+    memcpy(l->got + (tile->x0 + i) * LARGE + tile->y0, tile->s + i * tile->ld,
+           (size_t)tile->ny * sizeof *l->got);
+}
+
+/* One-to-one, dS = psi'(s_ij - s_ii) phi' of row i on negatives, written for clip and triplet; adds
+ * half of S^x (x true) or S^y and returns L of that direction. */
+static double large_direction(const large *l, const unicon__loss_params *params, bool x,
+                              double *out) {
+  const bool clip = params->kind == UNICON__LOSS_CLIP;
+  double value = 0;
+  for (int64_t i = 0; i < LARGE; i++) {
+    double sum = clip ? 1 : 0, pull = 0;
+    for (int pass = 0; pass < 2; pass++)
+      for (int64_t j = 0; j < LARGE; j++) {
+        const int64_t at = x ? i * LARGE + j : j * LARGE + i;
+        const double gap = l->s[at] - l->s[i * LARGE + i];
+        if (i == j) continue;
+        if (pass == 0) sum += clip ? exp(gap / params->temperature) : fmax(gap + params->margin, 0);
+        const double part = clip                       ? exp(gap / params->temperature) / sum
+                            : gap + params->margin > 0 ? 1
+                                                       : 0;
+        if (pass == 1) out[at] -= part / (2 * LARGE);
+        if (pass == 1) pull += part / (2 * LARGE);
+      }
+    out[i * LARGE + i] += pull;
+    value += (clip ? params->temperature * log(sum) : sum) / LARGE;
+  }
+  return value;
+}
+
+static void expect_large(scratch *k, large *l, const unicon_pairs *pairs,
+                         const unicon__loss_params *params) {
+  double *want = calloc((size_t)LARGE * LARGE, sizeof *want), worst = 0, scale = 0;
+  assert_non_null(want);
+  const double value =
+      (large_direction(l, params, true, want) + large_direction(l, params, false, want)) / 2;
+  unicon__plane plane;
+  unicon__loss loss;
+  unicon__block *frame = unicon__enter(k->ctx);
+  unicon__plane_init(&plane, pairs, LARGE_R, l->z[0], l->z[1]);
+  assert_int_equal(unicon__loss_begin(k->ctx, params, &plane, &loss), UNICON_OK);
+  assert_int_equal(unicon__pass_observe(k->ctx, &loss), UNICON_OK);
+  assert_int_equal(
+      unicon__pass_weights(k->ctx, &loss, &(unicon__consumer){l, keep_tile, NULL, NULL}),
+      UNICON_OK);
+  for (int64_t at = 0; at < (int64_t)LARGE * LARGE; at++) {
+    worst = fmax(worst, fabs((double)l->got[at] - want[at]));
+    scale = fmax(scale, fabs(want[at]));
+    assert_true(l->got[at] == l->got[at]); /* no NaN */
+  }
+  assert_true(worst <= float_tolerance(params) * scale);
+  assert_true(fabs(loss.value - value) <= float_tolerance(params) * value);
+  assert_int_equal(unicon__leave(k->ctx, frame, UNICON_OK), UNICON_OK);
+  free(want);
+}
+
+static void large_plane(void **state) {
+  scratch *k = *state;
+  large l = {.got = malloc(sizeof *l.got * LARGE * LARGE),
+             .s = malloc(sizeof *l.s * LARGE * LARGE)};
+  unicon_pairs *pairs;
+  for (int side = 0; side < 2; side++) {
+    l.z[side] = malloc(sizeof *l.z[side] * LARGE * LARGE_R);
+    for (int i = 0; i < LARGE; i++) {
+      oracle_rows row;
+      oracle_rows_draw((uint64_t)(1000 + side * LARGE + i), 1, LARGE_R, true, &row);
+      memcpy(l.z[side] + i * LARGE_R, row.z, LARGE_R * sizeof *row.z);
+    }
+  }
+  for (int64_t at = 0; at < (int64_t)LARGE * LARGE; at++) {
+    l.s[at] = 0;
+    for (int c = 0; c < LARGE_R; c++)
+      l.s[at] += (double)(l.z[0][at / LARGE * LARGE_R + c] * l.z[1][at % LARGE * LARGE_R + c]);
+  }
+  assert_int_equal(unicon_pairs_identity(k->ctx, LARGE, LARGE, &pairs), UNICON_OK);
+  unicon__ctx_set_threads(k->ctx, 2);
+  const unicon__loss_params clip = {.kind = UNICON__LOSS_CLIP, .temperature = 0.1};
+  const unicon__loss_params cold = {.kind = UNICON__LOSS_CLIP, .temperature = 0.02};
+  const unicon__loss_params triplet = {.kind = UNICON__LOSS_TRIPLET, .margin = 0.2};
+  expect_large(k, &l, pairs, &clip);
+  expect_large(k, &l, pairs, &cold);
+  expect_large(k, &l, pairs, &triplet);
+  unicon_pairs_destroy(pairs);
+  free(l.z[0]), free(l.z[1]), free(l.got), free(l.s);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(reference_is_a_gradient),
@@ -253,6 +351,7 @@ int main(void) {
       SCRATCH_TEST(tiles_of_64),
       SCRATCH_TEST(oblong_tiles),
       SCRATCH_TEST(order_does_not_matter),
+      SCRATCH_TEST(large_plane),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

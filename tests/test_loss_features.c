@@ -15,7 +15,6 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "core/metric.h"
 #include "core/moment.h"
 #include "core/pass.h"
 #include "core/spectral.h"
@@ -23,8 +22,7 @@
 
 enum { P_X = 6, P_Y = 5, RANK = 4, WIDTH = 6 };
 
-/* ---- small dense algebra ----------------------------------------------------------------------
- */
+/* ---- small dense algebra --------------------------------------------------------------------- */
 
 /* out = a b, a m by k, b k by n; or a^T b with a k by m. */
 static void product(bool transposed, int m, int k, int n, const oracle_matrix *a,
@@ -56,16 +54,16 @@ static double float_tolerance(const unicon__loss_params *params) {
   return 1e-5 * (hot && params->temperature < 0.1 ? 0.1 / params->temperature : 1);
 }
 
-/* ---- features ---------------------------------------------------------------------------------
- */
+/* ---- features -------------------------------------------------------------------------------- */
 
 /* One side: raw rows, the library's source of them, and their features in double. */
 typedef struct side {
   int n, p;
   float data[ORACLE_MOST * WIDTH];
+  float mean[WIDTH];
   unicon_rows *rows;
   unicon__source source;
-  unicon__map map;
+  unicon__map map; /* linear: x/|x| - mean */
   oracle_matrix phi;
 } side;
 
@@ -85,15 +83,14 @@ static void side_open(unicon_ctx *ctx, uint64_t seed, int n, int p, bool center,
     double mean = 0;
     for (int i = 0; i < n; i++) mean += out->phi.at[i][k] / n;
     for (int i = 0; i < n; i++) out->phi.at[i][k] -= mean;
+    out->mean[k] = (float)mean;
   }
   const int64_t item = sizeof *out->data;
   assert_int_equal(
       unicon_rows_wrap(ctx, "rows", out->data, UNICON_F32, n, p, p * item, item, &out->rows),
       UNICON_OK);
-  out->source = (unicon__source){.rows = out->rows, .count = n};
-  assert_int_equal(unicon__map_fit_linear(ctx, &ctx->arena, &out->source, true, center, &out->map),
-                   UNICON_OK);
-  out->source.map = &out->map;
+  out->map = (unicon__map){.in = p, .out = p, .normalize = true, .mean = center ? out->mean : NULL};
+  out->source = (unicon__source){.rows = out->rows, .count = n, .map = &out->map};
 }
 
 /* Features and encoders of both sides. */
@@ -175,8 +172,7 @@ static void expect_cross(const model *m, const oracle_matrix *s, const double *g
   assert_true(error <= bound);
 }
 
-/* ---- C of every loss --------------------------------------------------------------------------
- */
+/* ---- C of every loss ------------------------------------------------------------------------- */
 
 static void library_cross(unicon_ctx *ctx, const unicon__loss_params *params, const model *m,
                           bool unit, double *c, double *value) {
@@ -222,8 +218,7 @@ static void cross_is_dense(void **state) {
   }
 }
 
-/* ---- T7, T8: gradients ------------------------------------------------------------------------
- */
+/* ---- T7, T8: gradients ----------------------------------------------------------------------- */
 
 static double model_loss(const unicon__loss_params *params, const model *m, bool unit) {
   oracle_matrix s;
@@ -336,8 +331,7 @@ static void gradient_of_cosines(void **state) {
         gradient_of_case(k->ctx, set, &oracle_cases[c], true);
 }
 
-/* ---- T10: the moment weights --------------------------------------------------------------------
- */
+/* ---- T10: the moment weights ----------------------------------------------------------------- */
 
 static bool plain_set(int set) {
   return set == ORACLE_ONE_TO_ONE || set == ORACLE_FIVE_PER_X || set == ORACLE_MANY ||
@@ -365,7 +359,8 @@ static void moment_of_set(unicon_ctx *ctx, int set, bool center) {
   oracle_matrix w, c, constants;
   model_open(ctx, set, false, center, &m);
   oracle_weights(&supcon, &m.problem, &zero, &w);
-  assert_int_equal(unicon__moment_cross(ctx, m.problem.pairs, &m.x.source, &m.y.source, got),
+  assert_int_equal(unicon__moment_cross(ctx, m.problem.pairs, &m.x.source, &m.y.source,
+                                        m.x.source.map->mean && m.y.source.map->mean, got),
                    UNICON_OK);
   expect_cross(&m, &w, got, 1e-6, oracle_set_name(set));
   if (center && plain_set(set)) {
@@ -389,8 +384,7 @@ static void moment_is_dense(void **state) {
   }
 }
 
-/* ---- T14: the Hessian at 0 --------------------------------------------------------------------
- */
+/* ---- T14: the Hessian at 0 ------------------------------------------------------------------- */
 
 /* Phi^T Phi / n. */
 static void second_moment(const side *s, oracle_matrix *out) {
@@ -453,51 +447,60 @@ static void hessian_at_zero(void **state) {
   }
 }
 
-/* ---- T15: spectral is solved in one step ------------------------------------------------------
- */
+/* ---- T15: spectral is solved in one step ----------------------------------------------------- */
 
-static void whiten(unicon_ctx *ctx, const side *s, unicon__metric *metric) {
-  double sigma[WIDTH * WIDTH];
+/* Lower L with L L^T = Phi^T Phi / n. */
+static void cholesky(const side *s, oracle_matrix *l) {
   oracle_matrix moment;
   second_moment(s, &moment);
+  memset(l, 0, sizeof *l);
   for (int a = 0; a < s->p; a++)
-    for (int b = 0; b < s->p; b++) sigma[a * s->p + b] = moment.at[a][b];
-  double *kept = unicon__new(ctx, s->p * s->p, sizeof *kept);
-  assert_non_null(kept);
-  memcpy(kept, sigma, (size_t)(s->p * s->p) * sizeof *kept);
-  assert_int_equal(unicon__metric_build(ctx, kept, s->p, 0.5, 0, metric), UNICON_OK);
+    for (int b = 0; b <= a; b++) {
+      double rest = moment.at[a][b];
+      for (int c = 0; c < b; c++) rest -= l->at[a][c] * l->at[b][c];
+      l->at[a][b] = a == b ? sqrt(rest) : rest / l->at[b][b];
+    }
 }
 
-/* F = R U sqrt(sigma). */
-static void factor(unicon_ctx *ctx, const unicon__metric *metric, int p, const double *u,
-                   const double *sigma, oracle_matrix *f) {
-  double g[WIDTH * RANK];
+/* m (p by n) = L^{-1} m, or L^{-T} m. */
+static void solve(const oracle_matrix *l, bool transposed, int p, int n, oracle_matrix *m) {
+  for (int step = 0; step < p; step++) {
+    const int a = transposed ? p - 1 - step : step;
+    for (int j = 0; j < n; j++) {
+      for (int c = transposed ? a + 1 : 0; c < (transposed ? p : a); c++)
+        m->at[a][j] -= (transposed ? l->at[c][a] : l->at[a][c]) * m->at[c][j];
+      m->at[a][j] /= l->at[a][a];
+    }
+  }
+}
+
+/* F = L^{-T} U sqrt(sigma). */
+static void factor(const oracle_matrix *l, int p, const double *u, const double *sigma,
+                   oracle_matrix *f) {
   for (int a = 0; a < p; a++)
-    for (int k = 0; k < RANK; k++) g[a * RANK + k] = u[a * RANK + k] * sqrt(sigma[k]);
-  assert_int_equal(unicon__metric_back(ctx, metric, g, RANK), UNICON_OK);
-  for (int a = 0; a < p; a++)
-    for (int k = 0; k < RANK; k++) f->at[a][k] = g[a * RANK + k];
+    for (int k = 0; k < RANK; k++) f->at[a][k] = u[a * RANK + k] * sqrt(sigma[k]);
+  solve(l, true, p, RANK, f);
 }
 
 /* The whitened step from s = 0: half of C(0) = 2 Phi_x^T (w / sum w) Phi_y. Gives -sum sigma^2. */
 static double solve_spectral(unicon_ctx *ctx, const unicon__loss_params *params, model *m) {
   const oracle_matrix zero = {{{0}}};
-  oracle_matrix w, c;
-  unicon__metric metric_x, metric_y;
+  oracle_matrix w, c, turned, l_x, l_y;
   unicon__svd svd;
   double whitened[P_X * P_Y], sum = 0;
   oracle_weights(params, &m->problem, &zero, &w);
   dense_cross(m, &w, false, &c);
+  cholesky(&m->x, &l_x);
+  cholesky(&m->y, &l_y);
+  solve(&l_x, false, P_X, P_Y, &c);
+  oracle_transpose_matrix(&c, &turned);
+  solve(&l_y, false, P_Y, P_X, &turned);
   for (int a = 0; a < P_X; a++)
-    for (int b = 0; b < P_Y; b++) whitened[a * P_Y + b] = c.at[a][b] / 2;
-  whiten(ctx, &m->x, &metric_x);
-  whiten(ctx, &m->y, &metric_y);
-  assert_int_equal(unicon__metric_left(ctx, &metric_x, whitened, P_Y), UNICON_OK);
-  assert_int_equal(unicon__metric_right(ctx, &metric_y, whitened, P_X), UNICON_OK);
+    for (int b = 0; b < P_Y; b++) whitened[a * P_Y + b] = turned.at[b][a] / 2;
   assert_int_equal(unicon__svd_top(ctx, whitened, P_X, P_Y, RANK, UNICON__SVD_DENSE, 0, &svd),
                    UNICON_OK);
-  factor(ctx, &metric_x, P_X, svd.u, svd.s, &m->f_x);
-  factor(ctx, &metric_y, P_Y, svd.v, svd.s, &m->f_y);
+  factor(&l_x, P_X, svd.u, svd.s, &m->f_x);
+  factor(&l_y, P_Y, svd.v, svd.s, &m->f_y);
   for (int k = 0; k < RANK; k++) sum -= svd.s[k] * svd.s[k];
   return sum;
 }

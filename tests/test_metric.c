@@ -20,6 +20,14 @@ static double *identity(int64_t n) {
   return a;
 }
 
+/* The metric of sigma, with its own largest eigenvalue. */
+static unicon_status build(unicon_ctx *ctx, const double *sigma, int64_t size, double power,
+                           double ridge, unicon__metric *out) {
+  double mu;
+  CHECK_OK(ctx, unicon__largest_eigenvalue(ctx, sigma, size, &mu));
+  return unicon__metric_build(ctx, sigma, size, mu, power, ridge, out);
+}
+
 /* R itself: what `back` makes of I; `left` and `right` must be its transpose and R. */
 static double *factor_of(unicon_ctx *ctx, const unicon__metric *metric) {
   const int64_t n = metric->size;
@@ -49,7 +57,7 @@ static void check_metric(unicon_ctx *ctx, double power, double ridge, unicon__me
   memcpy(given, sigma, P * P * sizeof *sigma);
   unicon__metric metric;
   unicon__block *frame = unicon__frame_open(ctx);
-  CHECK_OK(ctx, unicon__metric_build(ctx, given, P, power, ridge, &metric));
+  CHECK_OK(ctx, build(ctx, given, P, power, ridge, &metric));
   assert_int_equal(metric.kind, kind);
   double *r = factor_of(ctx, &metric);
   for (int k = 0; k < P; k++) e[k] = pow(spectrum[k] + ridge * spectrum[0], -2 * power);
@@ -95,14 +103,13 @@ static void singular_moments_are_handled(void **state) {
   unicon__block *frame = unicon__frame_open(s->ctx);
   log_book book = {0};
   unicon_ctx_set_log(s->ctx, support_log, &book);
-  CHECK_OK(s->ctx, unicon__metric_build(s->ctx, sigma, P, 0.5, 0, &metric));
+  CHECK_OK(s->ctx, build(s->ctx, sigma, P, 0.5, 0, &metric));
   assert_int_equal(book.count[UNICON_LOG_INFO], 1);
   assert_non_null(strstr(book.last[UNICON_LOG_INFO], "7 of 12"));
   double *r = factor_of(s->ctx, &metric);
   support_product(false, true, P, P, P, r, r, product);
   CHECK_CLOSE(support_distance(product, expected, P * P), 0, 1e-10);
-  scratch_failed(s, unicon__metric_build(s->ctx, zero, P, 0.5, 0.01, &metric), UNICON_ERR_DATA,
-                 "same", "align");
+  scratch_failed(s, build(s->ctx, zero, P, 0.5, 0.01, &metric), UNICON_ERR_DATA, "same", "align");
   unicon__frame_close(s->ctx, frame);
   free(q);
   free(sigma);
@@ -151,8 +158,8 @@ static void solve_moments(unicon_ctx *ctx, const moments *m, double power, doubl
   memcpy(sy, m->sigma_y, sizeof sy);
   memcpy(c, m->c, sizeof c);
   unicon__block *frame = unicon__frame_open(ctx);
-  CHECK_OK(ctx, unicon__metric_build(ctx, sx, P, power, ridge, &x));
-  CHECK_OK(ctx, unicon__metric_build(ctx, sy, Q, power, ridge, &y));
+  CHECK_OK(ctx, build(ctx, sx, P, power, ridge, &x));
+  CHECK_OK(ctx, build(ctx, sy, Q, power, ridge, &y));
   assert_int_equal(x.kind, kind);
   CHECK_OK(ctx, unicon__metric_left(ctx, &x, c, Q));
   CHECK_OK(ctx, unicon__metric_right(ctx, &y, c, P));

@@ -274,8 +274,9 @@ static void tiles_do_not_show(void **state) {
   free_table(&t);
 }
 
-/* The interval holds the mean, repeats by seed, and has the width of the normal approximation:
- * 2 x 1.96 sqrt(p (1 - p) / q). The edges of 1000 resamples scatter by about 5 % of it each. */
+/* The interval holds the mean, repeats by seed, and has the edges of the normal approximation,
+ * p +- 1.96 sigma. The 25th of 1000 resamples scatters by .085 sigma, and means of 400 hits come in
+ * steps of about .1 sigma: .4 sigma is four of both. */
 static void intervals_are_those_of_the_mean(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   table t;
@@ -295,9 +296,10 @@ static void intervals_are_those_of_the_mean(void **state) {
     assert_true(a.low[m] < a.high[m]);
   }
   for (int m = UNICON_HIT_1; m <= UNICON_HIT_10; m++) {
-    const double p = a.value[m], width = 3.92 * sqrt(p * (1 - p) / 400);
+    const double p = a.value[m], sigma = sqrt(p * (1 - p) / 400);
     assert_true(p > 0.05 && p < 0.95);
-    CHECK_CLOSE(a.high[m] - a.low[m], width, 0.2 * width);
+    CHECK_CLOSE(a.low[m], p - 1.96 * sigma, 0.4 * sigma);
+    CHECK_CLOSE(a.high[m], p + 1.96 * sigma, 0.4 * sigma);
     CHECK_CLOSE(a.chance[m],
                 m == UNICON_HIT_1   ? 0.0025
                 : m == UNICON_HIT_5 ? 0.0125

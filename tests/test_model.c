@@ -94,7 +94,6 @@ static void metadata_tell_the_story(void **state) {
                                             {"n_x", "60"},
                                             {"n_y", "60"},
                                             {"pairs", "60"},
-                                            {"batches", "1"},
                                             {"rank", "4"},
                                             {"option.rank", "4"},
                                             {"option.ridge", "0.25"},
@@ -197,11 +196,16 @@ static void tampered_headers_are_refused(void **state) {
       {"\"d_x\":\"6\"", "\"d_x\":\"5\"", "x.mean", "promise"},
       {"\"d_y\":\"5\"", "\"d_y\":\"6\"", "y.mean", "promise"},
       {"\"d_y\":\"5\"", "\"d_z\":\"5\"", "d_y", "missing"},
-      {"\"x.weight\"", "\"x.weighs\"", "no tensor x.weight", ""},
-      {"\"y.weight\"", "\"y.weighs\"", "no tensor y.weight", ""},
+      {"\"x.weight\"", "\"x.weighs\"", "x.weight", "missing"},
+      {"\"y.weight\"", "\"y.weighs\"", "y.weight", "missing"},
       {"\"spectrum\"", "\"spectral\"", "no tensor spectrum", ""},
-      {"[6,3]", "[3,6]", "x.weight", "promise"},
-      {"[5,3]", "[3,5]", "y.weight", "promise"}};
+      {"\"parts\":\"1\"", "\"parts\":\"2\"", "share.0", "missing"},
+      {"\"parts\":\"1\"", "\"parts\":\"0\"", "parts", "\"0\""},
+      {"\"x.map\":\"linear\"", "\"x.map\":\"lineal\"", "x.map", "\"lineal\""},
+      {"\"y.normalize\":\"on\"", "\"y.normalize\":\"no\"", "y.normalize", "\"no\""},
+      {"\"y.kernel\":\"linear\"", "\"y.kernel\":\"banana\"", "y.kernel", "\"banana\""},
+      {"[6,3]", "[3,6]", "x.weight", "shape"},
+      {"[5,3]", "[3,5]", "y.weight", "shape"}};
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     memcpy(bytes, good, size);
     patch(bytes, data, cases[c][0], cases[c][1]);

@@ -137,7 +137,7 @@ enum {
 
 typedef struct unicon_option_info {
   const char *name;          /* snake_case; the command line writes it --kebab-case */
-  const char *kind;          /* "integer", "real", "word", "text", "bytes" */
+  const char *kind;          /* "integer", "real", "word", "flag" (on or off), "text", "bytes" */
   const char *default_value; /* as text; "" is "not given" */
   const char *words;         /* accepted words, separated by |, or "" */
   const char *metavar;       /* what the value stands for in help: N, FILE, ... */

@@ -74,7 +74,7 @@ static unicon_status refuse(unicon_ctx *ctx, const unicon_option_info *row, cons
   const bool numeric = strcmp(row->kind, "word") != 0 && strcmp(row->kind, "flag") != 0 &&
                        strcmp(row->kind, "text") != 0;
   if (numeric && strcmp(row->kind, "bytes") == 0)
-    snprintf(range, sizeof range, "a size such as 512M or 2G");
+    snprintf(range, sizeof range, "a size from 1M on, such as 512M or 2G");
   else if (numeric && row->high >= 1e15)
     snprintf(range, sizeof range, "%s of at least %.10g",
              strcmp(row->kind, "integer") ? "a number" : "a whole number", row->low);

@@ -11,10 +11,10 @@ void unicon__philox(uint64_t seed, uint32_t stream, uint64_t i, uint32_t j, uint
   for (int k = 0; k < 4; k++) out[k] = word.v[k];
 }
 
-/* 53 random bits as the middle of one of 2^53 equal cells of (0, 1). */
+/* 52 random bits as the middle of one of 2^52 equal cells of (0, 1). */
 static double unit_interval(uint32_t high, uint32_t low) {
-  const uint64_t bits = ((uint64_t)high << 21) ^ (low >> 11);
-  return ((double)bits + 0.5) * 0x1p-53;
+  const uint64_t bits = ((uint64_t)high << 20) ^ (low >> 12);
+  return ((double)bits + 0.5) * 0x1p-52;
 }
 
 double unicon__uniform(uint64_t seed, uint32_t stream, uint64_t i, uint32_t j) {

@@ -6,11 +6,6 @@
 
 #include "base/rng.h"
 
-static int compare_rows(const void *a, const void *b) {
-  const int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
-  return (left > right) - (left < right);
-}
-
 /* Source of the given rows of a source. */
 static unicon_status narrow_source(unicon_ctx *ctx, const unicon__source *from, const int64_t *row,
                                    int64_t count, unicon__source *out) {
@@ -50,7 +45,7 @@ static unicon_status make_batch(unicon_ctx *ctx, const unicon__batch *whole, int
                                 int64_t x_count, unsigned char *seen, unicon__batch *out) {
   int64_t *y_row, y_count;
   unicon_pairs *pairs;
-  qsort(x_row, (size_t)x_count, sizeof *x_row, compare_rows);
+  qsort(x_row, (size_t)x_count, sizeof *x_row, unicon__compare_int64);
   UNICON_TRY(paired_rows(ctx, whole->pairs, x_row, x_count, seen, &y_row, &y_count));
   if (y_count == 0) return UNICON_OK;
   UNICON_TRY(narrow_source(ctx, &whole->x, x_row, x_count, &out->x));

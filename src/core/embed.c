@@ -51,9 +51,9 @@ static unicon_status embed(unicon_ctx *ctx, const unicon_view *view, int64_t fir
                            bool unit, float *out) {
   unicon__lens lens;
   UNICON_TRY(unicon__lens_open(ctx, view, &lens));
-  if (!out || first < 0 || count < 0 || first > lens.count - count)
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "rows %lld to %lld asked of %s, which has %lld",
-                        (long long)first, (long long)(first + count - 1), view->rows->name,
+  if (!out || first < 0 || count < 0 || count > lens.count || first > lens.count - count)
+    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "%lld rows from row %lld on were asked of %s, which has %lld",
+                        (long long)count, (long long)first, view->rows->name,
                         (long long)lens.count);
   return unicon__lens_rows(ctx, &lens, first, count, unit, out);
 }

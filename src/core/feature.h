@@ -95,4 +95,7 @@ int64_t unicon__first_bad_row(const float *buffer, int64_t count, int64_t width,
 unicon_status unicon__bad_row(unicon_ctx *ctx, const unicon_rows *rows, int64_t row,
                               int64_t column);
 
+/* For qsort: int64_t, ascending. */
+int unicon__compare_int64(const void *a, const void *b);
+
 #endif

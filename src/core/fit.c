@@ -3,71 +3,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/dataset.h"
 #include "core/part.h"
-#include "linalg/blas.h"
 
-/* Everything a fit works on; freed with the frame, but for the owned pairs. */
+/* Everything a fit works on; freed with the frame, but for what the datasets own. */
 typedef struct fit {
   const unicon_options *options;
-  const unicon_data *data;
-  unicon__batch whole;     /* usable rows and the pairs among them */
-  unicon_pairs *own_pairs; /* made here: identity, or what is left after dropping rows */
+  unicon__dataset train, held;
+  unicon__judge judge;     /* over `held` */
+  bool judged;             /* is there a judge? */
   unicon__problem batches; /* of a fused model */
-  uint64_t hash;
 } fit;
-
-static unicon_status check_shapes(unicon_ctx *ctx, const unicon_data *data) {
-  const unicon_rows *x = data->x, *y = data->y;
-  const unicon_pairs *pairs = data->pairs;
-  if (x->width > UNICON__MAX_WIDTH || y->width > UNICON__MAX_WIDTH)
-    return unicon__fail(ctx, UNICON_ERR_SHAPE, "rows of %lld values: at most %d are supported",
-                        (long long)(x->width > y->width ? x->width : y->width), UNICON__MAX_WIDTH);
-  if (pairs && (pairs->n_x != x->count || pairs->n_y != y->count))
-    return unicon__fail(ctx, UNICON_ERR_SHAPE,
-                        "the pairs are for %lld by %lld rows, but %s has %lld and %s has %lld",
-                        (long long)pairs->n_x, (long long)pairs->n_y, x->name, (long long)x->count,
-                        y->name, (long long)y->count);
-  if (x->count < 2 || y->count < 2)
-    return unicon__fail(ctx, UNICON_ERR_DATA,
-                        "%s has %lld row%s; a fit needs at least 2 on each side",
-                        x->count < 2 ? x->name : y->name,
-                        (long long)(x->count < 2 ? x->count : y->count),
-                        (x->count < 2 ? x->count : y->count) == 1 ? "" : "s");
-  return UNICON_OK;
-}
-
-/* Sources of usable rows and the pairs among them. */
-static unicon_status open_data(unicon_ctx *ctx, fit *f) {
-  const unicon_data *data = f->data;
-  const bool normalize = unicon__word(f->options, UNICON__NORMALIZE) == 0;
-  const bool drop = unicon__word(f->options, UNICON__BAD_ROWS) == 1;
-  unicon__batch *whole = &f->whole;
-  whole->x.rows = data->x;
-  whole->y.rows = data->y;
-  UNICON_TRY(check_shapes(ctx, data));
-  if (!data->pairs)
-    UNICON_TRY(unicon_pairs_identity(ctx, data->x->count, data->y->count, &f->own_pairs));
-  whole->pairs = data->pairs ? data->pairs : f->own_pairs;
-  UNICON_TRY(unicon__usable_rows(ctx, data->x, normalize, drop, &whole->x.index, &whole->x.count,
-                                 &f->hash));
-  UNICON_TRY(unicon__usable_rows(ctx, data->y, normalize, drop, &whole->y.index, &whole->y.count,
-                                 &f->hash));
-  if (whole->x.index || whole->y.index) {
-    unicon_pairs *kept;
-    UNICON_TRY(unicon__pairs_subset(ctx, whole->pairs, whole->x.index, whole->x.count,
-                                    whole->y.index, whole->y.count, &kept));
-    unicon_pairs_destroy(f->own_pairs);
-    f->own_pairs = kept;
-    whole->pairs = kept;
-  }
-  if (whole->x.count < 2 || whole->y.count < 2 || whole->pairs->positive.count == 0)
-    return unicon__fail(ctx, UNICON_ERR_DATA,
-                        "%lld rows of %s, %lld rows of %s and %lld pairs are left; a fit needs at "
-                        "least 2 rows on each side and a pair",
-                        (long long)whole->x.count, data->x->name, (long long)whole->y.count,
-                        data->y->name, (long long)whole->pairs->positive.count);
-  return UNICON_OK;
-}
 
 /* Rows given as landmarks by a file of x_row<TAB>y_row lines; NULL when there is none. */
 static unicon_status given_landmarks(unicon_ctx *ctx, const fit *f, unicon__part_job *job) {
@@ -77,11 +23,11 @@ static unicon_status given_landmarks(unicon_ctx *ctx, const fit *f, unicon__part
   const char *path = unicon__text(f->options, UNICON__LANDMARK_METHOD);
   UNICON_TRY(unicon__pairs_parse(ctx, path, &x, &y, &weight, &job->landmarks));
   for (int64_t k = 0; k < job->landmarks; k++)
-    if (x[k] < 0 || x[k] >= f->whole.x.count || y[k] < 0 || y[k] >= f->whole.y.count)
+    if (x[k] < 0 || x[k] >= f->train.whole.x.count || y[k] < 0 || y[k] >= f->train.whole.y.count)
       return unicon__fail(ctx, UNICON_ERR_PAIRS,
                           "%s: landmark (%lld, %lld) is out of range: there are %lld and %lld rows",
-                          path, (long long)x[k], (long long)y[k], (long long)f->whole.x.count,
-                          (long long)f->whole.y.count);
+                          path, (long long)x[k], (long long)y[k], (long long)f->train.whole.x.count,
+                          (long long)f->train.whole.y.count);
   job->landmark[0] = x;
   job->landmark[1] = y;
   return UNICON_OK;
@@ -95,7 +41,7 @@ static bool is_fused(const fit *f) {
                       unicon__word(f->options, UNICON__KERNEL_Y) <= UNICON__KERNEL_POLY;
   return kernel && (map == 0 || map == 1 + UNICON__MAP_EXACT) &&
          unicon__word(f->options, UNICON__BATCH) != 0 &&
-         unicon__integer(f->options, UNICON__BATCH) < f->whole.x.count;
+         unicon__integer(f->options, UNICON__BATCH) < f->train.whole.x.count;
 }
 
 /* Says which given options have no effect here. */
@@ -122,14 +68,35 @@ static unicon_status note_numbers(unicon_ctx *ctx, unicon_model *model, const ch
   return unicon__model_note(ctx, model, key, "%s", text);
 }
 
+/* Losses and held-out scores of the steps and epochs. */
+static unicon_status describe_steps(unicon_ctx *ctx, const fit *f, const unicon__part_log *log,
+                                    unicon_model *model) {
+  const unicon__solve_log *solve = &log->solve;
+  const unicon__refine_log *refine = &log->refine;
+  const bool judged = f->judged;
+  if (solve->steps > 0) {
+    UNICON_TRY(note_numbers(ctx, model, "loss_log", solve->loss, solve->steps));
+    UNICON_TRY(note_numbers(ctx, model, "step_log", solve->eta, solve->steps));
+    if (judged) UNICON_TRY(note_numbers(ctx, model, "score_log", solve->score, solve->steps));
+    UNICON_TRY(unicon__model_note(ctx, model, "best_step", "%d", solve->best));
+  }
+  if (refine->epochs == 0) return UNICON_OK;
+  const int epochs = refine->epochs < UNICON__EPOCH_LOG ? refine->epochs : UNICON__EPOCH_LOG - 1;
+  UNICON_TRY(note_numbers(ctx, model, "refine_loss_log", refine->loss + 1, epochs));
+  if (judged)
+    UNICON_TRY(note_numbers(ctx, model, "refine_score_log", refine->score, epochs + 1));
+  UNICON_TRY(unicon__model_note(ctx, model, "refine_best_epoch", "%d", refine->best));
+  return unicon__model_note(ctx, model, "refine_temperature", "%.6g", refine->temperature);
+}
+
 /* Options in force, sizes, certificate, iteration log. No times, paths or dates. */
-static unicon_status describe(unicon_ctx *ctx, const fit *f, const unicon__solve_log *log,
+static unicon_status describe(unicon_ctx *ctx, const fit *f, const unicon__part_log *log,
                               unicon_model *model) {
-  const unicon__batch *whole = &f->whole;
+  const unicon__batch *whole = &f->train.whole;
   UNICON_TRY(unicon__model_note(ctx, model, "format", "unicon"));
   UNICON_TRY(unicon__model_note(ctx, model, "format_version", "1"));
   UNICON_TRY(unicon__model_note(ctx, model, "library_version", "%s", unicon_version()));
-  UNICON_TRY(unicon__model_note(ctx, model, "input_hash", "%016llx", (unsigned long long)f->hash));
+  UNICON_TRY(unicon__model_note(ctx, model, "input_hash", "%016llx", (unsigned long long)f->train.hash));
   UNICON_TRY(unicon__model_note(ctx, model, "d_x", "%lld", (long long)whole->x.rows->width));
   UNICON_TRY(unicon__model_note(ctx, model, "d_y", "%lld", (long long)whole->y.rows->width));
   UNICON_TRY(unicon__model_note(ctx, model, "n_x", "%lld", (long long)whole->x.count));
@@ -137,13 +104,10 @@ static unicon_status describe(unicon_ctx *ctx, const fit *f, const unicon__solve
   UNICON_TRY(unicon__model_note(ctx, model, "pairs", "%lld",
                                 (long long)whole->pairs->positive.count));
   UNICON_TRY(unicon__model_note(ctx, model, "rank", "%lld", (long long)model->rank));
-  UNICON_TRY(unicon__model_note(ctx, model, "svd_method", "%s", log->method));
-  UNICON_TRY(unicon__model_note(ctx, model, "svd_residual", "%.3g", log->residual));
-  UNICON_TRY(unicon__model_note(ctx, model, "spectral_gap", "%.6g", log->gap));
-  if (log->steps > 0) {
-    UNICON_TRY(note_numbers(ctx, model, "loss_log", log->loss, log->steps));
-    UNICON_TRY(note_numbers(ctx, model, "step_log", log->eta, log->steps));
-  }
+  UNICON_TRY(unicon__model_note(ctx, model, "svd_method", "%s", log->solve.method));
+  UNICON_TRY(unicon__model_note(ctx, model, "svd_residual", "%.3g", log->solve.residual));
+  UNICON_TRY(unicon__model_note(ctx, model, "spectral_gap", "%.6g", log->solve.gap));
+  UNICON_TRY(describe_steps(ctx, f, log, model));
   UNICON_TRY(unicon__model_note_maps(ctx, model));
   for (int id = 0; id < UNICON__OPTION_COUNT; id++) {
     const unicon_option_info *row = unicon__option_row(id);
@@ -161,20 +125,21 @@ static void take_spectrum(const unicon__solve_log *log, int64_t rank, float *spe
   for (int64_t k = 0; k < rank; k++) spectrum[k] = (float)log->spectrum[k];
 }
 
-static unicon_status fit_one(unicon_ctx *ctx, fit *f, unicon_model *model, unicon__solve_log *log) {
+static unicon_status fit_one(unicon_ctx *ctx, fit *f, unicon_model *model, unicon__part_log *log) {
   const bool full = unicon__word(f->options, UNICON__BATCH) == 0;
-  unicon__part_job job = {.options = f->options, .data = f->whole, .arena = &model->arena,
+  unicon__part_job job = {.options = f->options, .data = f->train.whole, .judge = f->judged ? &f->judge : NULL,
+                          .arena = &model->arena,
                           .batch = full ? 0 : unicon__integer(f->options, UNICON__BATCH)};
   UNICON_TRY(given_landmarks(ctx, f, &job));
   UNICON_TRY(unicon__part_fit(ctx, &job, &model->part[0], log));
   model->rank = model->part[0].rank;
   UNICON_ARENA_NEW(ctx, &model->arena, model->spectrum, model->rank);
-  take_spectrum(log, model->rank, model->spectrum);
+  take_spectrum(&log->solve, model->rank, model->spectrum);
   return UNICON_OK;
 }
 
 static unicon_status fit_fused(unicon_ctx *ctx, fit *f, unicon_model *model,
-                               unicon__solve_log *log) {
+                               unicon__part_log *log) {
   const int64_t parts = f->batches.batches;
   float **spectrum;
   UNICON_NEW(ctx, spectrum, parts);
@@ -185,7 +150,7 @@ static unicon_status fit_fused(unicon_ctx *ctx, fit *f, unicon_model *model,
     UNICON_TRY(unicon__progress(ctx, "batches", (double)b / (double)parts));
     UNICON_TRY(unicon__part_fit(ctx, &job, &model->part[b], log));
     UNICON_ARENA_NEW(ctx, &model->arena, spectrum[b], model->part[b].rank);
-    take_spectrum(log, model->part[b].rank, spectrum[b]);
+    take_spectrum(&log->solve, model->part[b].rank, spectrum[b]);
     model->part[b].share = 1 / (double)parts;
     model->rank += model->part[b].rank;
     unicon__frame_close(ctx, frame);
@@ -196,14 +161,28 @@ static unicon_status fit_fused(unicon_ctx *ctx, fit *f, unicon_model *model,
   return UNICON_OK;
 }
 
+static unicon_status open_sets(unicon_ctx *ctx, fit *f, const unicon_data *train,
+                               const unicon_data *validation) {
+  UNICON_TRY(unicon__dataset_open(ctx, train, f->options, &f->train));
+  if (!validation) return UNICON_OK;
+  if (validation->x->width != train->x->width || validation->y->width != train->y->width)
+    return unicon__fail(ctx, UNICON_ERR_SHAPE,
+                        "validation rows have %lld and %lld values, training rows %lld and %lld",
+                        (long long)validation->x->width, (long long)validation->y->width,
+                        (long long)train->x->width, (long long)train->y->width);
+  UNICON_TRY(unicon__dataset_open(ctx, validation, f->options, &f->held));
+  f->judge = (unicon__judge){f->held.whole.x, f->held.whole.y, f->held.whole.pairs};
+  f->judged = true;
+  return UNICON_OK;
+}
+
 static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
-  unicon__solve_log log;
-  warn_idle(ctx, f);
-  UNICON_TRY(open_data(ctx, f));
+  unicon__part_log log;
   const bool fused = is_fused(f);
+  warn_idle(ctx, f);
   model->parts = 1;
   if (fused) {
-    f->batches.whole = f->whole;
+    f->batches.whole = f->train.whole;
     UNICON_TRY(unicon__problem_cut(ctx, unicon__integer(f->options, UNICON__BATCH),
                                    (uint64_t)unicon__integer(f->options, UNICON__SEED),
                                    &f->batches));
@@ -215,14 +194,17 @@ static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
 }
 
 static unicon_status make_model(unicon_ctx *ctx, const unicon_data *train,
-                                const unicon_options *options, unicon_model **out) {
-  fit f = {.options = options, .data = train};
+                                const unicon_data *validation, const unicon_options *options,
+                                unicon_model **out) {
+  fit f = {.options = options};
   unicon_model *model = NULL;
   UNICON_TRY(unicon__model_create(ctx, &model));
   f.batches.batch = &f.batches.whole;
-  const unicon_status status = run_fit(ctx, &f, model);
+  unicon_status status = open_sets(ctx, &f, train, validation);
+  if (status == UNICON_OK) status = run_fit(ctx, &f, model);
   unicon__problem_close(&f.batches);
-  unicon_pairs_destroy(f.own_pairs);
+  unicon__dataset_close(&f.held);
+  unicon__dataset_close(&f.train);
   if (status != UNICON_OK)
     unicon_model_destroy(model);
   else
@@ -235,11 +217,9 @@ unicon_status unicon_fit(unicon_ctx *ctx, const unicon_data *train, const unicon
   if (!ctx) return UNICON_ERR_ARGUMENT;
   unicon__block *frame = unicon__enter(ctx);
   if (out) *out = NULL;
-  if (!train || !train->x || !train->y || !out)
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "fit needs rows of x and y and a place for the "
-                                                  "model");
-  if (validation)
-    unicon__log(ctx, UNICON_LOG_WARNING, "this preset makes no choice: the validation pairs are "
-                                         "not used");
-  return unicon__leave(ctx, frame, make_model(ctx, train, options, out));
+  if (!train || !train->x || !train->y || !out ||
+      (validation && (!validation->x || !validation->y)))
+    return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                        "fit needs rows of x and y and a place for the model");
+  return unicon__leave(ctx, frame, make_model(ctx, train, validation, options, out));
 }

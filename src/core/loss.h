@@ -90,7 +90,7 @@ void unicon__loss_params_from(const unicon_options *options, unicon__loss_params
 void unicon__plane_init(unicon__plane *plane, const unicon_pairs *pairs, int64_t r, const float *zx,
                         const float *zy);
 
-/* Allocates what the loss needs over a plane, in the frame. */
+/* Allocates what the loss needs over a plane, in the frame. A loss is observed once. */
 unicon_status unicon__loss_begin(unicon_ctx *ctx, const unicon__loss_params *params,
                                  const unicon__plane *plane, unicon__loss *out);
 

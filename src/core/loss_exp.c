@@ -69,7 +69,8 @@ static double positive_slope(const exp_state *st, double u, double log_n) {
   const double log_d = log_denominator(st, u, log_n);
   if (log_d == -INFINITY) return 0; /* no negatives and no own term: the row is left out */
   const double rho = log_rho(st, u, log_d);
-  return st->nu * exp(rho + log_n) - (1 - st->nu) * st->own * exp(rho + u);
+  const double own = st->own > 0 ? st->own * exp(rho + u) : 0;
+  return st->nu * exp(rho + log_n) - (1 - st->nu) * own;
 }
 
 static unicon_status side_begin(unicon_ctx *ctx, side *s, int64_t n, double share) {

@@ -48,7 +48,7 @@ typedef struct pairwise {
   double nu, own, margin;
   side x, y;
   tally *slot_tally; /* columns, per slot */
-  float *held, *keep; /* per slot */
+  float *held; /* per slot */
   int64_t tile_y;
   double *block_value;
 } pairwise;
@@ -130,7 +130,6 @@ static unicon_status pairwise_begin(unicon_ctx *ctx, unicon__loss *loss) {
   UNICON_TRY(side_begin(ctx, loss, &st->y, false));
   UNICON_NEW(ctx, st->slot_tally, loss->slots * st->y.start[st->y.n]);
   UNICON_NEW(ctx, st->held, loss->slots * ctx->tile_y);
-  UNICON_NEW(ctx, st->keep, loss->slots * ctx->tile_y);
   const int64_t larger = st->x.n > st->y.n ? st->x.n : st->y.n;
   UNICON_NEW(ctx, st->block_value, (larger + SETTLE_ROWS - 1) / SETTLE_ROWS);
   return UNICON_OK;

@@ -15,11 +15,6 @@ enum { EXACT_UP_TO = 4000, WIDTH_ROWS = 1000 };
 /* A pivot of K below this share of the largest is rounding: kernel values are float32. */
 static const double pivot_floor = 2e-6;
 
-static int compare_rows(const void *a, const void *b) {
-  const int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
-  return (left > right) - (left < right);
-}
-
 /* `count` different rows of n, ascending. */
 static unicon_status sample_rows(unicon_ctx *ctx, uint64_t seed, uint32_t stream, int64_t n,
                                  int64_t count, int64_t **out) {
@@ -28,7 +23,7 @@ static unicon_status sample_rows(unicon_ctx *ctx, uint64_t seed, uint32_t stream
   UNICON_NEW(ctx, *out, count);
   unicon__permutation(seed, stream, 0, n, order);
   memcpy(*out, order, (size_t)count * sizeof **out);
-  qsort(*out, (size_t)count, sizeof **out, compare_rows);
+  qsort(*out, (size_t)count, sizeof **out, unicon__compare_int64);
   unicon__drop(ctx, order);
   return UNICON_OK;
 }

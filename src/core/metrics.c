@@ -224,8 +224,10 @@ static unicon_status summarize(unicon_ctx *ctx, const ranking *g, bool intervals
     const int64_t count = positives(g, i).count;
     if (count == 0) continue;
     list[b.count++] = i;
+    const int64_t ignored = unicon__list_at(
+        g->from_x ? &g->pairs->ignore.by_x : &g->pairs->ignore.by_y, i).count;
     for (int c = 0; c < 3; c++)
-      out->chance[UNICON_HIT_1 + c] += chance_hit(g->candidates, count, cut[c]);
+      out->chance[UNICON_HIT_1 + c] += chance_hit(g->candidates - ignored, count, cut[c]);
   }
   if (b.count == 0)
     return unicon__fail(ctx, UNICON_ERR_PAIRS, "no row has a match, so there is nothing to score");

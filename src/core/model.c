@@ -66,7 +66,7 @@ static int compare_keys(const void *a, const void *b) {
 }
 
 void unicon__model_seal(unicon_model *model) {
-  qsort(model->meta, (size_t)model->metas, sizeof *model->meta, compare_keys);
+  if (model->metas > 1) qsort(model->meta, (size_t)model->metas, sizeof *model->meta, compare_keys);
 }
 
 int64_t unicon_model_rank(const unicon_model *model) {

@@ -22,6 +22,7 @@ typedef struct moment {
   float *factor; /* ... their factors ... */
   int64_t *target; /* ... and the row of T they go to */
   int64_t first;
+  bool centred;
 } moment;
 
 /* Omega_i / (2 candidates of row i) for every row of one side. */
@@ -157,8 +158,7 @@ static unicon_status moment_prepare(unicon_ctx *ctx, moment *m) {
     UNICON_NEW(ctx, m->class_v, m->pairs->classes * p);
     UNICON_TRY(sum_features(ctx, m, m->pairs->class_y, m->class_sum, m->class_v));
   }
-  const bool centred = m->cross.x->map->mean && m->cross.y->map->mean;
-  if (!m->pairs->only_listed && !centred) {
+  if (!m->pairs->only_listed && !m->centred) {
     UNICON_NEW(ctx, m->all, p);
     UNICON_NEW(ctx, m->all_v, p);
     UNICON_TRY(sum_features(ctx, m, NULL, m->all, m->all_v));
@@ -167,8 +167,9 @@ static unicon_status moment_prepare(unicon_ctx *ctx, moment *m) {
 }
 
 unicon_status unicon__moment_cross(unicon_ctx *ctx, const unicon_pairs *pairs,
-                                   const unicon__source *x, const unicon__source *y, double *c) {
-  moment m = {.pairs = pairs};
+                                   const unicon__source *x, const unicon__source *y, bool centred,
+                                   double *c) {
+  moment m = {.pairs = pairs, .centred = centred};
   unicon__block *frame = unicon__frame_open(ctx);
   unicon__plane_init(&m.plane, pairs, 0, NULL, NULL);
   UNICON_TRY(unicon__cross_open(ctx, x, y, PICK_ROWS, c, &m.cross));

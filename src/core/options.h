@@ -76,6 +76,20 @@
     "Spectral steps after the first (moment) step. 0 is the closed form alone: no loss is used.")  \
   X(DAMPING, "damping", "word", "safe", "safe|plain", "HOW", 0, 0, FIT, "Solver",                  \
     "safe: a step is shortened until the loss falls, or refused. plain: every step is taken.")     \
+  X(START, "start", "word", "moment", "moment|random", "HOW", 0, 0, FIT, "Solver",                 \
+    "moment: the closed form. random: random factors, for refine alone (an SGD head).")            \
+  X(REFINE, "refine", "integer", "0", "", "EPOCHS", 0, 1e4, FIT, "Solver",                         \
+    "Epochs of minibatch Adam on the loss after the spectral steps.")                              \
+  X(REFINE_BATCH, "refine_batch", "integer", "2000", "", "N", 2, 1e6, FIT, "Solver",               \
+    "Rows of x in a batch of refine.")                                                             \
+  X(REFINE_RATE, "refine_rate", "real", "0.1", "", "R", 1e-6, 10, FIT, "Solver",                   \
+    "First step length of refine, on factors of unit mean square; it falls to 0 as a cosine.")     \
+  X(REFINE_DECAY, "refine_decay", "real", "0", "", "W", 0, 10, FIT, "Solver",                      \
+    "Weight decay of refine (AdamW).")                                                             \
+  X(REFINE_PATIENCE, "refine_patience", "integer", "0", "", "N", 0, 1e4, FIT, "Solver",            \
+    "Stop refine after N epochs without a better held-out score; 0: never.")                       \
+  X(LEARN_TEMPERATURE, "learn_temperature", "word", "off", "on|off", "on|off", 0, 0, FIT,          \
+    "Solver", "Let refine learn the temperature, on L/T.")                                         \
   X(BATCH, "batch", "integer", "full", "full", "N", 2, 1e12, FIT, "Solver",                        \
     "Rows of x per batch, each with the y rows paired to them; full: the exact global weights.")   \
   X(SVD, "svd", "word", "auto", "auto|dense|random", "HOW", 0, 0, FIT, "Solver",                   \

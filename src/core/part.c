@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/part.h"
 
-#include <string.h>
+#include <math.h>
 
 #include "base/clock.h"
+#include "base/rng.h"
 #include "linalg/blas.h"
 
 double unicon__metric_power(const unicon_options *options) {
@@ -68,25 +69,74 @@ static unicon_status fold_linear(unicon_ctx *ctx, const unicon__source *source, 
   return UNICON_OK;
 }
 
-unicon_status unicon__part_store(unicon_ctx *ctx, unicon__arena *arena,
-                                 const unicon__side side[2], const unicon__metric metric[2],
-                                 const unicon__state *state, double split, unicon__part *part) {
-  float *factor[2];
-  unicon__blas_begin(ctx->threads);
-  const unicon_status status = unicon__state_factors(ctx, state, &metric[0], &metric[1], split,
-                                                     &factor[0], &factor[1]);
-  unicon__blas_end(ctx->threads);
-  UNICON_TRY(status);
-  part->rank = state->r;
-  part->share = 1;
+unicon_status unicon__factors_of(unicon_ctx *ctx, const unicon__state *state, double split,
+                                 unicon__factors *out) {
+  *out = (unicon__factors){.r = state->r, .p = {state->m, state->n}};
   for (int s = 0; s < 2; s++) {
-    const int64_t size = side[s].map.out * state->r;
-    part->map[s] = side[s].map;
-    UNICON_ARENA_NEW(ctx, arena, part->weight[s], size);
-    memcpy(part->weight[s], factor[s], (size_t)size * sizeof **part->weight);
-    UNICON_TRY(fold_linear(ctx, &side[s].source, state->r, arena, &part->map[s], &part->weight[s]));
+    const double *basis = s == 0 ? state->u : state->v, power = s == 0 ? split : 1 - split;
+    UNICON_NEW(ctx, out->g[s], out->p[s] * state->r);
+    for (int64_t i = 0; i < out->p[s]; i++)
+      for (int64_t k = 0; k < state->r; k++)
+        out->g[s][i * state->r + k] = (float)(basis[i * state->r + k] * pow(state->s[k], power));
   }
   return UNICON_OK;
+}
+
+/* R G in float64, scaled to float32: a common factor changes no cosine. */
+static unicon_status map_back(unicon_ctx *ctx, const unicon__metric *metric, const float *g,
+                              int64_t r, float *out) {
+  const int64_t size = metric->size * r;
+  double *wide, top = 0;
+  UNICON_NEW(ctx, wide, size);
+  for (int64_t k = 0; k < size; k++) wide[k] = (double)g[k];
+  unicon__blas_begin(ctx->threads);
+  const unicon_status status = unicon__metric_back(ctx, metric, wide, r);
+  unicon__blas_end(ctx->threads);
+  UNICON_TRY(status);
+  for (int64_t k = 0; k < size; k++) top = fabs(wide[k]) > top ? fabs(wide[k]) : top;
+  const double scale = top > 1e15 || top < 1e-15 ? 1 / (top > 0 ? top : 1) : 1;
+  for (int64_t k = 0; k < size; k++) out[k] = (float)(wide[k] * scale);
+  unicon__drop(ctx, wide);
+  return UNICON_OK;
+}
+
+unicon_status unicon__part_store(unicon_ctx *ctx, unicon__arena *arena,
+                                 const unicon__side side[2], const unicon__metric metric[2],
+                                 const unicon__factors *factors, unicon__part *part) {
+  part->rank = factors->r;
+  part->share = 1;
+  for (int s = 0; s < 2; s++) {
+    part->map[s] = side[s].map;
+    UNICON_ARENA_NEW(ctx, arena, part->weight[s], factors->p[s] * factors->r);
+    UNICON_TRY(map_back(ctx, &metric[s], factors->g[s], factors->r, part->weight[s]));
+    UNICON_TRY(
+        fold_linear(ctx, &side[s].source, factors->r, arena, &part->map[s], &part->weight[s]));
+  }
+  return UNICON_OK;
+}
+
+void unicon__refine_params_from(const unicon_options *options, unicon__refine_params *out) {
+  *out = (unicon__refine_params){
+      .epochs = (int)unicon__integer(options, UNICON__REFINE),
+      .batch = unicon__integer(options, UNICON__REFINE_BATCH),
+      .rate = unicon__number(options, UNICON__REFINE_RATE),
+      .decay = unicon__number(options, UNICON__REFINE_DECAY),
+      .patience = (int)unicon__integer(options, UNICON__REFINE_PATIENCE),
+      .learn_temperature = unicon__word(options, UNICON__LEARN_TEMPERATURE) == 0,
+      .seed = (uint64_t)unicon__integer(options, UNICON__SEED),
+  };
+  unicon__loss_params_from(options, &out->loss);
+}
+
+unicon_status unicon__judge_through(unicon_ctx *ctx, const unicon__judge *judge,
+                                    const unicon__side side[2], unicon__judge *out) {
+  float *cache;
+  *out = *judge;
+  out->x.map = &side[0].map;
+  out->y.map = &side[1].map;
+  out->x.cache = out->y.cache = NULL;
+  UNICON_TRY(unicon__source_cache(ctx, &out->x, &cache));
+  return unicon__source_cache(ctx, &out->y, &cache);
 }
 
 static void log_phase(unicon_ctx *ctx, const char *phase, double *clock) {
@@ -95,41 +145,89 @@ static void log_phase(unicon_ctx *ctx, const char *phase, double *clock) {
   *clock = now;
 }
 
-static unicon_status solve(unicon_ctx *ctx, const unicon__part_job *job,
-                           const unicon__side side[2], const unicon__metric metric[2],
-                           const unicon__solve_params *params, unicon__state *state,
-                           unicon__solve_log *log) {
-  unicon__problem problem = {
-      .whole = {.x = side[0].source, .y = side[1].source, .pairs = job->data.pairs}};
-  unicon_status status = unicon__problem_cut(ctx, job->batch, params->seed, &problem);
+/* The part in the making. */
+typedef struct making {
+  const unicon__part_job *job;
+  unicon__side side[2];
+  unicon__metric metric[2];
+  unicon__judge judge;
+  unicon__solve_params params;
+  unicon__refine_params refine;
+  unicon__factors factors;
+} making;
+
+static unicon_status prepare(unicon_ctx *ctx, making *m) {
+  const unicon__part_job *job = m->job;
+  const double power = unicon__metric_power(job->options);
+  const double ridge = unicon__number(job->options, UNICON__RIDGE);
+  const bool often = m->params.iterations > 0 || m->refine.epochs > 0;
+  for (int s = 0; s < 2; s++) {
+    const unicon__side_plan plan = {job->options,   s,         job->landmark[s],
+                                    job->landmarks, power > 0, often};
+    UNICON_TRY(unicon__side_fit(ctx, job->arena, &plan, s == 0 ? &job->data.x : &job->data.y,
+                                &m->side[s]));
+    UNICON_TRY(unicon__side_metric(ctx, &m->side[s], power, ridge, &m->metric[s]));
+  }
+  if (job->judge) UNICON_TRY(unicon__judge_through(ctx, job->judge, m->side, &m->judge));
+  m->params.judge = job->judge ? &m->judge : NULL;
+  return unicon__choose_rank(ctx, job->options, &m->side[0].source, &m->side[1].source,
+                             &m->params.rank);
+}
+
+static unicon_status solve(unicon_ctx *ctx, making *m, unicon__solve_log *log) {
+  unicon__state state;
+  unicon__problem problem = {.whole = {.x = m->side[0].source, .y = m->side[1].source,
+                                       .pairs = m->job->data.pairs}};
+  unicon_status status = unicon__problem_cut(ctx, m->job->batch, m->params.seed, &problem);
   unicon__blas_begin(ctx->threads);
   if (status == UNICON_OK)
-    status = unicon__solve(ctx, &problem, &metric[0], &metric[1], params, state, log);
+    status = unicon__solve(ctx, &problem, &m->metric[0], &m->metric[1], &m->params, &state, log);
   unicon__blas_end(ctx->threads);
   unicon__problem_close(&problem);
+  UNICON_TRY(status);
+  return unicon__factors_of(ctx, &state, m->params.split, &m->factors);
+}
+
+/* Normal factors, for refine alone. */
+static unicon_status start_random(unicon_ctx *ctx, making *m, unicon__solve_log *log) {
+  m->factors = (unicon__factors){.r = m->params.rank};
+  *log = (unicon__solve_log){.method = "none"};
+  for (int s = 0; s < 2; s++) {
+    m->factors.p[s] = m->side[s].map.out;
+    UNICON_NEW(ctx, m->factors.g[s], m->factors.p[s] * m->factors.r);
+    for (int64_t i = 0; i < m->factors.p[s]; i++)
+      unicon__normals(m->params.seed, UNICON__STREAM_START, (uint64_t)(2 * i + s), m->factors.r,
+                      m->factors.g[s] + i * m->factors.r);
+  }
+  UNICON_NEW(ctx, log->spectrum, m->factors.r);
+  return UNICON_OK;
+}
+
+static unicon_status refine(unicon_ctx *ctx, making *m, unicon__refine_log *log) {
+  const unicon__batch data = {.x = m->side[0].source, .y = m->side[1].source,
+                              .pairs = m->job->data.pairs};
+  unicon__blas_begin(ctx->threads);
+  const unicon_status status = unicon__refine(ctx, &data, m->metric, m->params.judge, &m->refine,
+                                              &m->factors, log);
+  unicon__blas_end(ctx->threads);
   return status;
 }
 
 unicon_status unicon__part_fit(unicon_ctx *ctx, const unicon__part_job *job, unicon__part *part,
-                               unicon__solve_log *log) {
-  const double power = unicon__metric_power(job->options);
-  const double ridge = unicon__number(job->options, UNICON__RIDGE);
+                               unicon__part_log *log) {
   double clock = unicon__now();
-  unicon__solve_params params;
-  unicon__state state;
-  unicon__side side[2];
-  unicon__metric metric[2];
-  unicon__solve_params_from(job->options, &params);
-  for (int s = 0; s < 2; s++) {
-    const unicon__side_plan plan = {job->options,   s, job->landmark[s],
-                                    job->landmarks, power > 0, params.iterations > 0};
-    UNICON_TRY(unicon__side_fit(ctx, job->arena, &plan, s == 0 ? &job->data.x : &job->data.y,
-                                &side[s]));
-    UNICON_TRY(unicon__side_metric(ctx, &side[s], power, ridge, &metric[s]));
-  }
-  UNICON_TRY(unicon__choose_rank(ctx, job->options, &side[0].source, &side[1].source, &params.rank));
+  making m = {.job = job};
+  *log = (unicon__part_log){0};
+  unicon__solve_params_from(job->options, &m.params);
+  unicon__refine_params_from(job->options, &m.refine);
+  UNICON_TRY(prepare(ctx, &m));
   log_phase(ctx, "maps and metric", &clock);
-  UNICON_TRY(solve(ctx, job, side, metric, &params, &state, log));
+  if (unicon__word(job->options, UNICON__START) == 0)
+    UNICON_TRY(solve(ctx, &m, &log->solve));
+  else
+    UNICON_TRY(start_random(ctx, &m, &log->solve));
   log_phase(ctx, "solved", &clock);
-  return unicon__part_store(ctx, job->arena, side, metric, &state, params.split, part);
+  if (m.refine.epochs > 0) UNICON_TRY(refine(ctx, &m, &log->refine));
+  if (m.refine.epochs > 0) log_phase(ctx, "refined", &clock);
+  return unicon__part_store(ctx, job->arena, m.side, m.metric, &m.factors, part);
 }

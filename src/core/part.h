@@ -4,6 +4,7 @@
 #define UNICON_CORE_PART_H
 
 #include "core/model.h"
+#include "core/refine.h"
 #include "core/side.h"
 #include "core/solve.h"
 
@@ -12,14 +13,31 @@ typedef struct unicon__part_job {
   const unicon_options *options;
   unicon__batch data;   /* sources without maps, and pairs */
   int64_t batch;        /* rows of x per batch; 0: one batch */
+  const unicon__judge *judge; /* held-out rows without maps, or NULL */
   const int64_t *landmark[2];
   int64_t landmarks;
   unicon__arena *arena; /* of the model */
 } unicon__part_job;
 
-/* Fits the part; what happened goes to `log` (its spectrum lives in the frame). */
+/* What happened, for the metadata. */
+typedef struct unicon__part_log {
+  unicon__solve_log solve; /* its spectrum lives in the frame */
+  unicon__refine_log refine;
+} unicon__part_log;
+
 unicon_status unicon__part_fit(unicon_ctx *ctx, const unicon__part_job *job, unicon__part *part,
-                               unicon__solve_log *log);
+                               unicon__part_log *log);
+
+/* Held-out rows seen through the maps of two fitted sides, their features kept if memory allows. */
+unicon_status unicon__judge_through(unicon_ctx *ctx, const unicon__judge *judge,
+                                    const unicon__side side[2], unicon__judge *out);
+
+/* U s^split and V s^(1-split) of a state, in metric coordinates. */
+unicon_status unicon__factors_of(unicon_ctx *ctx, const unicon__state *state, double split,
+                                 unicon__factors *out);
+
+/* Options of refine. */
+void unicon__refine_params_from(const unicon_options *options, unicon__refine_params *out);
 
 /* POWER of the option metric: none is 0, whiten 1/2. */
 double unicon__metric_power(const unicon_options *options);
@@ -31,9 +49,9 @@ void unicon__solve_params_from(const unicon_options *options, unicon__solve_para
 unicon_status unicon__choose_rank(unicon_ctx *ctx, const unicon_options *options,
                                   const unicon__source *x, const unicon__source *y, int64_t *out);
 
-/* Factors of a state in the metric of two sides become the part. */
+/* F = R G of both sides becomes the part. */
 unicon_status unicon__part_store(unicon_ctx *ctx, unicon__arena *arena,
                                  const unicon__side side[2], const unicon__metric metric[2],
-                                 const unicon__state *state, double split, unicon__part *part);
+                                 const unicon__factors *factors, unicon__part *part);
 
 #endif

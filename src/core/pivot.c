@@ -141,11 +141,6 @@ static unicon_status pivot_open(unicon_ctx *ctx, pivoting *p) {
   return UNICON_OK;
 }
 
-static int compare_rows(const void *a, const void *b) {
-  const int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
-  return (left > right) - (left < right);
-}
-
 static double sum_left(const pivoting *p) {
   double sum = 0;
   for (int64_t i = 0; i < p->source->count; i++) sum += p->left[i];
@@ -177,7 +172,7 @@ unicon_status unicon__pivot_rows(unicon_ctx *ctx, const unicon__source *source,
     p.done += p.block;
     total = sum_left(&p);
   }
-  qsort(row, (size_t)p.done, sizeof *row, compare_rows);
+  qsort(row, (size_t)p.done, sizeof *row, unicon__compare_int64);
   *picked = p.done;
   *left = whole > 0 ? total / whole : 0;
   unicon__frame_close(ctx, frame);

@@ -47,6 +47,21 @@ static unicon_status center(unicon_ctx *ctx, unicon__arena *arena, float *cache,
   return UNICON_OK;
 }
 
+/* Refuses rows that are all alike: centred, they are rounding noise and nothing else. */
+static unicon_status check_variance(unicon_ctx *ctx, const unicon__side *side) {
+  const int64_t p = side->map.out;
+  double spread = 0, square = 0;
+  if (!side->sigma || !side->map.mean) return UNICON_OK;
+  for (int64_t k = 0; k < p; k++) {
+    spread += side->sigma[k * p + k];
+    square += (double)side->map.mean[k] * (double)side->map.mean[k];
+  }
+  if (spread > 1e-11 * (square + spread)) return UNICON_OK;
+  return unicon__fail(ctx, UNICON_ERR_DATA,
+                      "%s: all rows are the same up to rounding, so there is nothing to align",
+                      side->source.rows->name);
+}
+
 static unicon_status fit_map(unicon_ctx *ctx, unicon__arena *arena, const unicon__side_plan *plan,
                              const unicon__source *source, unicon__map *map) {
   unicon__blas_begin(ctx->threads);
@@ -70,6 +85,7 @@ unicon_status unicon__side_fit(unicon_ctx *ctx, unicon__arena *arena, const unic
     UNICON_TRY(center(ctx, arena, cache, side));
   else if (side->sigma)
     UNICON_TRY(unicon__second_moment(ctx, &side->source, side->sigma, NULL));
+  UNICON_TRY(check_variance(ctx, side));
   if (!side->sigma) return UNICON_OK;
   unicon__blas_begin(ctx->threads);
   const unicon_status status =

@@ -108,7 +108,9 @@ static unicon_status moment_start(solver *s, unicon__state *state) {
   memset(s->c, 0, (size_t)(s->p_x * s->p_y) * sizeof *s->c);
   for (int64_t b = 0; b < s->problem->batches; b++) {
     const unicon__batch *batch = &s->problem->batch[b];
-    UNICON_TRY(unicon__moment_cross(s->ctx, batch->pairs, &batch->x, &batch->y, s->part));
+    const bool centred = !batch->x_row && batch->x.map->mean && batch->y.map->mean;
+    UNICON_TRY(
+        unicon__moment_cross(s->ctx, batch->pairs, &batch->x, &batch->y, centred, s->part));
     for (int64_t k = 0; k < s->p_x * s->p_y; k++) s->c[k] += s->part[k];
   }
   UNICON_TRY(spectral_update(s, s->params->rank, state));
@@ -181,13 +183,6 @@ static unicon_status evaluate(solver *s, const unicon__state *state, bool cross,
         evaluate_batch(s, &s->problem->batch[b], state->r, zx, zy, cross, value));
   unicon__frame_close(s->ctx, frame);
   return UNICON_OK;
-}
-
-static void log_step(unicon__solve_log *log, double loss, double eta) {
-  if (log->steps == UNICON__LOG_STEPS) return;
-  log->loss[log->steps] = loss;
-  log->eta[log->steps] = eta;
-  log->steps++;
 }
 
 /* ---- mixing two states -------------------------------------------------------------------------- */
@@ -308,10 +303,48 @@ static unicon_status safe_step(solver *s, unicon__state *state, const unicon__st
   return UNICON_OK;
 }
 
+/* Held-out score of a state; 0 without a judge. */
+static unicon_status judge_state(solver *s, const unicon__state *state, double *score) {
+  unicon_metrics metrics[2];
+  float *fx, *fy;
+  *score = 0;
+  if (!s->params->judge) return UNICON_OK;
+  unicon__block *frame = unicon__frame_open(s->ctx);
+  UNICON_TRY(unicon__state_factors(s->ctx, state, s->metric_x, s->metric_y, s->params->split, &fx,
+                                   &fy));
+  UNICON_TRY(unicon__judge_weights(s->ctx, s->params->judge, fx, fy, state->r, metrics));
+  *score = unicon__score(metrics);
+  unicon__frame_close(s->ctx, frame);
+  return UNICON_OK;
+}
+
+/* Logs a step, and keeps it if it is the best so far (the last, without a judge). */
+static unicon_status note_step(solver *s, const unicon__state *state, double loss, double eta,
+                               unicon__state *best, double *best_score) {
+  unicon__solve_log *log = s->log;
+  double score;
+  UNICON_TRY(judge_state(s, state, &score));
+  unicon__log(s->ctx, UNICON_LOG_DEBUG, "step %d: loss %.6f, length %g, held-out score %.4f",
+              log->steps, loss, eta, score);
+  if (!s->params->judge || log->steps == 0 || score > *best_score) {
+    state_copy(best, state);
+    *best_score = score;
+    log->best = log->steps;
+  }
+  if (log->steps == UNICON__LOG_STEPS) return UNICON_OK;
+  log->loss[log->steps] = loss;
+  log->eta[log->steps] = eta;
+  log->score[log->steps] = score;
+  log->steps++;
+  return UNICON_OK;
+}
+
 static unicon_status iterate(solver *s, unicon__state *state) {
-  double loss;
+  double loss, best_score = 0;
+  unicon__state best;
+  UNICON_TRY(state_new(s->ctx, state->m, state->n, state->r, &best));
   UNICON_TRY(evaluate(s, state, true, &loss));
-  log_step(s->log, loss, 0);
+  UNICON_TRY(note_step(s, state, loss, 0, &best, &best_score));
   for (int step = 0; step < s->params->iterations; step++) {
     UNICON_TRY(unicon__progress(s->ctx, "iterations", (double)step / s->params->iterations));
     unicon__block *frame = unicon__frame_open(s->ctx);
@@ -328,9 +361,9 @@ static unicon_status iterate(solver *s, unicon__state *state) {
     }
     unicon__frame_close(s->ctx, frame);
     if (eta == 0) break;
-    log_step(s->log, loss, eta);
-    unicon__log(s->ctx, UNICON_LOG_DEBUG, "step %d: loss %.6f, length %g", step + 1, loss, eta);
+    UNICON_TRY(note_step(s, state, loss, eta, &best, &best_score));
   }
+  state_copy(state, &best);
   return UNICON_OK;
 }
 

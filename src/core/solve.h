@@ -11,7 +11,7 @@
 #ifndef UNICON_CORE_SOLVE_H
 #define UNICON_CORE_SOLVE_H
 
-#include "core/batch.h"
+#include "core/judge.h"
 #include "core/loss.h"
 #include "core/metric.h"
 #include "core/spectral.h"
@@ -29,6 +29,7 @@ typedef struct unicon__solve_params {
   bool safe;
   unicon__svd_method svd;
   uint64_t seed;
+  const unicon__judge *judge; /* held-out pairs that choose the step returned; NULL: the last */
 } unicon__solve_params;
 
 enum { UNICON__LOG_STEPS = 64 };
@@ -37,6 +38,8 @@ enum { UNICON__LOG_STEPS = 64 };
 typedef struct unicon__solve_log {
   int steps; /* entries in use */
   double loss[UNICON__LOG_STEPS], eta[UNICON__LOG_STEPS];
+  double score[UNICON__LOG_STEPS]; /* held-out, where there is a judge */
+  int best;                        /* step returned */
   double residual, gap; /* worst certificate of all decompositions; last s_r+1 / s_r */
   const char *method;
   double *spectrum; /* r values of the moment step, before scaling */

@@ -7,9 +7,13 @@
 #include "base/rng.h"
 #include "linalg/blas.h"
 
-enum { DENSE_UP_TO = 768 }; /* smaller side for which dense is always the choice */
+enum {
+  DENSE_UP_TO = 768, /* smaller side for which dense is always the choice */
+  START_COLUMNS = 256
+};
 
-static const double good_residual = 1e-5; /* far below the float32 rounding of what M is made of */
+static const double good_residual = 1e-5; /* near the float32 rounding of what M is made of */
+static const double poor_residual = 1e-2; /* worse than this, the dense way is taken instead */
 
 static int64_t smaller(int64_t a, int64_t b) {
   return a < b ? a : b;
@@ -100,7 +104,7 @@ typedef struct krylov {
 static unicon_status krylov_open(unicon_ctx *ctx, const unicon__svd *svd, krylov *k) {
   const int64_t q = smaller(svd->m, svd->n), longer = svd->m > svd->n ? svd->m : svd->n;
   *k = (krylov){.m = svd->m, .n = svd->n};
-  k->block = smaller(svd->r / 8 > 32 ? svd->r / 8 : 32, q);
+  k->block = smaller(smaller(svd->r / 8 > 32 ? svd->r / 8 : 32, START_COLUMNS), q);
   k->most = smaller(q, 4 * svd->r + 2 * k->block);
   UNICON_NEW(ctx, k->right, k->n * k->most);
   UNICON_NEW(ctx, k->left, k->m * k->most);
@@ -131,17 +135,16 @@ static unicon_status krylov_append(unicon_ctx *ctx, krylov *k, double *basis, in
 /* One more block on both sides: right from M^T times the last left block, left from M times it. */
 static unicon_status krylov_grow(unicon_ctx *ctx, const double *matrix, uint64_t seed, krylov *k) {
   const int64_t b = smaller(k->block, k->most - k->width), m = k->m, n = k->n;
-  if (k->width == 0) {
-    float row[1024];
-    const int64_t drawn = smaller(b, 1024);
-    for (int64_t j = 0; j < n; j++) {
-      unicon__normals(seed, UNICON__STREAM_SKETCH, (uint64_t)j, drawn, row);
-      for (int64_t i = 0; i < b; i++) k->fresh[j * b + i] = (double)row[i % drawn] * (i < drawn);
+  const double *from = k->left + k->width - b;
+  if (k->width == 0) { /* normals in the place of a left block */
+    float row[START_COLUMNS];
+    from = k->left;
+    for (int64_t i = 0; i < m; i++) {
+      unicon__normals(seed, UNICON__STREAM_SKETCH, (uint64_t)i, b, row);
+      for (int64_t j = 0; j < b; j++) k->left[i * k->most + j] = (double)row[j];
     }
-  } else {
-    unicon__dgemm(true, false, n, b, m, 1, matrix, n, k->left + k->width - b, k->most, 0, k->fresh,
-                  b);
   }
+  unicon__dgemm(true, false, n, b, m, 1, matrix, n, from, k->most, 0, k->fresh, b);
   UNICON_TRY(krylov_append(ctx, k, k->right, n, b));
   unicon__dgemm(false, false, m, b, n, 1, matrix, n, k->right + k->width, k->most, 0,
                 k->image + k->width, k->most);
@@ -209,6 +212,10 @@ unicon_status unicon__svd_top(unicon_ctx *ctx, const double *matrix, int64_t m, 
   else
     UNICON_TRY(random_krylov(ctx, matrix, seed, out));
   UNICON_TRY(certify(ctx, matrix, out));
+  if (method == UNICON__SVD_RANDOM && out->residual > poor_residual) {
+    UNICON_TRY(dense(ctx, matrix, out));
+    UNICON_TRY(certify(ctx, matrix, out));
+  }
   unicon__frame_close(ctx, frame);
   fix_signs(out);
   return UNICON_OK;

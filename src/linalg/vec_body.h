@@ -63,10 +63,10 @@ static inline double sum8d(v8d v) {
 }
 
 /* e^x = 2^n e^f, n = round(x / ln 2), |f| <= ln2/2, e^f by its Taylor polynomial of degree 7 with
- * remainder 5e-9; 0 below -87, infinite above 88.5. Relative error below 2e-7. */
+ * remainder 5e-9; 0 below -87, infinite above 88.3. Relative error below 2e-7. */
 static inline v16 exp16(v16 x) {
   const v16 magic = splat(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
-  const v16 high = select16(x < splat(88.5f), x, splat(88.5f));
+  const v16 high = select16(x < splat(88.3f), x, splat(88.3f));
   const v16 in = max16(high, splat(-87.0f));
   const v16 shifted = in * splat(1.44269504f) + magic;
   const v16 n = shifted - magic;
@@ -81,7 +81,7 @@ static inline v16 exp16(v16 x) {
   p = p * f + splat(1.0f);
   const v16 power = (v16)(((v16i)shifted << 23) + (v16i)splat(1.0f));
   const v16 low = select16(x < splat(-87.0f), splat(0.0f), p * power);
-  return select16(x > splat(88.5f), splat(INFINITY), low);
+  return select16(x > splat(88.3f), splat(INFINITY), low);
 }
 
 static double vec_sum_squares(const float *x, int64_t n) {

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C library through ctypes: the prototypes of unicon/unicon.h, and handles that free.
+
+ctypes releases the GIL during every call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from ctypes import (CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_float, c_int, c_int64,
+                    c_size_t, c_uint, c_uint64, c_void_p)
+from pathlib import Path
+from typing import Any, Callable
+
+LOG_FUNCTION = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
+PROGRESS_FUNCTION = CFUNCTYPE(c_int, c_void_p, c_char_p, c_double)
+
+SCOPE_CONTEXT, SCOPE_FIT, SCOPE_EVAL, SCOPE_SYNTH = 1, 2, 4, 8
+SIDES = {"x": 0, "y": 1}
+
+
+class OptionInfo(Structure):
+    _fields_ = [("name", c_char_p), ("kind", c_char_p), ("default_value", c_char_p),
+                ("words", c_char_p), ("metavar", c_char_p), ("group", c_char_p),
+                ("help", c_char_p), ("low", c_double), ("high", c_double), ("scope", c_uint)]
+
+
+class Data(Structure):
+    _fields_ = [("x", c_void_p), ("y", c_void_p), ("pairs", c_void_p), ("groups", c_void_p)]
+
+
+class View(Structure):
+    _fields_ = [("rows", c_void_p), ("model", c_void_p), ("side", c_int)]
+
+
+def _open() -> ctypes.CDLL:
+    path = os.environ.get("UNICON_LIBRARY") or Path(__file__).with_name("libunicon.so")
+    if not os.path.exists(path):
+        raise ImportError(f"the C library is not there: {path}. Install the package with "
+                          "`pip install .`, or set UNICON_LIBRARY to a libunicon.so")
+    return ctypes.CDLL(os.fspath(path))
+
+
+lib = _open()
+
+_out = POINTER(c_void_p)
+_text_out = POINTER(c_char_p)
+_handle = c_void_p
+# Functions that return a status; the context comes first.
+_status_functions: dict[str, list] = {
+    "ctx_set": [c_char_p, c_char_p],
+    "options_create": [_out],
+    "options_set": [_handle, c_char_p, c_char_p],
+    "rows_open": [c_char_p, _out],
+    "rows_wrap": [c_char_p, c_void_p, c_int, c_int64, c_int64, c_int64, c_int64, _out],
+    "pairs_identity": [c_int64, c_int64, _out],
+    "pairs_per_x": [c_int64, c_int64, c_int64, _out],
+    "pairs_per_y": [c_int64, c_int64, c_int64, _out],
+    "pairs_list": [c_int64, c_int64, c_void_p, c_void_p, c_void_p, c_int64, _out],
+    "pairs_labels": [c_void_p, c_int64, c_void_p, c_int64, _out],
+    "pairs_read": [c_char_p, c_int64, c_int64, _out],
+    "pairs_read_labels": [c_char_p, c_char_p, c_int64, c_int64, _out],
+    "pairs_set_ignored": [_handle, c_void_p, c_void_p, c_int64],
+    "pairs_set_negatives": [_handle, c_void_p, c_void_p, c_int64],
+    "pairs_read_ignored": [_handle, c_char_p],
+    "pairs_read_negatives": [_handle, c_char_p],
+    "fit": [POINTER(Data), POINTER(Data), _handle, _out],
+    "model_save": [_handle, c_char_p],
+    "model_load": [c_char_p, _out],
+    "embed": [POINTER(View), c_int64, c_int64, c_int, c_void_p],
+    "search": [POINTER(View), POINTER(View), c_int64, c_void_p, c_void_p],
+    "evaluate": [POINTER(View), POINTER(View), _handle, _handle, c_void_p, c_void_p],
+    "synth": [c_char_p, _handle, c_int64, c_int64, c_void_p, c_void_p, c_void_p],
+}
+_other_functions: dict[str, tuple] = {
+    "version": (c_char_p, []),
+    "build_info": (c_char_p, []),
+    "status_name": (c_char_p, [c_int]),
+    "ctx_create": (c_int, [_out]),
+    "ctx_destroy": (None, [_handle]),
+    "ctx_error": (c_char_p, [_handle]),
+    "ctx_memory_peak": (c_uint64, [_handle]),
+    "ctx_set_log": (None, [_handle, LOG_FUNCTION, c_void_p]),
+    "ctx_set_progress": (None, [_handle, PROGRESS_FUNCTION, c_void_p]),
+    "option_count": (c_size_t, []),
+    "option_at": (POINTER(OptionInfo), [c_size_t]),
+    "options_get": (c_char_p, [_handle, c_char_p]),
+    "options_destroy": (None, [_handle]),
+    "preset_at": (c_int, [c_char_p, c_size_t, _text_out, _text_out]),
+    "rows_close": (None, [_handle]),
+    "rows_count": (c_int64, [_handle]),
+    "rows_width": (c_int64, [_handle]),
+    "pairs_destroy": (None, [_handle]),
+    "pairs_count": (c_int64, [_handle]),
+    "model_destroy": (None, [_handle]),
+    "model_rank": (c_int64, [_handle]),
+    "model_width": (c_int64, [_handle, c_int]),
+    "model_spectrum": (POINTER(c_float), [_handle]),
+    "model_meta_at": (c_int, [_handle, c_size_t, _text_out, _text_out]),
+    "metric_name": (c_char_p, [c_size_t]),
+}
+
+
+def _declare() -> None:
+    for name, arguments in _status_functions.items():
+        function = getattr(lib, "unicon_" + name)
+        function.restype = c_int
+        function.argtypes = [_handle, *arguments]
+    for name, (result, arguments) in _other_functions.items():
+        function = getattr(lib, "unicon_" + name)
+        function.restype = result
+        function.argtypes = arguments
+
+
+_declare()
+
+
+def text(value: bytes | None) -> str:
+    """Text of the library."""
+    return (value or b"").decode("utf-8", "replace")
+
+
+def metric_names() -> list[str]:
+    names: list[str] = []
+    while True:
+        name = lib.unicon_metric_name(len(names))
+        if not name:
+            return names
+        names.append(text(name))
+
+
+METRICS = metric_names()
+
+
+class Metrics(Structure):
+    _values = c_double * len(METRICS)
+    _fields_ = [("queries", c_int64), ("candidates", c_int64), ("value", _values),
+                ("low", _values), ("high", _values), ("chance", _values)]
+
+
+class Handle:
+    """Owns one object of the library and frees it once; keeps alive what the object borrows."""
+
+    def __init__(self, pointer: c_void_p, destroy: Callable[[c_void_p], None], keep: Any = None):
+        self.pointer = pointer
+        self._keep = keep
+        self._free = weakref.finalize(self, destroy, pointer)
+
+    def close(self) -> None:
+        self._free()
+        self._keep = None

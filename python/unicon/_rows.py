@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Matrices for the library, without a copy wherever the library can read the memory as it is."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+from typing import Any, NamedTuple, Union
+
+import numpy as np
+
+from ._call import Call
+from ._library import lib
+from .errors import ArgumentError, DataError, FileError, ShapeError
+
+Matrix = Any
+"""Rows of vectors: a NumPy array or memmap, a CPU torch tensor, anything with __dlpack__ or
+__array__, a list of lists, or the path of a file or folder that the library reads itself."""
+
+# unicon_dtype
+_codes = {"float16": 0, "bfloat16": 1, "float32": 2, "float64": 3, "int8": 4, "uint8": 5}
+
+
+class _Layout(NamedTuple):
+    pointer: int
+    dtype: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]  # in bytes
+    keep: Any
+
+
+def is_path(data: Any) -> bool:
+    return isinstance(data, (str, os.PathLike))
+
+
+def open_rows(call: Call, name: str, data: Matrix) -> ctypes.c_void_p:
+    """Rows that live as long as the call; errors call the matrix `name`."""
+    if is_path(data):
+        return call.make("rows_open", lib.unicon_rows_close, os.fsencode(data))
+    layout = _layout(name, data)
+    if len(layout.shape) != 2:
+        raise ShapeError(_not_a_matrix(name, layout.shape))
+    return call.make("rows_wrap", lib.unicon_rows_close, name.encode(), layout.pointer,
+                     layout.dtype, *layout.shape, *layout.strides, keep=layout.keep)
+
+
+def _not_a_matrix(name: str, shape: tuple[int, ...]) -> str:
+    sentence = f"{name} has shape {shape}, but a matrix of rows and columns is needed"
+    if len(shape) == 1:
+        sentence += (f". Reshape your data: {name}.reshape(1, -1) if it is one row, "
+                     f"{name}.reshape(-1, 1) if it is one column")
+    return sentence
+
+
+def _layout(name: str, data: Any) -> _Layout:
+    if type(data).__module__.partition(".")[0] == "torch" and hasattr(data, "data_ptr"):
+        return _torch_layout(name, data)
+    array = _as_array(name, data)
+    return _Layout(array.ctypes.data, _codes[array.dtype.name], array.shape, array.strides, array)
+
+
+def _torch_layout(name: str, tensor: Any) -> _Layout:
+    if tensor.device.type != "cpu":
+        raise ArgumentError(f"{name} is on {tensor.device}, but the library works on the CPU: pass "
+                            f"{name}.cpu()")
+    if str(tensor.layout) != "torch.strided":
+        raise ArgumentError(f"{name} is a sparse tensor; a dense matrix is needed")
+    tensor = tensor.detach()
+    code = _codes.get(str(tensor.dtype).partition(".")[2])
+    if code is None or tensor.is_neg():
+        return _layout(name, tensor.resolve_neg().numpy())
+    size = tensor.element_size()
+    strides = tuple(step * size for step in tensor.stride())
+    # An empty tensor has no memory; the library then only says that it is empty.
+    return _Layout(tensor.data_ptr() or id(tensor), code, tuple(tensor.shape), strides, tensor)
+
+
+def _as_array(name: str, data: Any) -> np.ndarray:
+    if isinstance(data, np.ndarray):
+        array = data
+    elif hasattr(data, "tocsr") and hasattr(data, "nnz"):
+        raise ArgumentError(f"{name} is a sparse matrix; a dense matrix is needed")
+    elif not hasattr(data, "__array__") and hasattr(data, "__dlpack__"):
+        array = np.from_dlpack(data)
+    else:
+        array = np.asarray(data)
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        raise DataError(f"{name} has masked values; fill them or leave those rows out")
+    if array.dtype.name in _codes and array.dtype.isnative and array.flags.aligned:
+        return array
+    if array.dtype.kind not in "fiub":
+        complain = ". Complex data not supported" if array.dtype.kind == "c" else ""
+        raise DataError(f"{name} has values of type {array.dtype}{complain}; accepted: "
+                        + ", ".join(_codes) + ", and other real numbers, which are converted")
+    kind = "=f8" if array.dtype.kind == "f" and array.dtype.itemsize >= 8 else "=f4"
+    return array.astype(kind)
+
+
+def clip_retrieval(folder: Union[str, os.PathLike]) -> tuple[Path, Path]:
+    """Image and text folders of a clip-retrieval run, to be given as X and Y.
+
+    clip-retrieval writes `img_emb/img_emb_0.npy ...` and `text_emb/text_emb_0.npy ...`, row i of the
+    one belonging to row i of the other. The library maps the files and reads them piece by piece.
+    """
+    root = Path(folder)
+    image, caption = root / "img_emb", root / "text_emb"
+    for part in (image, caption):
+        if not part.is_dir():
+            raise FileError(f"{root} is no folder of clip-retrieval: it has no {part.name}")
+    return image, caption

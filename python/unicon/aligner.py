@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Aligner: the estimator with scikit-learn's manners. It works without scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional
+
+import numpy as np
+
+from ._call import Call, Progress
+from ._library import SCOPE_CONTEXT, SCOPE_EVAL, SCOPE_FIT
+from ._options import TABLE, describe, from_text, names_of, signature
+from ._pairs import Pairs
+from ._rows import Matrix
+from .errors import ArgumentError, OptionError, not_fitted
+from .model import Model, PathLike, fit_model
+
+_SCOPE = SCOPE_FIT | SCOPE_CONTEXT
+_NAMES = names_of(_SCOPE)
+
+
+def _as_data(validation: Any) -> Optional[Mapping[str, Any]]:
+    """(X, Y), (X, Y, pairs) or a mapping with the names that fit has."""
+    if validation is None or isinstance(validation, Mapping):
+        return validation
+    if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3):
+        raise ArgumentError("validation must be (X, Y), (X, Y, pairs), or a dict of X, Y, pairs, "
+                            "labels")
+    return dict(zip(("X", "Y", "pairs"), validation))
+
+
+class Aligner:
+    # The docstring is completed below from the option table.
+    """Aligns two sets of embeddings in one shared space, in closed form.
+
+    Rows of X and Y that belong together get a large cosine, others a small one. Every option is a
+    keyword; None, the default of all, is "not given": then the preset's value holds, or else the
+    default written here.
+
+    Parameters
+    ----------
+{options}
+
+    Attributes
+    ----------
+    model_ : Model
+        What was fitted; may be shared between threads.
+    rank_ : int
+        Dimensions of the shared space.
+    spectrum_ : ndarray
+        The singular values, largest first.
+    metadata_ : dict
+        What the model file says about itself: options in force, sizes, certificate.
+    n_features_in_ : int
+        Length of the rows of X.
+
+    Examples
+    --------
+    >>> import unicon
+    >>> X, Y, _ = unicon.synth("linear", 600)
+    >>> aligner = unicon.Aligner(rank=8).fit(X, Y)
+    >>> aligner.transform_x(X).shape
+    (600, 8)
+    """
+
+    def __init__(self, **options: Any):
+        _refuse_unknown(options)
+        for name in _NAMES:
+            setattr(self, name, options.get(name))
+
+    # ---- fitting ----
+
+    def fit(self, X: Matrix, Y: Matrix, pairs: Pairs = None, weights: Any = None,
+            groups: Any = None, validation: Any = None, *, labels: Any = None, ignore: Any = None,
+            negatives: Any = None, progress: Progress = None) -> Aligner:
+        """Fits on the rows of X and Y.
+
+        Parameters
+        ----------
+        X, Y : array, tensor, memmap or path
+            Rows of vectors. float16, float32, float64, int8, uint8 and bfloat16 are read where they
+            are, whatever their strides; files are mapped, so they may be larger than memory.
+        pairs : see unicon.Pairs
+            Which rows belong together. None: row i with row i; 5: five rows of Y per row of X;
+            index arrays, a SciPy sparse matrix, or the path of a file.
+        weights : array, optional
+            A weight of at least 0 for each pair.
+        groups : array, optional
+            Numbers or strings, one per row of X: groups that a hold-out never splits.
+        validation : (X, Y), (X, Y, pairs) or dict, optional
+            Other rows that choose between candidates.
+        labels : (x labels, y labels), optional
+            Instead of pairs: rows with equal labels belong together.
+        ignore, negatives : pairs, optional
+            Pairs that count neither way; the only wrong pairs there are.
+        progress : callable or True, optional
+            Called with a phase and the share done; a true answer cancels. True: a tqdm bar.
+        """
+        data = dict(X=X, Y=Y, pairs=pairs, weights=weights, groups=groups, labels=labels,
+                    ignore=ignore, negatives=negatives)
+        self.model_ = fit_model(self.get_params(), data, _as_data(validation), progress)
+        self.n_features_in_ = self.model_.width_x
+        return self
+
+    def fit_transform(self, X: Matrix, Y: Matrix, *arguments: Any,
+                      **keywords: Any) -> tuple[np.ndarray, np.ndarray]:
+        """fit, then both sides in the shared space."""
+        self.fit(X, Y, *arguments, **keywords)
+        return self.transform_x(X), self.transform_y(Y)
+
+    # ---- use ----
+
+    def transform_x(self, X: Matrix, *, unit: bool = True, out: Optional[np.ndarray] = None,
+                    progress: Progress = None) -> np.ndarray:
+        """Rows of X as unit vectors of the shared space (float32)."""
+        return self._fitted().embed(X, "x", unit=unit, out=out, progress=progress,
+                                    **self._given(SCOPE_CONTEXT))
+
+    def transform_y(self, Y: Matrix, *, unit: bool = True, out: Optional[np.ndarray] = None,
+                    progress: Progress = None) -> np.ndarray:
+        """Rows of Y as unit vectors of the shared space (float32)."""
+        return self._fitted().embed(Y, "y", unit=unit, out=out, progress=progress,
+                                    **self._given(SCOPE_CONTEXT))
+
+    def transform(self, X: Matrix, Y: Matrix = None) -> Any:
+        """transform_x(X), as pipelines want it; with Y a tuple of both sides."""
+        if Y is None:
+            return self.transform_x(X)
+        return self.transform_x(X), self.transform_y(Y)
+
+    def search(self, queries: Matrix, base: Matrix, k: int = 10, *, query_side: str = "x",
+               base_side: Optional[str] = None, base_embedded: bool = False,
+               progress: Progress = None) -> tuple[np.ndarray, np.ndarray]:
+        """The k rows of `base` with the largest cosine for each query row: ids and scores.
+
+        Queries are rows of X (`query_side` "y": of Y), the base is of the other side.
+        `base_embedded` True: base holds vectors that transform_x or transform_y has made.
+        """
+        return self._fitted().search(queries, base, k, query_side=query_side, base_side=base_side,
+                                     base_embedded=base_embedded, progress=progress,
+                                     **self._given(SCOPE_CONTEXT))
+
+    def evaluate(self, X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None,
+                 ignore: Any = None, progress: Progress = None, **options: Any) -> dict[str, Any]:
+        """Retrieval in both directions, as `unicon eval --json` prints it: {"pairs", "x_to_y",
+        "y_to_x"}, the latter with hit@k (what papers call R@k), recall@k, mrr, map, ndcg@10 and
+        ranks. ci=True adds 95 % intervals."""
+        given = {**self._given(SCOPE_CONTEXT | SCOPE_EVAL), **options}
+        return self._fitted().evaluate(X, Y, pairs, labels=labels, ignore=ignore,
+                                       progress=progress, **given)
+
+    def score(self, X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None) -> float:
+        """One number for a search over settings: the mean of mrr in both directions."""
+        found = self.evaluate(X, Y, pairs, labels=labels)
+        return (found["x_to_y"]["mrr"] + found["y_to_x"]["mrr"]) / 2
+
+    # ---- files and other systems ----
+
+    def save(self, path: PathLike) -> None:
+        """Writes the model as one .safetensors file."""
+        self._fitted().save(path)
+
+    @classmethod
+    def load(cls, path: PathLike) -> Aligner:
+        """An Aligner with the model of a file, and with the options it was fitted with."""
+        model = Model.load(path)
+        aligner = cls(**_options_of(model))
+        aligner.model_ = model
+        aligner.n_features_in_ = model.width_x
+        return aligner
+
+    def to_torch(self, trainable: bool = False) -> Any:
+        """An nn.Module that gives the same embeddings: `.x(rows)` and `.y(rows)`. `trainable`: the
+        weights are parameters that ask for gradients."""
+        return self._fitted().to_torch(trainable)
+
+    def to_onnx(self, path: PathLike, side: str) -> None:
+        """Writes the encoder of one side as an ONNX file: input "rows", output "embedding"."""
+        self._fitted().to_onnx(path, side)
+
+    def to_atlas(self, path: PathLike, X: Matrix, Y: Matrix, pairs: Pairs = None,
+                 **arguments: Any) -> None:
+        """Writes the Parquet file that Embedding Atlas opens; see unicon.atlas.to_atlas."""
+        self._fitted().to_atlas(path, X, Y, pairs, **arguments)
+
+    # ---- parameters, scikit-learn ----
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """All options; None where one is not given."""
+        return {name: getattr(self, name) for name in _NAMES}
+
+    def set_params(self, **options: Any) -> Aligner:
+        """Sets options by name; None takes one back."""
+        _refuse_unknown(options)
+        for name, value in options.items():
+            setattr(self, name, value)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        target = TargetTags(required=True, one_d_labels=False, two_d_labels=True,
+                            multi_output=True, single_output=False)
+        return Tags(estimator_type=None, target_tags=target, input_tags=InputTags(),
+                    transformer_tags=TransformerTags(preserves_dtype=["float32"]))
+
+    def _more_tags(self) -> dict[str, Any]:  # scikit-learn before 1.6
+        return {"requires_y": True, "multioutput": True, "multioutput_only": True,
+                "preserves_dtype": [np.float32]}
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "model_" in self.__dict__
+
+    def __repr__(self) -> str:
+        given = {name: value for name, value in self.get_params().items() if value is not None}
+        return "Aligner(" + ", ".join(f"{name}={value!r}" for name, value in given.items()) + ")"
+
+    @property
+    def rank_(self) -> int:
+        """Dimensions of the shared space."""
+        return self._fitted().rank
+
+    @property
+    def spectrum_(self) -> np.ndarray:
+        """The singular values, largest first."""
+        return self._fitted().spectrum
+
+    @property
+    def metadata_(self) -> dict[str, str]:
+        """What the model file says about itself."""
+        return self._fitted().metadata
+
+    def _fitted(self) -> Model:
+        if "model_" not in self.__dict__:
+            raise not_fitted("Aligner")
+        return self.model_
+
+    def _given(self, scope: int) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _NAMES if TABLE[name].scope & scope}
+
+
+def _refuse_unknown(options: Mapping[str, Any]) -> None:
+    for name in options:
+        if name in _NAMES:
+            continue
+        if name not in TABLE:
+            with Call({name: ""}, ~0):  # fails: the library knows the nearest name
+                pass
+        raise OptionError(f"{name} is no option of a fit; accepted: " + ", ".join(_NAMES))
+
+
+def _options_of(model: Model) -> dict[str, Any]:
+    """What must be given to fit with the options of a model again: what the preset does not say."""
+    noted = {key[len("option."):]: value for key, value in model.metadata.items()
+             if key.startswith("option.")}
+    noted = {name: value for name, value in noted.items() if name in _NAMES}
+    options = {name: value for name, value in noted.items()
+               if name == "preset" and value != TABLE["preset"].default}
+    with Call(options, SCOPE_FIT) as call:
+        options.update({name: from_text(name, value) for name, value in noted.items()
+                        if value != call.value(name)})
+    return options
+
+
+Aligner.__init__.__signature__ = signature(_SCOPE)  # what scikit-learn and help() read
+Aligner.__doc__ = (Aligner.__doc__ or "").format(options=describe(_SCOPE))

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One side of a model as an ONNX file. Needs onnx."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Union
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from ._parts import embed, sides_of
+from .errors import ArgumentError
+from .model import Model, PathLike
+
+OPSET = 17
+
+
+class _Graph:
+    """Collects nodes and constants; its methods are the operations of _parts.embed."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def constant(self, value: Any, name: str = "") -> _Value:
+        name = name or f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(value), name))
+        return _Value(self, name)
+
+    def node(self, kind: str, *inputs: Union[_Value, float], **attributes: Any) -> _Value:
+        names = [item.name if isinstance(item, _Value) else
+                 self.constant(np.float32(item)).name for item in inputs]
+        name = f"t{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, names, [name], **attributes))
+        return _Value(self, name)
+
+    def matmul(self, a: _Value, b: _Value) -> _Value:
+        return self.node("MatMul", a, b)
+
+    def transpose(self, a: _Value) -> _Value:
+        return self.node("Transpose", a, perm=[1, 0])
+
+    def sum_squares(self, a: _Value) -> _Value:
+        return self.node("ReduceSum", a * a, self.constant(np.array([1], np.int64)), keepdims=1)
+
+    def sqrt(self, a: _Value) -> _Value:
+        return self.node("Sqrt", a)
+
+    def exp(self, a: _Value) -> _Value:
+        return self.node("Exp", a)
+
+    def acos(self, a: _Value) -> _Value:
+        return self.node("Acos", a)
+
+    def cos(self, a: _Value) -> _Value:
+        return self.node("Cos", a)
+
+    def relu(self, a: _Value) -> _Value:
+        return self.node("Relu", a)
+
+    def step(self, a: _Value) -> _Value:
+        return self.node("Cast", self.node("Greater", a, 0.0), to=TensorProto.FLOAT)
+
+    def power(self, a: _Value, n: int) -> _Value:
+        return self.node("Pow", a, float(n))
+
+    def clip(self, a: _Value, low: float, high: float) -> _Value:
+        return self.node("Clip", a, low, high)
+
+
+class _Value:
+    """A value of the graph, with arithmetic."""
+
+    def __init__(self, graph: _Graph, name: str):
+        self.graph, self.name = graph, name
+
+    def __add__(self, other: Any) -> _Value:
+        return self.graph.node("Add", self, other)
+
+    def __radd__(self, other: Any) -> _Value:
+        return self.graph.node("Add", other, self)
+
+    def __sub__(self, other: Any) -> _Value:
+        return self.graph.node("Sub", self, other)
+
+    def __rsub__(self, other: Any) -> _Value:
+        return self.graph.node("Sub", other, self)
+
+    def __mul__(self, other: Any) -> _Value:
+        return self.graph.node("Mul", self, other)
+
+    def __rmul__(self, other: Any) -> _Value:
+        return self.graph.node("Mul", other, self)
+
+    def __truediv__(self, other: Any) -> _Value:
+        return self.graph.node("Div", self, other)
+
+
+def to_onnx(model: Model, path: PathLike, side: str) -> None:
+    """Writes an ONNX file with input "rows" (n by width) and output "embedding" (n by rank)."""
+    if side not in ("x", "y"):
+        raise ArgumentError(f"side is {side!r}; accepted: \"x\" or \"y\"")
+    part = sides_of(model)[side]
+    graph = _Graph()
+    tensors = {name: graph.constant(tensor, name) for name, tensor in part.tensors.items()}
+    result = embed(part, tensors, graph, _Value(graph, "rows"))
+    graph.nodes.append(helper.make_node("Identity", [result.name], ["embedding"]))
+    width = model.width_x if side == "x" else model.width_y
+    rows = helper.make_tensor_value_info("rows", TensorProto.FLOAT, ["n", width])
+    out = helper.make_tensor_value_info("embedding", TensorProto.FLOAT, ["n", model.rank])
+    made = helper.make_graph(graph.nodes, f"unicon_{side}", [rows], [out], graph.constants)
+    whole = helper.make_model(made, producer_name="unicon",
+                              opset_imports=[helper.make_opsetid("", OPSET)])
+    whole.ir_version = min(whole.ir_version, 8)  # what runtimes of this opset read
+    helper.set_model_props(whole, {key: value for key, value in model.metadata.items()})
+    onnx.checker.check_model(whole)
+    onnx.save(whole, os.fspath(path))

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model as a torch module. Needs torch."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from ._parts import Side, embed, sides_of
+from .model import Model
+
+
+class _Ops:
+    matmul = staticmethod(torch.matmul)
+    sqrt = staticmethod(torch.sqrt)
+    exp = staticmethod(torch.exp)
+    acos = staticmethod(torch.acos)
+    cos = staticmethod(torch.cos)
+    relu = staticmethod(torch.relu)
+    power = staticmethod(torch.pow)
+    clip = staticmethod(torch.clamp)
+
+    @staticmethod
+    def transpose(a: torch.Tensor) -> torch.Tensor:
+        return a.transpose(0, 1)
+
+    @staticmethod
+    def sum_squares(a: torch.Tensor) -> torch.Tensor:
+        return (a * a).sum(dim=1, keepdim=True)
+
+    @staticmethod
+    def step(a: torch.Tensor) -> torch.Tensor:
+        return (a > 0).to(a.dtype)
+
+
+class Encoder(nn.Module):
+    """One side: rows (n by width) to unit vectors of the shared space (n by rank).
+
+    `weight` is a parameter, the rest of the map are buffers.
+    """
+
+    def __init__(self, side: Side, trainable: bool = False):
+        super().__init__()
+        self._side = side
+        for name, tensor in side.tensors.items():
+            if name == "weight":
+                self.weight = nn.Parameter(torch.tensor(tensor), requires_grad=trainable)
+            else:
+                self.register_buffer(name, torch.tensor(tensor))
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        tensors = {name: getattr(self, name) for name in self._side.tensors}
+        return embed(self._side, tensors, _Ops, rows.to(self.weight.dtype))
+
+
+class TwoEncoders(nn.Module):
+    """Encoders `.x` and `.y`; forward gives the cosines of all rows of x with all rows of y."""
+
+    def __init__(self, x: Encoder, y: Encoder):
+        super().__init__()
+        self.x, self.y = x, y
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return self.x(x) @ self.y(y).T
+
+
+def to_torch(model: Model, trainable: bool = False) -> TwoEncoders:
+    """A module that reproduces the embeddings of a model."""
+    sides = sides_of(model)
+    return TwoEncoders(Encoder(sides["x"], trainable), Encoder(sides["y"], trainable))

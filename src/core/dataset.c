@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/dataset.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "linalg/blas.h"
+
+static unicon_status check_shapes(unicon_ctx *ctx, const unicon_data *data) {
+  const unicon_rows *x = data->x, *y = data->y;
+  const unicon_pairs *pairs = data->pairs;
+  if (x->width > UNICON__MAX_WIDTH || y->width > UNICON__MAX_WIDTH)
+    return unicon__fail(ctx, UNICON_ERR_SHAPE, "rows of %lld values: at most %d are supported",
+                        (long long)(x->width > y->width ? x->width : y->width), UNICON__MAX_WIDTH);
+  if (pairs && (pairs->n_x != x->count || pairs->n_y != y->count))
+    return unicon__fail(ctx, UNICON_ERR_SHAPE,
+                        "the pairs are for %lld by %lld rows, but %s has %lld and %s has %lld",
+                        (long long)pairs->n_x, (long long)pairs->n_y, x->name, (long long)x->count,
+                        y->name, (long long)y->count);
+  if (x->count < 2 || y->count < 2)
+    return unicon__fail(ctx, UNICON_ERR_DATA,
+                        "%s has %lld row%s; a fit needs at least 2 on each side",
+                        x->count < 2 ? x->name : y->name,
+                        (long long)(x->count < 2 ? x->count : y->count),
+                        (x->count < 2 ? x->count : y->count) == 1 ? "" : "s");
+  return UNICON_OK;
+}
+
+static unicon_status check_left(unicon_ctx *ctx, const unicon__batch *whole) {
+  if (whole->x.count >= 2 && whole->y.count >= 2 && whole->pairs->positive.count > 0)
+    return UNICON_OK;
+  return unicon__fail(ctx, UNICON_ERR_DATA,
+                      "%lld rows of %s, %lld rows of %s and %lld pairs are left; a fit needs at "
+                      "least 2 rows on each side and a pair",
+                      (long long)whole->x.count, whole->x.rows->name, (long long)whole->y.count,
+                      whole->y.rows->name, (long long)whole->pairs->positive.count);
+}
+
+unicon_status unicon__dataset_open(unicon_ctx *ctx, const unicon_data *data,
+                                   const unicon_options *options, unicon__dataset *out) {
+  const bool normalize = unicon__word(options, UNICON__NORMALIZE) == 0;
+  const bool drop = unicon__word(options, UNICON__BAD_ROWS) == 1;
+  unicon__batch *whole = &out->whole;
+  *out = (unicon__dataset){.whole = {.x = {.rows = data->x}, .y = {.rows = data->y}}};
+  UNICON_TRY(check_shapes(ctx, data));
+  if (!data->pairs)
+    UNICON_TRY(unicon_pairs_identity(ctx, data->x->count, data->y->count, &out->own));
+  whole->pairs = data->pairs ? data->pairs : out->own;
+  UNICON_TRY(unicon__usable_rows(ctx, data->x, normalize, drop, &whole->x.index, &whole->x.count,
+                                 &out->hash));
+  UNICON_TRY(unicon__usable_rows(ctx, data->y, normalize, drop, &whole->y.index, &whole->y.count,
+                                 &out->hash));
+  if (whole->x.index || whole->y.index) {
+    unicon_pairs *kept = NULL;
+    UNICON_TRY(unicon__pairs_subset(ctx, whole->pairs, whole->x.index, whole->x.count,
+                                    whole->y.index, whole->y.count, &kept));
+    unicon_pairs_destroy(out->own);
+    out->own = kept;
+    whole->pairs = kept;
+  }
+  return check_left(ctx, whole);
+}
+
+void unicon__dataset_close(unicon__dataset *set) {
+  unicon_pairs_destroy(set->own);
+  set->own = NULL;
+}
+
+/* ---- hold-out ----------------------------------------------------------------------------------- */
+
+/* Union-find over n_x + n_y nodes. */
+static int64_t root_of(int64_t *parent, int64_t node) {
+  while (parent[node] != node) {
+    parent[node] = parent[parent[node]];
+    node = parent[node];
+  }
+  return node;
+}
+
+static void join(int64_t *parent, int64_t a, int64_t b) {
+  const int64_t ra = root_of(parent, a), rb = root_of(parent, b);
+  if (ra < rb)
+    parent[rb] = ra;
+  else
+    parent[ra] = rb;
+}
+
+/* Joins x rows of equal group number. */
+static unicon_status join_groups(unicon_ctx *ctx, const unicon__batch *whole, const int64_t *groups,
+                                 int64_t *parent) {
+  int64_t *sorted; /* (group, row) one after the other */
+  UNICON_NEW(ctx, sorted, 2 * whole->x.count);
+  for (int64_t i = 0; i < whole->x.count; i++) {
+    sorted[2 * i] = groups[whole->x.index ? whole->x.index[i] : i];
+    sorted[2 * i + 1] = i;
+  }
+  qsort(sorted, (size_t)whole->x.count, 2 * sizeof *sorted, unicon__compare_int64);
+  for (int64_t k = 1; k < whole->x.count; k++)
+    if (sorted[2 * k] == sorted[2 * k - 2]) join(parent, sorted[2 * k + 1], sorted[2 * k - 1]);
+  unicon__drop(ctx, sorted);
+  return UNICON_OK;
+}
+
+/* Numbers each x and y row by its component, 0 .. count-1, in order of first appearance. */
+static unicon_status components(unicon_ctx *ctx, const unicon__batch *whole, const int64_t *groups,
+                                int64_t **number, int64_t *count, int64_t *largest) {
+  const int64_t n_x = whole->x.count, n = n_x + whole->y.count;
+  int64_t *parent, *size;
+  UNICON_NEW(ctx, parent, n);
+  UNICON_NEW(ctx, size, n);
+  UNICON_NEW(ctx, *number, n);
+  for (int64_t k = 0; k < n; k++) parent[k] = k;
+  for (int64_t i = 0; i < n_x; i++) {
+    const unicon__partners p = unicon__positives_x(whole->pairs, i);
+    for (int64_t k = 0; k < p.count; k++) join(parent, i, n_x + p.item[k]);
+  }
+  if (groups) UNICON_TRY(join_groups(ctx, whole, groups, parent));
+  *count = *largest = 0;
+  for (int64_t k = 0; k < n; k++) {
+    const int64_t root = root_of(parent, k);
+    (*number)[k] = root == k ? (*count)++ : (*number)[root];
+    if (++size[root] > *largest) *largest = size[root];
+  }
+  unicon__drop(ctx, size);
+  unicon__drop(ctx, parent);
+  return UNICON_OK;
+}
+
+/* Rows (ascending) whose mark is `value`, as positions in the source. */
+static unicon_status marked_rows(unicon_ctx *ctx, const unsigned char *mark, int64_t n,
+                                 unsigned char value, int64_t **out, int64_t *count) {
+  *count = 0;
+  for (int64_t i = 0; i < n; i++) *count += mark[i] == value;
+  UNICON_NEW(ctx, *out, *count);
+  for (int64_t i = 0, next = 0; i < n; i++)
+    if (mark[i] == value) (*out)[next++] = i;
+  return UNICON_OK;
+}
+
+static unicon_status subset_source(unicon_ctx *ctx, const unicon__source *from, const int64_t *row,
+                                   int64_t count, unicon__source *out) {
+  *out = (unicon__source){.rows = from->rows, .count = count, .index = row};
+  if (!from->index) return UNICON_OK;
+  int64_t *index;
+  UNICON_NEW(ctx, index, count);
+  for (int64_t k = 0; k < count; k++) index[k] = from->index[row[k]];
+  out->index = index;
+  return UNICON_OK;
+}
+
+/* The rows with mark `value` on either side, and the pairs among them. */
+static unicon_status take_marked(unicon_ctx *ctx, const unicon__batch *whole,
+                                 const unsigned char *mark_x, const unsigned char *mark_y,
+                                 unsigned char value, unicon__dataset *out) {
+  int64_t *x, *y, n_x, n_y;
+  *out = (unicon__dataset){0};
+  UNICON_TRY(marked_rows(ctx, mark_x, whole->x.count, value, &x, &n_x));
+  UNICON_TRY(marked_rows(ctx, mark_y, whole->y.count, value, &y, &n_y));
+  if (n_x == 0 || n_y == 0)
+    return unicon__fail(ctx, UNICON_ERR_DATA,
+                        "there are too few independent pairs to hold some out; give --val-x and "
+                        "--val-y, or use --preset fast");
+  UNICON_TRY(subset_source(ctx, &whole->x, x, n_x, &out->whole.x));
+  UNICON_TRY(subset_source(ctx, &whole->y, y, n_y, &out->whole.y));
+  UNICON_TRY(unicon__pairs_subset(ctx, whole->pairs, x, n_x, y, n_y, &out->own));
+  out->whole.pairs = out->own;
+  return check_left(ctx, &out->whole);
+}
+
+/* Marks rows of a side at random. */
+static void mark_random(unsigned char *mark, int64_t n, double fraction, uint64_t seed,
+                        uint32_t side) {
+  for (int64_t i = 0; i < n; i++)
+    mark[i] = unicon__uniform(seed, UNICON__STREAM_SPLIT, (uint64_t)i, side) < fraction;
+}
+
+/* Marks whole components until `fraction` of the y rows is held out. */
+static unicon_status mark_components(unicon_ctx *ctx, const unicon__batch *whole,
+                                     const int64_t *groups, double fraction, uint64_t seed,
+                                     unsigned char *mark_x, unsigned char *mark_y,
+                                     bool *one_component) {
+  int64_t *number = NULL, *order, count = 0, largest = 0;
+  unsigned char *chosen;
+  int64_t *members;
+  UNICON_TRY(components(ctx, whole, groups, &number, &count, &largest));
+  *one_component = 2 * largest > whole->x.count + whole->y.count;
+  if (*one_component) return UNICON_OK;
+  UNICON_NEW(ctx, order, count);
+  UNICON_NEW(ctx, chosen, count);
+  UNICON_NEW(ctx, members, count);
+  for (int64_t j = 0; j < whole->y.count; j++) members[number[whole->x.count + j]]++;
+  unicon__permutation(seed, UNICON__STREAM_SPLIT, 0, count, order);
+  const double wanted = fraction * (double)whole->y.count;
+  double held = 0;
+  for (int64_t k = 0; k < count && held < wanted; k++) {
+    chosen[order[k]] = 1;
+    held += (double)members[order[k]];
+  }
+  for (int64_t i = 0; i < whole->x.count; i++) mark_x[i] = chosen[number[i]];
+  for (int64_t j = 0; j < whole->y.count; j++) mark_y[j] = chosen[number[whole->x.count + j]];
+  return UNICON_OK;
+}
+
+/* One big component: y rows are held out with the x rows they belong to, which stay in training. */
+static unicon_status split_y_rows(unicon_ctx *ctx, const unicon__batch *whole, double fraction,
+                                  uint64_t seed, unsigned char *mark_x, unsigned char *mark_y,
+                                  unicon__dataset *train, unicon__dataset *held) {
+  unicon__log(ctx, UNICON_LOG_WARNING,
+              "most rows are connected by pairs: y rows alone are held out, so the held-out score "
+              "is of x rows that were seen in training");
+  mark_random(mark_y, whole->y.count, fraction, seed, 1);
+  memset(mark_x, 0, (size_t)whole->x.count);
+  UNICON_TRY(take_marked(ctx, whole, mark_x, mark_y, 0, train));
+  for (int64_t j = 0; j < whole->y.count; j++) {
+    const unicon__partners p = unicon__positives_y(whole->pairs, j);
+    for (int64_t k = 0; mark_y[j] && k < p.count; k++) mark_x[p.item[k]] = 1;
+  }
+  return take_marked(ctx, whole, mark_x, mark_y, 1, held);
+}
+
+unicon_status unicon__dataset_split(unicon_ctx *ctx, const unicon__dataset *set,
+                                    const int64_t *groups, double fraction, uint64_t seed,
+                                    unicon__dataset *train, unicon__dataset *held) {
+  const unicon__batch *whole = &set->whole;
+  unsigned char *mark_x, *mark_y;
+  bool one_component = false;
+  *train = *held = (unicon__dataset){0};
+  UNICON_NEW(ctx, mark_x, whole->x.count);
+  UNICON_NEW(ctx, mark_y, whole->y.count);
+  if (whole->pairs->class_x && !groups) {
+    mark_random(mark_x, whole->x.count, fraction, seed, 0);
+    mark_random(mark_y, whole->y.count, fraction, seed, 1);
+  } else {
+    UNICON_TRY(mark_components(ctx, whole, groups, fraction, seed, mark_x, mark_y,
+                               &one_component));
+  }
+  if (one_component)
+    return split_y_rows(ctx, whole, fraction, seed, mark_x, mark_y, train, held);
+  UNICON_TRY(take_marked(ctx, whole, mark_x, mark_y, 0, train));
+  return take_marked(ctx, whole, mark_x, mark_y, 1, held);
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/refine.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "core/gradient.h"
+#include "core/project.h"
+#include "linalg/blas.h"
+#include "linalg/vec.h"
+
+/* One side during refinement. */
+typedef struct tuned {
+  const unicon__source *source;
+  int64_t p, r;
+  const float *metric;        /* R, or NULL */
+  float *g, *best;            /* factors now, and of the best epoch */
+  float *mean, *square;       /* Adam's running moments */
+  float *f, *gradient, *half; /* R G; its gradient; scratch */
+  int64_t *row;               /* rows of the batch, ascending */
+  int64_t count;
+  float *buffer;              /* features of the batch */
+  const float *features;
+  float *z, *dz;              /* embeddings of the batch, unit, and what S does to them */
+  float *length;
+} tuned;
+
+typedef struct refiner {
+  const unicon__batch *data;
+  const unicon__judge *judge;
+  const unicon__refine_params *params;
+  unicon__refine_log *log;
+  tuned side[2];
+  int64_t *order; /* rows of x that have a positive, shuffled each epoch */
+  int64_t rows, steps, step;
+  unsigned char *seen; /* y rows of the batch */
+  double log_scale, scale_mean, scale_square; /* log 1/tau and its moments */
+} refiner;
+
+unicon_status unicon__metric_matrix(unicon_ctx *ctx, const unicon__metric *metric, float **out) {
+  const int64_t n = metric->size;
+  *out = NULL;
+  if (metric->kind == UNICON__METRIC_NONE) return UNICON_OK;
+  double *identity;
+  UNICON_NEW(ctx, *out, n * n);
+  UNICON_NEW(ctx, identity, n * n);
+  for (int64_t k = 0; k < n; k++) identity[k * n + k] = 1;
+  UNICON_TRY(unicon__metric_back(ctx, metric, identity, n));
+  for (int64_t k = 0; k < n * n; k++) (*out)[k] = (float)identity[k];
+  unicon__drop(ctx, identity);
+  return UNICON_OK;
+}
+
+int64_t unicon__epoch_steps(const unicon_pairs *pairs, int64_t batch) {
+  const int64_t n = pairs->n_x > pairs->n_y ? pairs->n_x : pairs->n_y;
+  const int64_t steps = n / batch;
+  return steps < 1 ? 1 : steps;
+}
+
+static void unit_mean_square(float *g, int64_t count) {
+  const double sum = unicon__vec_best()->dot(g, g, count);
+  if (sum > 0) unicon__vec_best()->scale_shift(g, count, (float)sqrt((double)count / sum), NULL);
+}
+
+static unicon_status tuned_open(unicon_ctx *ctx, const unicon__source *source,
+                                const unicon__metric *metric, unicon__factors *factors, int s,
+                                int64_t batch, tuned *t) {
+  float *r;
+  UNICON_TRY(unicon__metric_matrix(ctx, metric, &r));
+  *t = (tuned){.source = source, .p = factors->p[s], .r = factors->r, .metric = r,
+               .g = factors->g[s]};
+  const int64_t size = t->p * t->r;
+  UNICON_NEW(ctx, t->best, size);
+  UNICON_NEW(ctx, t->mean, size);
+  UNICON_NEW(ctx, t->square, size);
+  UNICON_NEW(ctx, t->f, size);
+  UNICON_NEW(ctx, t->gradient, size);
+  UNICON_NEW(ctx, t->half, size);
+  UNICON_NEW(ctx, t->row, batch);
+  UNICON_NEW(ctx, t->buffer, batch * unicon__map_room(source->map));
+  UNICON_NEW(ctx, t->z, batch * t->r);
+  UNICON_NEW(ctx, t->dz, batch * t->r);
+  UNICON_NEW(ctx, t->length, batch);
+  unit_mean_square(t->g, size);
+  memcpy(t->best, t->g, (size_t)size * sizeof *t->g);
+  return UNICON_OK;
+}
+
+/* F = R G. */
+static const float *weights_of(tuned *t) {
+  if (!t->metric) return t->g;
+  unicon__sgemm(false, false, t->p, t->r, t->p, 1, t->metric, t->p, t->g, t->r, 0, t->f, t->r);
+  return t->f;
+}
+
+/* ---- batches ------------------------------------------------------------------------------------ */
+
+/* Rows of x from the shuffled order, and one positive of each. */
+static void draw_batch(refiner *f) {
+  const unicon_pairs *pairs = f->data->pairs;
+  const int64_t wanted = f->params->batch < f->rows ? f->params->batch : f->rows;
+  const uint64_t seed = f->params->seed;
+  tuned *x = &f->side[0], *y = &f->side[1];
+  x->count = wanted;
+  y->count = 0;
+  for (int64_t k = 0; k < wanted; k++) {
+    const int64_t at = f->step * wanted + k, i = f->order[at % f->rows];
+    const unicon__partners p = unicon__positives_x(pairs, i);
+    const int64_t j =
+        p.item[unicon__below(seed, UNICON__STREAM_REFINE, (uint64_t)at, UINT32_MAX, p.count)];
+    x->row[k] = i;
+    if (f->seen[j]) continue;
+    f->seen[j] = 1;
+    y->row[y->count++] = j;
+  }
+  for (int64_t k = 0; k < y->count; k++) f->seen[y->row[k]] = 0;
+  qsort(x->row, (size_t)x->count, sizeof *x->row, unicon__compare_int64);
+  qsort(y->row, (size_t)y->count, sizeof *y->row, unicon__compare_int64);
+}
+
+/* Unit embeddings of the batch, and their lengths before. */
+static void embed_batch(tuned *t) {
+  const float *f = weights_of(t);
+  t->features = unicon__source_tile(t->source, t->row, 0, t->count, t->buffer);
+  unicon__sgemm(false, false, t->count, t->r, t->p, 1, t->features, t->p, f, t->r, 0, t->z, t->r);
+  for (int64_t i = 0; i < t->count; i++)
+    t->length[i] = (float)sqrt(unicon__vec_best()->sum_squares(t->z + i * t->r, t->r));
+  unicon__scale_rows(t->z, t->count, t->r, t->r, 1);
+}
+
+/* dz holds S V^; becomes dL/du, then G's gradient. Returns sum_i u^_i (S V^)_i = sum_ij S_ij s_ij. */
+static double pull_back(tuned *t) {
+  const unicon__vec *vec = unicon__vec_best();
+  double total = 0;
+  for (int64_t i = 0; i < t->count; i++) {
+    float *dz = t->dz + i * t->r;
+    const float *z = t->z + i * t->r;
+    const double along = vec->dot(z, dz, t->r);
+    total += along;
+    vec->add_scaled(dz, z, t->r, (float)-along);
+    vec->scale_shift(dz, t->r, t->length[i] > 0 ? -1 / t->length[i] : 0, NULL);
+  }
+  float *to = t->metric ? t->half : t->gradient;
+  unicon__sgemm(true, false, t->p, t->r, t->count, 1, t->features, t->p, t->dz, t->r, 0, to, t->r);
+  if (t->metric)
+    unicon__sgemm(true, false, t->p, t->r, t->p, 1, t->metric, t->p, t->half, t->r, 0, t->gradient,
+                  t->r);
+  return total;
+}
+
+/* ---- Adam --------------------------------------------------------------------------------------- */
+
+static const double beta_1 = 0.9, beta_2 = 0.999, tiny = 1e-8;
+
+static void adam(tuned *t, int64_t step, double rate, double decay) {
+  const double bias_1 = 1 - pow(beta_1, (double)step), bias_2 = 1 - pow(beta_2, (double)step);
+  const float size = (float)(rate / bias_1), root = (float)(1 / sqrt(bias_2));
+  const float keep = (float)(1 - rate * decay), b1 = (float)beta_1, b2 = (float)beta_2;
+  const double norm = sqrt(unicon__vec_best()->dot(t->gradient, t->gradient, t->p * t->r) /
+                           (double)(t->p * t->r));
+  const float floor = (float)(norm * 1e-4 + tiny * 1e-12); /* relative: gradients have any scale */
+  for (int64_t k = 0; k < t->p * t->r; k++) {
+    const float g = t->gradient[k];
+    t->mean[k] = b1 * t->mean[k] + (1 - b1) * g;
+    t->square[k] = b2 * t->square[k] + (1 - b2) * g * g;
+    t->g[k] = keep * t->g[k] - size * t->mean[k] / (sqrtf(t->square[k]) * root + floor);
+  }
+}
+
+/* One Adam step on log(1/tau) along d(L/tau). */
+static void adapt_temperature(refiner *f, double sum, double rate) {
+  const double slope = -sum * exp(f->log_scale);
+  f->scale_mean = beta_1 * f->scale_mean + (1 - beta_1) * slope;
+  f->scale_square = beta_2 * f->scale_square + (1 - beta_2) * slope * slope;
+  const double mean = f->scale_mean / (1 - pow(beta_1, (double)f->step));
+  const double square = f->scale_square / (1 - pow(beta_2, (double)f->step));
+  f->log_scale -= 0.1 * rate * mean / (sqrt(square) + tiny);
+  if (f->log_scale > log(100.0)) f->log_scale = log(100.0); /* as CLIP */
+}
+
+static unicon_status take_step(unicon_ctx *ctx, refiner *f, double rate, double *loss_sum) {
+  unicon__block *frame = unicon__frame_open(ctx);
+  tuned *x = &f->side[0], *y = &f->side[1];
+  unicon_pairs *pairs = NULL;
+  unicon__loss_params params = f->params->loss;
+  double value, along;
+  draw_batch(f);
+  embed_batch(x);
+  embed_batch(y);
+  if (f->params->learn_temperature) params.temperature = exp(-f->log_scale);
+  UNICON_TRY(unicon__pairs_subset(ctx, f->data->pairs, x->row, x->count, y->row, y->count, &pairs));
+  const unicon_status status =
+      unicon__gradient(ctx, &params, pairs, x->r, x->z, y->z, x->dz, y->dz, &value);
+  unicon_pairs_destroy(pairs);
+  UNICON_TRY(status);
+  along = pull_back(x);
+  (void)pull_back(y);
+  f->step++;
+  adam(x, f->step, rate, f->params->decay);
+  adam(y, f->step, rate, f->params->decay);
+  if (f->params->learn_temperature) adapt_temperature(f, along, rate);
+  *loss_sum += value;
+  unicon__frame_close(ctx, frame);
+  return UNICON_OK;
+}
+
+/* ---- epochs ------------------------------------------------------------------------------------- */
+
+static unicon_status judge_now(unicon_ctx *ctx, refiner *f, double *score) {
+  unicon_metrics metrics[2];
+  *score = 0;
+  if (!f->judge) return UNICON_OK;
+  const float *fx = weights_of(&f->side[0]), *fy = weights_of(&f->side[1]);
+  UNICON_TRY(unicon__judge_weights(ctx, f->judge, fx, fy, f->side[0].r, metrics));
+  *score = unicon__score(metrics);
+  return UNICON_OK;
+}
+
+static void keep_best(refiner *f, int epoch) {
+  for (int s = 0; s < 2; s++)
+    memcpy(f->side[s].best, f->side[s].g, (size_t)(f->side[s].p * f->side[s].r) * sizeof(float));
+  f->log->best = epoch;
+}
+
+static unicon_status run_epoch(unicon_ctx *ctx, refiner *f, int epoch) {
+  const double pi = 3.14159265358979;
+  const double all = (double)(f->steps * f->params->epochs);
+  double sum = 0;
+  unicon__permutation(f->params->seed, UNICON__STREAM_REFINE, (uint32_t)epoch, f->rows, f->order);
+  /* the permutation numbers rows of x that have a positive */
+  for (int64_t i = 0, next = 0; i < f->data->pairs->n_x; i++)
+    if (unicon__positives_x(f->data->pairs, i).count > 0) f->order[f->rows + next++] = i;
+  for (int64_t k = 0; k < f->rows; k++) f->order[k] = f->order[f->rows + f->order[k]];
+  for (int64_t k = 0; k < f->steps; k++) {
+    UNICON_TRY(unicon__progress(ctx, "refine", (double)f->step / all));
+    const double rate = f->params->rate * 0.5 * (1 + cos(pi * (double)f->step / all));
+    UNICON_TRY(take_step(ctx, f, rate, &sum));
+  }
+  if (epoch < UNICON__EPOCH_LOG) f->log->loss[epoch] = sum / (double)f->steps;
+  return UNICON_OK;
+}
+
+static unicon_status run_epochs(unicon_ctx *ctx, refiner *f) {
+  unicon__refine_log *log = f->log;
+  double best, score;
+  UNICON_TRY(judge_now(ctx, f, &best));
+  log->score[0] = best;
+  for (int epoch = 1; epoch <= f->params->epochs; epoch++) {
+    UNICON_TRY(run_epoch(ctx, f, epoch));
+    UNICON_TRY(judge_now(ctx, f, &score));
+    log->epochs = epoch;
+    if (epoch < UNICON__EPOCH_LOG) log->score[epoch] = score;
+    unicon__log(ctx, UNICON_LOG_DEBUG, "refine epoch %d: loss %.5f, held-out score %.4f", epoch,
+                epoch < UNICON__EPOCH_LOG ? log->loss[epoch] : 0, score);
+    if (!f->judge || score > best) {
+      best = score;
+      keep_best(f, epoch);
+    }
+    if (f->params->patience > 0 && epoch - log->best >= f->params->patience) break;
+  }
+  return UNICON_OK;
+}
+
+static double log_scale_of(double temperature) {
+  return -log(temperature);
+}
+
+unicon_status unicon__refine(unicon_ctx *ctx, const unicon__batch *data,
+                             const unicon__metric metric[2], const unicon__judge *judge,
+                             const unicon__refine_params *params, unicon__factors *factors,
+                             unicon__refine_log *log) {
+  refiner f = {.data = data, .judge = judge, .params = params, .log = log};
+  const unicon__source *source[2] = {&data->x, &data->y};
+  f.log_scale = log_scale_of(params->loss.temperature);
+  *log = (unicon__refine_log){.temperature = params->loss.temperature};
+  for (int64_t i = 0; i < data->pairs->n_x; i++)
+    f.rows += unicon__positives_x(data->pairs, i).count > 0;
+  f.steps = unicon__epoch_steps(data->pairs, params->batch);
+  UNICON_NEW(ctx, f.order, 2 * f.rows);
+  UNICON_NEW(ctx, f.seen, data->pairs->n_y);
+  for (int s = 0; s < 2; s++)
+    UNICON_TRY(
+        tuned_open(ctx, source[s], &metric[s], factors, s, params->batch, &f.side[s]));
+  UNICON_TRY(run_epochs(ctx, &f));
+  for (int s = 0; s < 2; s++)
+    memcpy(factors->g[s], f.side[s].best, (size_t)(f.side[s].p * f.side[s].r) * sizeof(float));
+  if (params->learn_temperature) log->temperature = exp(-f.log_scale);
+  return UNICON_OK;
+}

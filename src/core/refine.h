@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Refinement: minibatch Adam on the factors G in metric coordinates (F = R G), on the true loss.
+ *
+ * A batch is B distinct rows of x, each with one of its positives drawn anew; other pairs of P that
+ * fall into the batch are positives too. With u = F_x^T phi(x), unit u^, S of the batch:
+ *     -dL/du_i = (I - u^ u^T) (S V^)_i / |u_i|,   dL/dG_x = R_x^T Phi_x^T dL/dU     (MATH.md T8)
+ * The step length follows a cosine from `rate` to 0; factors start with unit mean square. A learned
+ * temperature follows L/tau (plain cross-entropy), d(L/tau)/d(1/tau) = -sum S_ij s_ij. With
+ * held-out pairs the best epoch is returned, the start included. The same engine from a random start
+ * in the plain metric, with weight decay, is the SGD-CLIP linear baseline. */
+#ifndef UNICON_CORE_REFINE_H
+#define UNICON_CORE_REFINE_H
+
+#include "core/judge.h"
+#include "core/loss.h"
+#include "core/metric.h"
+
+typedef struct unicon__refine_params {
+  unicon__loss_params loss;
+  int epochs;
+  int64_t batch;
+  double rate;
+  double decay; /* AdamW weight decay */
+  bool learn_temperature;
+  int patience; /* stop after so many epochs without a better held-out score; 0: never */
+  uint64_t seed;
+} unicon__refine_params;
+
+enum { UNICON__EPOCH_LOG = 512 };
+
+typedef struct unicon__refine_log {
+  int epochs;                     /* run */
+  int best;                       /* epoch returned; 0: the start */
+  double score[UNICON__EPOCH_LOG]; /* held-out, entry 0: the start; 0 without held-out pairs */
+  double loss[UNICON__EPOCH_LOG];  /* mean batch loss of the epoch; entry 0 unused */
+  double temperature;             /* at the end */
+} unicon__refine_log;
+
+/* Factors of both sides, in metric coordinates: g[s] is features by r. */
+typedef struct unicon__factors {
+  int64_t r;
+  int64_t p[2];
+  float *g[2];
+} unicon__factors;
+
+/* Improves `factors` in place. `judge` may be NULL. */
+unicon_status unicon__refine(unicon_ctx *ctx, const unicon__batch *data,
+                             const unicon__metric metric[2], const unicon__judge *judge,
+                             const unicon__refine_params *params, unicon__factors *factors,
+                             unicon__refine_log *log);
+
+/* R of a metric as a float32 matrix in the frame; NULL for the plain metric. */
+unicon_status unicon__metric_matrix(unicon_ctx *ctx, const unicon__metric *metric, float **out);
+
+/* Pairs per epoch over rows per batch. */
+int64_t unicon__epoch_steps(const unicon_pairs *pairs, int64_t batch);
+
+#endif
