@@ -1,22 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-# The wheel (pyproject.toml): libunicon.so next to the Python files, with everything it stands on
-# inside it and hidden, so that it needs nothing but the C library of this or a newer distribution.
-# A library without a static archive stays a shared one, and a warning says so.
+# The wheel (pyproject.toml): libunicon.so next to the Python files. What it stands on is inside it
+# and hidden, or, where an archive cannot go into a shared library, lies beside it; so it needs
+# nothing but the C library of this or a newer distribution.
+
+set(package ${SKBUILD_PROJECT_NAME})
+
+# Sets OUT to whether all of ARCHIVE can go into a shared library (Debian builds some without PIC).
+function(archive_fits archive out)
+  execute_process(COMMAND ${CMAKE_C_COMPILER} -shared -o ${PROJECT_BINARY_DIR}/archive.so
+    -Wl,--whole-archive ${archive} -Wl,--no-whole-archive
+    RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
+  file(REMOVE ${PROJECT_BINARY_DIR}/archive.so)
+  if(EXISTS ${archive} AND result EQUAL 0)
+    set(${out} ON PARENT_SCOPE)
+  else()
+    set(${out} OFF PARENT_SCOPE)
+  endif()
+endfunction()
+
+# Installs a shared library under the name by which the loader looks for it.
+function(install_beside library)
+  execute_process(COMMAND ${CMAKE_OBJDUMP} -p ${library} OUTPUT_VARIABLE headers)
+  string(REGEX MATCH "SONAME +([^ \n]+)" found "${headers}")
+  file(REAL_PATH ${library} real)
+  install(FILES ${real} DESTINATION ${package} RENAME ${CMAKE_MATCH_1} COMPONENT python)
+endfunction()
 
 set(archives)
-set(plain)
+set(others)
 foreach(library IN LISTS UNICON_DEPENDENCY_LIBRARIES)
-  string(REGEX REPLACE "\\.so$" ".a" archive "${library}")
-  if(archive STREQUAL library)
-    list(APPEND plain ${library})
-  elseif(EXISTS ${archive})
+  if(NOT library MATCHES "^/.*\\.so$")
+    list(APPEND others ${library})
+    continue()
+  endif()
+  string(REGEX REPLACE "\\.so$" ".a" archive ${library})
+  archive_fits(${archive} fits)
+  if(fits)
+    message(STATUS "In the library: ${archive}")
     list(APPEND archives ${archive})
   else()
-    message(WARNING "There is no ${archive}: the wheel will need ${library} where it runs")
-    list(APPEND plain ${library})
+    message(STATUS "Beside the library: ${library}")
+    list(APPEND others ${library})
+    install_beside(${library})
   endif()
 endforeach()
-# OpenBLAS holds LAPACK, which is Fortran.
+# OpenBLAS holds LAPACK, which is Fortran and needs a few functions of its runtime.
 foreach(name libgfortran.a libquadmath.a)
   execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=${name}
     OUTPUT_VARIABLE archive OUTPUT_STRIP_TRAILING_WHITESPACE)
@@ -24,12 +52,11 @@ foreach(name libgfortran.a libquadmath.a)
     list(APPEND archives ${archive})
   endif()
 endforeach()
+set_target_properties(unicon_shared PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
 set_property(TARGET unicon_shared PROPERTY LINK_LIBRARIES
-  -Wl,--start-group ${archives} -Wl,--end-group ${plain})
+  -Wl,--start-group ${archives} -Wl,--end-group ${others})
 target_link_options(unicon_shared PRIVATE
   -static-libgcc LINKER:--exclude-libs,ALL LINKER:--gc-sections LINKER:-s)
-
-set(package ${SKBUILD_PROJECT_NAME})
 install(FILES $<TARGET_FILE:unicon_shared> DESTINATION ${package} RENAME libunicon.so
   COMPONENT python)
 

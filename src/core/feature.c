@@ -246,7 +246,7 @@ const float *unicon__source_tile(const unicon__source *source, const int64_t *pi
 typedef struct sum_rows {
   const unicon__source *source;
   float *buffer;  /* SCAN_ROWS tiles per worker */
-  double *sum;    /* one row of sums per block of the round */
+  double *sum;    /* per block of the round: sums of the features, then of all squares */
   int64_t first;  /* first block of the round */
   float *cache;   /* or: where features go */
 } sum_rows;
@@ -263,13 +263,20 @@ static void sum_block(void *state, int64_t item, int worker) {
   const float *rows = unicon__source_tile(s->source, NULL, block * SCAN_ROWS, count,
                                           s->buffer + (int64_t)worker * SCAN_ROWS *
                                                           unicon__map_room(s->source->map));
-  double *sum = s->sum + item * width;
+  double *sum = s->sum + item * (width + 1);
   memset(sum, 0, (size_t)width * sizeof *sum);
+  double square = 0;
   for (int64_t i = 0; i < count; i++)
-    for (int64_t k = 0; k < width; k++) sum[k] += (double)rows[i * width + k];
+    for (int64_t k = 0; k < width; k++) {
+      const double value = (double)rows[i * width + k];
+      sum[k] += value;
+      square += value * value;
+    }
+  sum[width] = square;
 }
 
-unicon_status unicon__feature_mean(unicon_ctx *ctx, const unicon__source *whole, float *mean) {
+unicon_status unicon__feature_mean(unicon_ctx *ctx, const unicon__source *whole, float *mean,
+                                   double *spread) {
   unicon__map uncentred = *whole->map;
   unicon__source without = *whole, *source = &without;
   uncentred.mean = NULL;
@@ -279,18 +286,22 @@ unicon_status unicon__feature_mean(unicon_ctx *ctx, const unicon__source *whole,
   sum_rows s = {.source = source};
   double *total;
   UNICON_NEW(ctx, s.buffer, unicon__workers(ctx) * SCAN_ROWS * unicon__map_room(source->map));
-  UNICON_NEW(ctx, s.sum, round * width);
-  UNICON_NEW(ctx, total, width);
+  UNICON_NEW(ctx, s.sum, round * (width + 1));
+  UNICON_NEW(ctx, total, width + 1);
   for (s.first = 0; s.first < blocks; s.first += round) {
     const int64_t items = blocks - s.first < round ? blocks - s.first : round;
     UNICON_TRY(unicon__progress(ctx, "mean", (double)s.first / (double)blocks));
     unicon__blas_begin(1);
     unicon__parallel_for(ctx, items, sum_block, &s);
     unicon__blas_end(1);
-    for (int64_t item = 0; item < items; item++)
-      for (int64_t k = 0; k < width; k++) total[k] += s.sum[item * width + k];
+    for (int64_t k = 0; k < items * (width + 1); k++) total[k % (width + 1)] += s.sum[k];
   }
-  for (int64_t k = 0; k < width; k++) mean[k] = (float)(total[k] / (double)source->count);
+  const double n = (double)source->count;
+  if (spread) *spread = total[width] / n;
+  for (int64_t k = 0; k < width; k++) {
+    mean[k] = (float)(total[k] / n);
+    if (spread) *spread -= total[k] / n * (total[k] / n);
+  }
   unicon__drop(ctx, total);
   unicon__drop(ctx, s.sum);
   unicon__drop(ctx, s.buffer);

@@ -63,8 +63,10 @@ unicon_status unicon__usable_rows(unicon_ctx *ctx, const unicon_rows *rows, bool
                                   bool drop, const int64_t **keep, int64_t *count,
                                   uint64_t *hash);
 
-/* Mean of the source's features (its map's own mean left aside), sums in float64. */
-unicon_status unicon__feature_mean(unicon_ctx *ctx, const unicon__source *source, float *mean);
+/* Mean of the source's features (its map's own mean left aside) and, in *spread (may be NULL), the
+ * trace of their covariance; sums in float64. */
+unicon_status unicon__feature_mean(unicon_ctx *ctx, const unicon__source *source, float *mean,
+                                   double *spread);
 
 /* Features of rows pick[0..count-1] of the source (first.. when pick is NULL): a pointer to count
  * by map->out floats, the start of `buffer` (count times map room) or a place in the cache.

@@ -47,14 +47,19 @@ static bool is_fused(const fit *f) {
 /* Says which given options have no effect here. */
 static void warn_idle(unicon_ctx *ctx, const fit *f) {
   const int64_t iterations = unicon__integer(f->options, UNICON__ITERATIONS);
+  const bool idle = iterations == 0 && unicon__integer(f->options, UNICON__REFINE) == 0;
   static const int loss_options[] = {UNICON__LOSS, UNICON__TEMPERATURE, UNICON__DAMPING};
   for (size_t k = 0; k < sizeof loss_options / sizeof *loss_options; k++)
-    if (iterations == 0 && unicon__given(f->options, loss_options[k]))
-      unicon__log(ctx, UNICON_LOG_WARNING, "%s has no effect with 0 iterations",
+    if (idle && unicon__given(f->options, loss_options[k]))
+      unicon__log(ctx, UNICON_LOG_WARNING, "%s has no effect with 0 iterations and no refine",
                   unicon__option_row(loss_options[k])->name);
   if (iterations > 0 && unicon__word(f->options, UNICON__LOSS) == UNICON__LOSS_MOMENT)
     unicon__log(ctx, UNICON_LOG_WARNING,
                 "the moment weights do not depend on the model: iterations have no effect");
+  if (f->judged && iterations == 0 && unicon__integer(f->options, UNICON__REFINE) == 0)
+    unicon__log(ctx, UNICON_LOG_WARNING,
+                "validation pairs have no effect: there are no iterations or refine epochs to choose "
+                "from");
   if (unicon__metric_power(f->options) == 0 && unicon__given(f->options, UNICON__RIDGE))
     unicon__log(ctx, UNICON_LOG_WARNING, "ridge has no effect without a metric");
 }

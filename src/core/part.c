@@ -60,7 +60,7 @@ static unicon_status fold_linear(unicon_ctx *ctx, const unicon__source *source, 
     plain.map = &linear;
     plain.cache = NULL;
     UNICON_ARENA_NEW(ctx, arena, mean, map->in);
-    UNICON_TRY(unicon__feature_mean(ctx, &plain, mean));
+    UNICON_TRY(unicon__feature_mean(ctx, &plain, mean, NULL));
   }
   linear.mean = mean;
   *map = linear;

@@ -22,6 +22,18 @@ static unicon_status guess_mean(unicon_ctx *ctx, const unicon__source *source, f
   return UNICON_OK;
 }
 
+/* Refuses rows that are all alike: centred, they are rounding noise and nothing else. `spread` is
+ * the trace of their covariance. */
+static unicon_status check_spread(unicon_ctx *ctx, const unicon__side *side, double spread) {
+  double square = 0;
+  for (int64_t k = 0; k < side->map.out; k++)
+    square += (double)side->map.mean[k] * (double)side->map.mean[k];
+  if (spread > 1e-11 * (square + spread)) return UNICON_OK;
+  return unicon__fail(ctx, UNICON_ERR_DATA,
+                      "%s: all rows are the same up to rounding, so there is nothing to align",
+                      side->source.rows->name);
+}
+
 /* Mean of the features and, with sigma, their covariance, in one pass where there is no cache. */
 static unicon_status center(unicon_ctx *ctx, unicon__arena *arena, float *cache,
                             unicon__side *side) {
@@ -30,8 +42,10 @@ static unicon_status center(unicon_ctx *ctx, unicon__arena *arena, float *cache,
   double *rest;
   UNICON_ARENA_NEW(ctx, arena, mean, p);
   if (cache || !side->sigma) {
-    UNICON_TRY(unicon__feature_mean(ctx, &side->source, mean));
+    double spread;
+    UNICON_TRY(unicon__feature_mean(ctx, &side->source, mean, &spread));
     side->map.mean = mean;
+    UNICON_TRY(check_spread(ctx, side, spread));
     for (int64_t i = 0; cache && i < side->source.count; i++)
       unicon__vec_best()->scale_shift(cache + i * p, p, 1.0f, mean);
     return side->sigma ? unicon__second_moment(ctx, &side->source, side->sigma, NULL) : UNICON_OK;
@@ -44,22 +58,9 @@ static unicon_status center(unicon_ctx *ctx, unicon__arena *arena, float *cache,
     for (int64_t k = 0; k <= i; k++) side->sigma[i * p + k] -= rest[i] * rest[k];
   for (int64_t k = 0; k < p; k++) mean[k] = (float)((double)mean[k] + rest[k]);
   unicon__drop(ctx, rest);
-  return UNICON_OK;
-}
-
-/* Refuses rows that are all alike: centred, they are rounding noise and nothing else. */
-static unicon_status check_variance(unicon_ctx *ctx, const unicon__side *side) {
-  const int64_t p = side->map.out;
-  double spread = 0, square = 0;
-  if (!side->sigma || !side->map.mean) return UNICON_OK;
-  for (int64_t k = 0; k < p; k++) {
-    spread += side->sigma[k * p + k];
-    square += (double)side->map.mean[k] * (double)side->map.mean[k];
-  }
-  if (spread > 1e-11 * (square + spread)) return UNICON_OK;
-  return unicon__fail(ctx, UNICON_ERR_DATA,
-                      "%s: all rows are the same up to rounding, so there is nothing to align",
-                      side->source.rows->name);
+  double spread = 0;
+  for (int64_t k = 0; k < p; k++) spread += side->sigma[k * p + k];
+  return check_spread(ctx, side, spread);
 }
 
 static unicon_status fit_map(unicon_ctx *ctx, unicon__arena *arena, const unicon__side_plan *plan,
@@ -85,7 +86,6 @@ unicon_status unicon__side_fit(unicon_ctx *ctx, unicon__arena *arena, const unic
     UNICON_TRY(center(ctx, arena, cache, side));
   else if (side->sigma)
     UNICON_TRY(unicon__second_moment(ctx, &side->source, side->sigma, NULL));
-  UNICON_TRY(check_variance(ctx, side));
   if (!side->sigma) return UNICON_OK;
   unicon__blas_begin(ctx->threads);
   const unicon_status status =

@@ -10,7 +10,7 @@ root = os.environ["UNICON_SOURCE_DIR"]
 text = open(os.path.join(root, "src/core/options.h")).read().replace("\\\n", " ")
 commands = {"FIT": ["fit"], "EVAL": ["eval"], "SYNTH": ["synth"],
             "CONTEXT": ["fit", "eval", "embed", "search", "info", "synth"]}
-string = r'"((?:[^"\\]|\\.)*)"\s*'
+string = r'"((?:[^"\\]|\\.)*)"\s*(?:"(?:[^"\\]|\\.)*"\s*)*'
 row = re.compile(r'X\((\w+),\s*' + ",\\s*".join([string] * 5) + r',\s*([^,]+),\s*([^,]+),\s*([A-Z| ]+),')
 found = row.findall(text)
 assert len(found) == len(re.findall(r'\bX\([A-Z_]+,', text)) > 20, len(found)
