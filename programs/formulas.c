@@ -20,7 +20,9 @@ static const cli_formula losses[] = {
      "sum_j max(0, s_ij - s_ik + margin)"},
     {"supcon",
      "-T log of the softmax of s_ik/T over all rows, the other matches of i too; for classes"},
-    {"siglip", "log(1 + exp(-z (scale s_ij + bias))), z = 1 on pairs and -1 elsewhere"},
+    {"siglip",
+     "sum over all of log(1 + exp(-z (scale s_ij + bias))), z = 1 on pairs and -1 elsewhere, "
+     "divided by the number of pairs"},
     {"spectral", "-2 mean over pairs of s + mean over all of s^2, s the dot product"},
     {"moment", "the weights S of supcon at s = 0: no temperature, no iteration, exact"},
     {NULL, NULL},
@@ -32,14 +34,14 @@ static const cli_formula kernels[] = {
     {"angular", "(sin A + (pi - A) cos A) / pi, the arc-cosine kernel of degree 1"},
     {"arccos0", "1 - A/pi"},
     {"arccos1", "the same as angular"},
-    {"arccos2", "(3 sin A cos A + (pi - A) (1 + 2 cos^2 A)) / pi"},
+    {"arccos2", "(3 sin A cos A + (pi - A) (1 + 2 cos^2 A)) / (3 pi), so that k(a, a) = 1"},
     {"expcos", "exp(t / width^2)"},
     {"rbf", "exp(-d^2 / (2 width^2))"},
     {"matern12", "exp(-d/width)"},
     {"laplace", "the same as matern12"},
     {"matern32", "(1 + u) exp(-u), u = sqrt(3) d/width"},
     {"matern52", "(1 + u + u^2/3) exp(-u), u = sqrt(5) d/width"},
-    {"poly", "(t + 1)^degree"},
+    {"poly", "((1 + t) / 2)^degree"},
     {NULL, NULL},
 };
 
@@ -65,8 +67,12 @@ static const cli_formulas sections[] = {
      "rows that are none. Every loss L gives weights S = -dL/ds, and C = X' S Y is decomposed.",
      losses},
     {"kernel", "Kernels (--kernel):",
-     "k(a, b) for unit rows a and b, t their dot product, A = arccos t, d = |a - b|:", kernels},
-    {"metric", "Metric (--metric):", "Sigma is the covariance of one side's rows:", metrics},
+     "k(a, b) for unit rows a and b, t their dot product, A = arccos t, d = |a - b|. The width is "
+     "--width, or the median distance between rows:",
+     kernels},
+    {"metric", "Metric (--metric):",
+     "Sigma is the covariance of one side's features (the second moment with --center off):",
+     metrics},
     {"split", "Split (--split A):", "", splits},
 };
 

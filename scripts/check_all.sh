@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The slow checks, beyond .ci/run. With names as arguments, only those stages:
-#   check_all.sh tsan valgrind tidy cppcheck analyzer coverage install
+#   check_all.sh tsan valgrind tidy cppcheck analyzer coverage install python
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 jobs=$(nproc)
@@ -65,6 +65,11 @@ install_test() {
   build_in build && tests/install/run.sh build
 }
 
+# The package on every Python that is here; torch and onnx on one.
+python_test() {
+  build_in build && scripts/check_python.sh
+}
+
 # stage NAME FUNCTION: runs it with its output in a file, and shows that if it failed.
 stage() {
   local name=$1 start=$SECONDS
@@ -79,7 +84,7 @@ stage() {
 }
 
 scripts/setup.sh --all || exit 1
-if [ $# -eq 0 ]; then set -- tsan valgrind tidy cppcheck analyzer coverage install; fi
+if [ $# -eq 0 ]; then set -- tsan valgrind tidy cppcheck analyzer coverage install python; fi
 for name in "$@"; do
   case $name in
     tsan | tidy | analyzer) stage "$name" "$name" ;;
@@ -90,6 +95,10 @@ for name in "$@"; do
       sed -n '$p' "$log/coverage.log"
       ;;
     install) stage install install_test ;;
+    python)
+      stage python python_test
+      grep -E "^(==|[0-9]+ passed|.* skipped$)" "$log/python.log"
+      ;;
     *) echo "check_all.sh: unknown stage $name" >&2; exit 2 ;;
   esac
 done

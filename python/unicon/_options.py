@@ -100,8 +100,9 @@ def describe(scope: int, indent: str = "    ") -> str:
     for name in names_of(scope):
         option = TABLE[name]
         first = f"{name} : {_accepted(option)}, default {option.default or 'not given'}"
-        lines += textwrap.wrap(first, 92, subsequent_indent="        ")
-        lines += textwrap.wrap(option.help, 92, initial_indent="    ", subsequent_indent="    ")
+        lines += textwrap.wrap(first, 92, subsequent_indent="        ", break_on_hyphens=False)
+        lines += textwrap.wrap(option.help, 92, initial_indent="    ", subsequent_indent="    ",
+                               break_on_hyphens=False)
     return "\n".join(indent + line for line in lines)
 
 

@@ -36,6 +36,9 @@ def is_path(data: Any) -> bool:
 
 def open_rows(call: Call, name: str, data: Matrix) -> ctypes.c_void_p:
     """Rows that live as long as the call; errors call the matrix `name`."""
+    if data is None:
+        raise ArgumentError(f"{name} is missing. Expected array-like (array or non-string "
+                            "sequence), got None")
     if is_path(data):
         return call.make("rows_open", lib.unicon_rows_close, os.fsencode(data))
     layout = _layout(name, data)

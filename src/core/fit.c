@@ -3,12 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/dataset.h"
-#include "core/part.h"
+#include "core/auto.h"
 
 /* Everything a fit works on; freed with the frame, but for what the datasets own. */
 typedef struct fit {
   const unicon_options *options;
+  unicon_options *own_options; /* a copy that auto writes its choice into */
+  const int64_t *groups;
   unicon__dataset train, held;
   unicon__judge judge;     /* over `held` */
   bool judged;             /* is there a judge? */
@@ -130,6 +131,15 @@ static void take_spectrum(const unicon__solve_log *log, int64_t rank, float *spe
   for (int64_t k = 0; k < rank; k++) spectrum[k] = (float)log->spectrum[k];
 }
 
+/* Rank and spectrum of a model of one part. */
+static unicon_status take_single(unicon_ctx *ctx, unicon_model *model,
+                                 const unicon__solve_log *log) {
+  model->rank = model->part[0].rank;
+  UNICON_ARENA_NEW(ctx, &model->arena, model->spectrum, model->rank);
+  take_spectrum(log, model->rank, model->spectrum);
+  return UNICON_OK;
+}
+
 static unicon_status fit_one(unicon_ctx *ctx, fit *f, unicon_model *model, unicon__part_log *log) {
   const bool full = unicon__word(f->options, UNICON__BATCH) == 0;
   unicon__part_job job = {.options = f->options, .data = f->train.whole, .judge = f->judged ? &f->judge : NULL,
@@ -137,10 +147,7 @@ static unicon_status fit_one(unicon_ctx *ctx, fit *f, unicon_model *model, unico
                           .batch = full ? 0 : unicon__integer(f->options, UNICON__BATCH)};
   UNICON_TRY(given_landmarks(ctx, f, &job));
   UNICON_TRY(unicon__part_fit(ctx, &job, &model->part[0], log));
-  model->rank = model->part[0].rank;
-  UNICON_ARENA_NEW(ctx, &model->arena, model->spectrum, model->rank);
-  take_spectrum(&log->solve, model->rank, model->spectrum);
-  return UNICON_OK;
+  return take_single(ctx, model, &log->solve);
 }
 
 static unicon_status fit_fused(unicon_ctx *ctx, fit *f, unicon_model *model,
@@ -181,8 +188,80 @@ static unicon_status open_sets(unicon_ctx *ctx, fit *f, const unicon_data *train
   return UNICON_OK;
 }
 
-static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
-  unicon__part_log log;
+/* ---- auto --------------------------------------------------------------------------------------- */
+
+enum { FEWEST_PAIRS = 40, FOLDS_MAX = 5 };
+
+static bool is_auto(const fit *f) {
+  const char *preset = unicon__text(f->options, UNICON__PRESET);
+  const bool asked = strcmp(preset, "auto") == 0 || strcmp(preset, "best") == 0;
+  return asked && unicon__word(f->options, UNICON__BATCH) == 0 &&
+         unicon__word(f->options, UNICON__START) == 0 &&
+         unicon__integer(f->options, UNICON__ITERATIONS) == 0;
+}
+
+/* Held-out share: a tenth, at most 5000 rows; the fewer the pairs, the more folds. */
+static double held_fraction(const fit *f, int *folds) {
+  const double n = (double)f->train.whole.y.count;
+  *folds = n < 1500 ? 5 : n < 4000 ? 3 : 1;
+  if (unicon__word(f->options, UNICON__VAL_FRACTION) != 0)
+    return unicon__number(f->options, UNICON__VAL_FRACTION);
+  return n < 1500 ? 0.2 : n > 50000 ? 5000 / n : 0.1;
+}
+
+/* Chooses on splits of the training pairs; the fit on everything follows. */
+static unicon_status auto_by_splits(unicon_ctx *ctx, fit *f, unicon__arena *arena,
+                                    unicon__part_log *log, unicon__auto_log *chosen) {
+  unicon__dataset train[FOLDS_MAX], held[FOLDS_MAX];
+  const uint64_t seed = (uint64_t)unicon__integer(f->options, UNICON__SEED);
+  int folds;
+  const double fraction = held_fraction(f, &folds);
+  unicon__block *frame = unicon__frame_open(ctx);
+  unicon_status status = UNICON_OK;
+  memset(train, 0, sizeof train);
+  memset(held, 0, sizeof held);
+  for (int k = 0; k < folds && status == UNICON_OK; k++)
+    status = unicon__dataset_split(ctx, &f->train, f->groups, fraction, seed + (uint64_t)k,
+                                   &train[k], &held[k]);
+  if (status == UNICON_OK)
+    status = unicon__auto(ctx, arena, f->own_options, train, held, folds, NULL, log, chosen);
+  for (int k = 0; k < FOLDS_MAX; k++) {
+    unicon__dataset_close(&train[k]);
+    unicon__dataset_close(&held[k]);
+  }
+  UNICON_TRY(status);
+  unicon__frame_close(ctx, frame);
+  return UNICON_OK;
+}
+
+/* With validation pairs the fitted part is stored at once (model->parts becomes 1); without, only
+ * the options are chosen. */
+static unicon_status fit_auto(unicon_ctx *ctx, fit *f, unicon_model *model, unicon__part_log *log,
+                              unicon__auto_log *chosen) {
+  if (!f->judged && f->train.whole.pairs->positive.count < FEWEST_PAIRS) {
+    unicon__log(ctx, UNICON_LOG_WARNING,
+                "%lld pairs are too few to hold some out: settings of preset fast",
+                (long long)f->train.whole.pairs->positive.count);
+    return UNICON_OK;
+  }
+  UNICON_TRY(unicon__options_copy(ctx, f->options, &f->own_options));
+  f->options = f->own_options;
+  if (!f->judged) {
+    unicon__arena scratch;
+    unicon__arena_init(&scratch, ctx->arena.budget);
+    const unicon_status status = auto_by_splits(ctx, f, &scratch, log, chosen);
+    unicon__arena_release(&scratch);
+    return status;
+  }
+  UNICON_ARENA_NEW(ctx, &model->arena, model->part, 1);
+  UNICON_TRY(unicon__auto(ctx, &model->arena, f->own_options, &f->train, &f->held, 1, model->part,
+                          log, chosen));
+  model->parts = 1;
+  return take_single(ctx, model, &log->solve);
+}
+
+static unicon_status fit_parts(unicon_ctx *ctx, fit *f, unicon_model *model,
+                               unicon__part_log *log) {
   const bool fused = is_fused(f);
   warn_idle(ctx, f);
   model->parts = 1;
@@ -194,20 +273,35 @@ static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
     model->parts = f->batches.batches;
   }
   UNICON_ARENA_NEW(ctx, &model->arena, model->part, model->parts);
-  UNICON_TRY(fused ? fit_fused(ctx, f, model, &log) : fit_one(ctx, f, model, &log));
+  return fused ? fit_fused(ctx, f, model, log) : fit_one(ctx, f, model, log);
+}
+
+static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
+  unicon__part_log log;
+  unicon__auto_log chosen = {.folds = 0};
+  if (is_auto(f))
+    UNICON_TRY(fit_auto(ctx, f, model, &log, &chosen));
+  if (model->parts == 0) UNICON_TRY(fit_parts(ctx, f, model, &log));
+  if (chosen.folds > 0) {
+    UNICON_TRY(unicon__model_note(ctx, model, "auto_tried", "%s", chosen.tried));
+    UNICON_TRY(unicon__model_note(ctx, model, "auto_chosen", "%s", chosen.chosen));
+    UNICON_TRY(unicon__model_note(ctx, model, "auto_score", "%.6g", chosen.score));
+    UNICON_TRY(unicon__model_note(ctx, model, "auto_folds", "%d", chosen.folds));
+  }
   return describe(ctx, f, &log, model);
 }
 
 static unicon_status make_model(unicon_ctx *ctx, const unicon_data *train,
                                 const unicon_data *validation, const unicon_options *options,
                                 unicon_model **out) {
-  fit f = {.options = options};
+  fit f = {.options = options, .groups = train->groups};
   unicon_model *model = NULL;
   UNICON_TRY(unicon__model_create(ctx, &model));
   f.batches.batch = &f.batches.whole;
   unicon_status status = open_sets(ctx, &f, train, validation);
   if (status == UNICON_OK) status = run_fit(ctx, &f, model);
   unicon__problem_close(&f.batches);
+  unicon_options_destroy(f.own_options);
   unicon__dataset_close(&f.held);
   unicon__dataset_close(&f.train);
   if (status != UNICON_OK)

@@ -22,13 +22,15 @@ static const unicon_option_info table[] = {
 struct unicon_options {
   unicon__arena arena;
   unicon__value value[UNICON__OPTION_COUNT];
-  bool given[UNICON__OPTION_COUNT];
+  bool given[UNICON__OPTION_COUNT];  /* by the user */
+  bool chosen[UNICON__OPTION_COUNT]; /* by a choice, see unicon__options_choose */
 };
 
 typedef struct setting {
   const char *name, *value;
 } setting;
 
+static const setting preset_auto[] = {{0}}; /* chooses for itself, see auto.c */
 static const setting preset_fast[] = {
     {"metric", "whiten"}, {"ridge", "0.01"}, {"rank", "auto"}, {"iterations", "0"}, {0}};
 static const setting preset_paper[] = {
@@ -37,6 +39,7 @@ static const setting preset_paper[] = {
     {"rank", "128"},      {"batch", "500"},     {0}};
 
 static const setting *preset_settings(const char *preset) {
+  if (strcmp(preset, "auto") == 0 || strcmp(preset, "best") == 0) return preset_auto;
   if (strcmp(preset, "fast") == 0) return preset_fast;
   if (strcmp(preset, "paper") == 0) return preset_paper;
   return NULL;
@@ -95,6 +98,19 @@ static unicon_status unknown_name(unicon_ctx *ctx, const char *name) {
                  : unicon__fail(ctx, UNICON_ERR_OPTION, "there is no option \"%.60s\"", name);
 }
 
+/* Checks the value and keeps a copy of its text. */
+static unicon_status store(unicon_ctx *ctx, unicon_options *options, int id, const char *value) {
+  const size_t size = strlen(value) + 1;
+  unicon__value parsed;
+  UNICON_TRY(unicon__value_parse(ctx, &table[id], value, &parsed));
+  char *copy = unicon__arena_new(ctx, &options->arena, (int64_t)size, 1);
+  if (!copy) return unicon__status(ctx);
+  memcpy(copy, value, size);
+  parsed.text = copy;
+  options->value[id] = parsed;
+  return UNICON_OK;
+}
+
 unicon_status unicon_options_set(unicon_ctx *ctx, unicon_options *options, const char *name,
                                  const char *value) {
   if (!ctx) return UNICON_ERR_ARGUMENT;
@@ -106,19 +122,32 @@ unicon_status unicon_options_set(unicon_ctx *ctx, unicon_options *options, const
   if (table[id].scope & CONTEXT)
     return unicon__fail(ctx, UNICON_ERR_OPTION, "%s belongs to the context: use unicon_ctx_set",
                         table[id].name);
-  if (id == UNICON__PRESET && (!strcmp(value, "auto") || !strcmp(value, "best")))
-    return unicon__fail(ctx, UNICON_ERR_OPTION,
-                        "preset %s is not there yet: use fast (the default), and eval on held-out "
-                        "pairs to choose between settings",
-                        value);
-  const size_t size = strlen(value) + 1;
-  char *copy = unicon__arena_new(ctx, &options->arena, (int64_t)size, 1);
-  if (!copy) return unicon__status(ctx);
-  memcpy(copy, value, size);
-  unicon__value parsed;
-  UNICON_TRY(unicon__value_parse(ctx, &table[id], copy, &parsed));
-  options->value[id] = parsed;
+  UNICON_TRY(store(ctx, options, id, value));
   options->given[id] = true;
+  return UNICON_OK;
+}
+
+unicon_status unicon__options_choose(unicon_ctx *ctx, unicon_options *options, int id,
+                                     const char *value) {
+  if (options->given[id]) return UNICON_OK;
+  UNICON_TRY(store(ctx, options, id, value));
+  options->chosen[id] = true;
+  return UNICON_OK;
+}
+
+unicon_status unicon__options_copy(unicon_ctx *ctx, const unicon_options *from,
+                                   unicon_options **out) {
+  UNICON_TRY(unicon_options_create(ctx, out));
+  for (int id = 0; from && id < UNICON__OPTION_COUNT; id++) {
+    if (!from->given[id]) continue;
+    const unicon_status status = store(ctx, *out, id, from->value[id].text);
+    if (status != UNICON_OK) {
+      unicon_options_destroy(*out);
+      *out = NULL;
+      return status;
+    }
+    (*out)->given[id] = true;
+  }
   return UNICON_OK;
 }
 
@@ -131,7 +160,7 @@ static unicon__value parsed_text(int id, const char *text) {
 }
 
 static unicon__value in_force(const unicon_options *options, int id) {
-  if (options && options->given[id]) return options->value[id];
+  if (options && (options->given[id] || options->chosen[id])) return options->value[id];
   const char *text = table[id].default_value;
   if (id != UNICON__PRESET) {
     const setting *list = preset_settings(in_force(options, UNICON__PRESET).text);

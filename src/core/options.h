@@ -8,8 +8,10 @@
 
 /* id, name, kind, default, words, metavar, low, high, scope, group, help */
 #define UNICON__OPTIONS(X)                                                                         \
-  X(PRESET, "preset", "word", "fast", "fast|paper", "NAME", 0, 0, FIT, "Method",                   \
-    "A set of settings; an option given beside it wins. fast: linear, whitened, closed form. "     \
+  X(PRESET, "preset", "word", "auto", "auto|best|fast|paper", "NAME", 0, 0, FIT, "Method",         \
+    "A set of settings; an option given beside it wins. auto: kernel, ridge, metric, rank and "    \
+    "refine chosen on held-out pairs. best: the same with a larger grid. fast: linear, whitened, " \
+    "closed form. "                                                                                \
     "paper: the published setting (clip, temperature 1, no centring, no whitening, split 0, "      \
     "batches of 500, rank 128, one plain step), kept for comparison; the listings in the paper "   \
     "differ (nu .1 or 1.5, log1p, temperature unused).")                                           \
@@ -94,6 +96,11 @@
     "Rows of x per batch, each with the y rows paired to them; full: the exact global weights.")   \
   X(SVD, "svd", "word", "auto", "auto|dense|random", "HOW", 0, 0, FIT, "Solver",                   \
     "dense: LAPACK. random: subspace iteration from a random start. auto: by size.")               \
+  X(VAL_FRACTION, "val_fraction", "real", "auto", "auto", "F", 0.01, 0.5, FIT, "Data",             \
+    "Share of the pairs that auto holds out when no validation files are given; auto: 0.1, and "   \
+    "several times over where there are few.")                                                     \
+  X(BUDGET, "budget", "real", "none", "none", "SECONDS", 0.1, 1e7, FIT, "Run",                     \
+    "Time after which auto tries nothing new.")                                                    \
   X(BAD_ROWS, "bad_rows", "word", "error", "error|drop", "HOW", 0, 0, FIT, "Data",                 \
     "What to do with rows that are all zero or not finite: stop, or drop them and their pairs.")   \
   X(SEED, "seed", "integer", "0", "", "N", 0, 9007199254740992.0, FIT | EVAL | SYNTH, "Run",       \
@@ -134,5 +141,13 @@ int64_t unicon__integer(const unicon_options *options, int id);
 bool unicon__given(const unicon_options *options, int id);
 
 const unicon_option_info *unicon__option_row(int id);
+
+/* A copy, so that choices can be written into it. `from` may be NULL. */
+unicon_status unicon__options_copy(unicon_ctx *ctx, const unicon_options *from,
+                                   unicon_options **out);
+
+/* Sets a value that a choice made, unless the user gave one; it does not count as given. */
+unicon_status unicon__options_choose(unicon_ctx *ctx, unicon_options *options, int id,
+                                     const char *value);
 
 #endif

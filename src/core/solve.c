@@ -93,10 +93,7 @@ static unicon_status spectral_update(solver *s, int64_t rank, unicon__state *sta
   return UNICON_OK;
 }
 
-/* Drops directions without signal, keeping the rows of u and v dense. */
-static void trim(unicon__state *state) {
-  int64_t keep = 0;
-  while (keep < state->r && state->s[keep] > spectrum_floor * state->s[0]) keep++;
+void unicon__state_trim(unicon__state *state, int64_t keep) {
   for (int64_t i = 0; i < state->m; i++)
     memmove(state->u + i * keep, state->u + i * state->r, (size_t)keep * sizeof *state->u);
   for (int64_t j = 0; j < state->n; j++)
@@ -118,7 +115,9 @@ static unicon_status moment_start(solver *s, unicon__state *state) {
     return unicon__fail(s->ctx, UNICON_ERR_DATA,
                         "the paired rows have no covariance at all (are all rows of one side the "
                         "same?), so there is nothing to align");
-  trim(state);
+  int64_t keep = 0;
+  while (keep < state->r && state->s[keep] > spectrum_floor * state->s[0]) keep++;
+  unicon__state_trim(state, keep);
   if (state->r < s->params->rank)
     unicon__log(s->ctx, UNICON_LOG_INFO, "rank %lld: the data carry no more directions than that",
                 (long long)state->r);

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two halves of handwritten digits: which lower half belongs to which upper half?"""
+
+from pathlib import Path
+
+import unicon
+
+data = Path(__file__).resolve().parents[2] / "data" / "digits"
+
+# Rows can be arrays, tensors, or files, which the library reads itself.
+aligner = unicon.Aligner()
+aligner.fit(data / "upper.train.npy", data / "lower.train.npy")
+print(aligner.model_)
+
+upper, lower = data / "upper.test.npy", data / "lower.test.npy"
+found = aligner.evaluate(upper, lower, ci=True)["x_to_y"]
+low, high = found["ci"]["hit@10"]
+print(f"hit@10 {found['hit@10']:.3f} [{low:.3f}, {high:.3f}], "
+      f"by chance {found['chance']['hit@10']:.3f}")
+
+# The three lower halves that fit the first upper half best.
+ids, cosines = aligner.search(upper, lower, k=3)
+print("row 0 finds rows", ids[0].tolist(), "with cosines", cosines[0].round(3).tolist())
+
+# Rows with the same digit as pairs, instead of the halves of one image.
+labels = [(data / f"label.{part}.txt") for part in ("train", "test")]
+by_class = unicon.Aligner().fit(data / "upper.train.npy", data / "lower.train.npy",
+                                labels=(labels[0], labels[0]))
+found = by_class.evaluate(upper, lower, labels=(labels[1], labels[1]))["x_to_y"]
+print(f"the same digit first: {found['hit@1']:.3f}, by chance {found['chance']['hit@1']:.3f}")
+
+aligner.save("digits.safetensors")
+again = unicon.Aligner.load("digits.safetensors")
+assert (again.transform_x(upper) == aligner.transform_x(upper)).all()
+print("saved digits.safetensors")

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+import pytest
+
+import unicon
+from unicon import Aligner
+
+sklearn = pytest.importorskip("sklearn")
+
+from sklearn.base import clone  # noqa: E402
+from sklearn.model_selection import GridSearchCV, cross_val_score  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import StandardScaler  # noqa: E402
+from sklearn.utils import estimator_checks  # noqa: E402
+
+# python/README.md lists these with the same reasons.
+ONE_COLUMN = "gives Y as a vector of targets; Y is a matrix here"
+OWN_SENTENCE = "wants scikit-learn's wording; the sentence is the library's"
+EXPECTED = {
+    "check_transformer_data_not_an_array": ONE_COLUMN,
+    "check_transformer_general": ONE_COLUMN,
+    "check_transformer_preserve_dtypes": ONE_COLUMN,
+    "check_n_features_in_after_fitting": OWN_SENTENCE,
+    "check_estimators_empty_data_messages": OWN_SENTENCE,
+    "check_fit2d_1sample": OWN_SENTENCE,
+    "check_dtype_object": "object arrays are refused, even if they hold numbers",
+}
+
+
+def test_clone():
+    aligner = Aligner(rank=8, kernel="rbf", max_mem="1G")
+    copy = clone(aligner)
+    assert copy is not aligner and copy.get_params() == aligner.get_params()
+    assert repr(copy) == "Aligner(rank=8, kernel='rbf', max_mem='1G')"
+
+
+def test_grid_search(linear):
+    x, y = linear
+    search = GridSearchCV(Aligner(rank=8), {"ridge": [.001, .1], "metric": ["none", "whiten"]}, cv=3)
+    with pytest.warns(unicon.UniconWarning, match="ridge has no effect without a metric"):
+        search.fit(x, y)
+    assert search.best_params_["metric"] == "whiten"
+    assert search.best_estimator_.transform_x(x).shape == (500, 8)
+    assert search.score(x, y) > .5
+    assert len(cross_val_score(Aligner(rank=8), x, y, cv=4)) == 4
+
+
+def test_pipeline(linear):
+    x, y = linear
+    line = make_pipeline(StandardScaler(), Aligner(rank=8)).fit(x, y)
+    assert line.transform(x).shape == (500, 8)
+    assert 0 < line.score(x, y) <= 1
+    line.set_params(aligner__rank=4).fit(x, y)
+    assert line[-1].rank_ == 4
+
+
+def test_not_fitted_is_their_error_too(linear):
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    for use in (lambda a: a.transform_x(linear[0]), check_is_fitted):
+        with pytest.raises(NotFittedError):
+            use(Aligner())
+    check_is_fitted(Aligner(rank=4).fit(*linear))
+
+
+def _checks():
+    """Their checks, with rows that need not have a direction: their Y has rows of 0."""
+    estimator = Aligner(normalize="off")
+    if hasattr(estimator_checks, "estimator_checks_generator"):
+        found = list(estimator_checks.estimator_checks_generator(estimator, legacy=True))
+    else:
+        found = list(estimator_checks.check_estimator(estimator, generate_only=True))
+    return [check for _, check in found], estimator
+
+
+def _name(check):
+    return getattr(check, "func", check).__name__
+
+
+CHECKS, ESTIMATOR = _checks()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("check", CHECKS, ids=_name)
+def test_their_checks(check):
+    reason = EXPECTED.get(_name(check))
+    if reason:
+        with pytest.raises((AssertionError, ValueError)):
+            check(clone(ESTIMATOR))
+        pytest.skip(reason)
+    check(clone(ESTIMATOR))
+
+
+def test_the_readme_lists_what_does_not_apply():
+    from conftest import ROOT
+
+    readme = (ROOT / "python" / "README.md").read_text()
+    for name, reason in EXPECTED.items():
+        assert f"`{name}`" in readme
+        assert reason in " ".join(readme.split())
+    assert len(CHECKS) > 30

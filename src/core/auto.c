@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/auto.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "linalg/blas.h"
+
+enum { SETTINGS = 16, FOLDS_MAX = 8 };
+
+/* A point of the sweep, with its scores summed over the folds. */
+typedef struct setting {
+  double power, ridge;
+  double score[UNICON__CONTEST_RANKS];
+  bool done;
+} setting;
+
+typedef struct sweep {
+  unicon__arena *arena;
+  unicon_options *options;
+  const unicon__dataset *train, *held;
+  int folds;
+  bool larger;       /* preset best */
+  double deadline;   /* of the budget, or infinity */
+  unicon__auto_log *log;
+  bool half_is_worse; /* power 1/4 lost clearly with another kernel: not tried again */
+  /* the best so far */
+  double best;
+  char kernel[32];
+  setting setting;
+  int64_t rank;
+  unicon__contest *contest; /* kept for the winner when there is one fold */
+} sweep;
+
+static void remember(unicon__auto_log *log, const char *kernel, const setting *s, int64_t rank,
+                     double score) {
+  const size_t used = strlen(log->tried);
+  snprintf(log->tried + used, sizeof log->tried - used, "%s%s ridge %g power %g rank %lld: %.4f",
+           used ? "; " : "", kernel, s->ridge, s->power, (long long)rank, score);
+}
+
+/* Scores one setting on every fold and takes it if it is the best. */
+static unicon_status try_setting(unicon_ctx *ctx, sweep *w, unicon__contest **contest,
+                                 const char *kernel, setting *s) {
+  if (s->done || unicon__now() > w->deadline) return UNICON_OK;
+  s->done = true;
+  for (int f = 0; f < w->folds; f++) {
+    double score[UNICON__CONTEST_RANKS];
+    UNICON_TRY(unicon__contest_score(ctx, contest[f], s->power, s->ridge, score));
+    for (int k = 0; k < contest[f]->ranks; k++) s->score[k] += score[k] / w->folds;
+  }
+  int top = 0;
+  for (int k = 1; k < contest[0]->ranks; k++)
+    if (s->score[k] > s->score[top] + 1e-9) top = k;
+  remember(w->log, kernel, s, contest[0]->rank[top], s->score[top]);
+  unicon__log(ctx, UNICON_LOG_INFO, "%-8s ridge %-6g power %-5g rank %-4lld held-out score %.4f",
+              kernel, s->ridge, s->power, (long long)contest[0]->rank[top], s->score[top]);
+  if (s->score[top] <= w->best) return UNICON_OK;
+  w->best = s->score[top];
+  w->setting = *s;
+  w->rank = contest[0]->rank[top];
+  w->contest = contest[0];
+  snprintf(w->kernel, sizeof w->kernel, "%s", kernel);
+  return UNICON_OK;
+}
+
+static double score_of(const setting *s) {
+  double best = 0;
+  for (int k = 0; k < UNICON__CONTEST_RANKS; k++) best = s->score[k] > best ? s->score[k] : best;
+  return best;
+}
+
+/* Full whitening from ridge .01 downhill and uphill by factors of 3, then the half-strength metric
+ * at the best ridge and a tenth of it. */
+static unicon_status sweep_settings(unicon_ctx *ctx, sweep *w, unicon__contest **contest,
+                                    const char *kernel) {
+  static const double ladder[] = {0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3};
+  enum { STEPS = 7, MIDDLE = 3 };
+  const bool ridge_given = unicon__given(w->options, UNICON__RIDGE);
+  const bool power_given = unicon__given(w->options, UNICON__METRIC);
+  const double ridge = unicon__number(w->options, UNICON__RIDGE);
+  const double power = power_given ? unicon__metric_power(w->options) : 0.5;
+  setting step[STEPS] = {{0}};
+  int at = MIDDLE;
+  for (int k = 0; k < STEPS; k++)
+    step[k] = (setting){.power = power, .ridge = ridge_given ? ridge : ladder[k]};
+  UNICON_TRY(try_setting(ctx, w, contest, kernel, &step[at]));
+  for (int way = -1; way <= 1 && !ridge_given; way += 2)
+    for (int k = at + way; k >= 0 && k < STEPS; k += way) {
+      UNICON_TRY(try_setting(ctx, w, contest, kernel, &step[k]));
+      if (score_of(&step[k]) <= score_of(&step[at])) break;
+      at = k;
+    }
+  const double full = score_of(&step[at]);
+  for (int k = 0; k < 2 && !power_given && !w->half_is_worse; k++) {
+    setting half = {.power = 0.25, .ridge = ridge_given || k == 0 ? step[at].ridge
+                                                                  : step[at].ridge / 10};
+    if (ridge_given && k == 1) break;
+    UNICON_TRY(try_setting(ctx, w, contest, kernel, &half));
+    if (k == 1) w->half_is_worse = score_of(&half) < full - 0.02;
+  }
+  return UNICON_OK;
+}
+
+/* One kernel: contests on all folds, then the sweep. */
+static unicon_status try_kernel(unicon_ctx *ctx, sweep *w, const char *kernel, bool fixed) {
+  unicon__contest *contest[FOLDS_MAX];
+  if (w->best > 0 && unicon__now() > w->deadline) return UNICON_OK;
+  if (!fixed) UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__KERNEL, kernel));
+  for (int f = 0; f < w->folds; f++) {
+    const unicon__judge held = {w->held[f].whole.x, w->held[f].whole.y, w->held[f].whole.pairs};
+    UNICON_NEW(ctx, contest[f], 1);
+    UNICON_TRY(unicon__contest_open(ctx, w->arena, w->options, &w->train[f].whole, &held,
+                                    w->larger ? 512 : 256, contest[f]));
+  }
+  return sweep_settings(ctx, w, contest, kernel);
+}
+
+static unicon_status try_kernels(unicon_ctx *ctx, sweep *w) {
+  static const char *const some[] = {"linear", "angular", "rbf", "arccos0", "arccos2", "matern32"};
+  const bool fixed = unicon__given(w->options, UNICON__KERNEL) ||
+                     unicon__given(w->options, UNICON__KERNEL_X) ||
+                     unicon__given(w->options, UNICON__KERNEL_Y) ||
+                     unicon__given(w->options, UNICON__MAP);
+  if (fixed) return try_kernel(ctx, w, unicon__text(w->options, UNICON__KERNEL), true);
+  for (int k = 0; k < (w->larger ? 6 : 2); k++) UNICON_TRY(try_kernel(ctx, w, some[k], false));
+  return unicon__options_choose(ctx, w->options, UNICON__KERNEL, w->kernel);
+}
+
+/* ---- refine ------------------------------------------------------------------------------------- */
+
+/* About 45 steps: fewer epochs for many rows, more for few. */
+static void plan_refine(const unicon__batch *train, unicon__refine_params *params, bool larger) {
+  const int64_t rows = train->x.count;
+  if (params->batch > rows / 2) params->batch = rows / 2 > 2 ? rows / 2 : 2;
+  const int64_t steps = unicon__epoch_steps(train->pairs, params->batch);
+  const int64_t epochs = (larger ? 90 : 45) / steps;
+  params->epochs = (int)(epochs < 1 ? 1 : epochs > 20 ? 20 : epochs);
+}
+
+/* The winner refined at some ridge. */
+typedef struct refined {
+  double ridge, score; /* mean held-out score of the best epoch over the folds */
+  int epochs;
+  /* of the last fold: */
+  unicon__metric metric[2];
+  unicon__factors factors;
+  unicon__part_log log;
+} refined;
+
+static unicon_status refine_fold(unicon_ctx *ctx, const sweep *w, const unicon__contest *contest,
+                                 const unicon__refine_params *params, refined *r) {
+  UNICON_TRY(unicon__contest_factors(ctx, contest, w->setting.power, r->ridge, w->rank, r->metric,
+                                     &r->factors, &r->log.solve));
+  unicon__blas_begin(ctx->threads);
+  const unicon_status status = unicon__refine(ctx, &contest->train, r->metric, &contest->judge,
+                                              params, &r->factors, &r->log.refine);
+  unicon__blas_end(ctx->threads);
+  return status;
+}
+
+/* Mean held-out score of each epoch over the folds decides how many epochs are run. */
+static unicon_status refine_at(unicon_ctx *ctx, const sweep *w,
+                               const unicon__refine_params *params, unicon__contest **contest,
+                               refined *r) {
+  double score[UNICON__EPOCH_LOG] = {0};
+  for (int f = 0; f < w->folds; f++) {
+    UNICON_TRY(refine_fold(ctx, w, contest[f], params, r));
+    for (int e = 0; e <= params->epochs && e < UNICON__EPOCH_LOG; e++)
+      score[e] += r->log.refine.score[e] / w->folds;
+  }
+  for (int e = 1; e <= params->epochs && e < UNICON__EPOCH_LOG; e++)
+    if (score[e] > score[r->epochs]) r->epochs = e;
+  r->score = score[r->epochs];
+  unicon__log(ctx, UNICON_LOG_INFO,
+              "refine   ridge %-6g held-out score %.4f, after %d of %d epochs %.4f", r->ridge,
+              score[0], r->epochs, params->epochs, r->score);
+  return UNICON_OK;
+}
+
+/* Refines at the ridge of the closed form and at ten times that: the true loss fits the training
+ * pairs more closely than the closed form, so it often wants more shrinkage. */
+static unicon_status choose_refined(unicon_ctx *ctx, sweep *w, unicon__refine_params *params,
+                                    unicon__contest **contest, refined *best) {
+  const bool given = unicon__given(w->options, UNICON__RIDGE);
+  for (int k = 0; k < (given || params->epochs == 0 ? 1 : 2); k++) {
+    refined now = {.ridge = w->setting.ridge * (k == 0 ? 1 : 10), .score = -1};
+    if (k > 0 && unicon__now() > w->deadline) break;
+    UNICON_TRY(refine_at(ctx, w, params, contest, &now));
+    if (k == 0 || now.score > best->score) *best = now;
+  }
+  params->epochs = best->epochs;
+  w->setting.ridge = best->ridge;
+  w->best = best->score;
+  return UNICON_OK;
+}
+
+static unicon_status write_choice(unicon_ctx *ctx, const sweep *w,
+                                  const unicon__refine_params *params) {
+  char text[64];
+  snprintf(text, sizeof text, "%g", w->setting.ridge);
+  UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__RIDGE, text));
+  snprintf(text, sizeof text, "%g", w->setting.power);
+  UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__METRIC, text));
+  snprintf(text, sizeof text, "%lld", (long long)w->rank);
+  UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__RANK, text));
+  snprintf(text, sizeof text, "%d", params->epochs);
+  UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__REFINE, text));
+  snprintf(text, sizeof text, "%lld", (long long)params->batch);
+  UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__REFINE_BATCH, text));
+  snprintf(w->log->chosen, sizeof w->log->chosen,
+           "kernel %s, ridge %g, metric power %g, rank %lld, refine %d epochs", w->kernel,
+           w->setting.ridge, w->setting.power, (long long)w->rank, params->epochs);
+  w->log->score = w->best;
+  w->log->folds = w->folds;
+  return UNICON_OK;
+}
+
+/* Contests of the winning kernel on every fold; the kept one when there is one fold. */
+static unicon_status reopen(unicon_ctx *ctx, const sweep *w, unicon__contest **contest) {
+  contest[0] = w->contest;
+  for (int f = 0; f < w->folds && w->folds > 1; f++) {
+    const unicon__judge held = {w->held[f].whole.x, w->held[f].whole.y, w->held[f].whole.pairs};
+    UNICON_NEW(ctx, contest[f], 1);
+    UNICON_TRY(unicon__contest_open(ctx, w->arena, w->options, &w->train[f].whole, &held, w->rank,
+                                    contest[f]));
+  }
+  return UNICON_OK;
+}
+
+unicon_status unicon__auto(unicon_ctx *ctx, unicon__arena *arena, unicon_options *options,
+                           const unicon__dataset *train, const unicon__dataset *held, int folds,
+                           unicon__part *part, unicon__part_log *part_log, unicon__auto_log *log) {
+  const double budget = unicon__word(options, UNICON__BUDGET) == 0
+                            ? INFINITY
+                            : unicon__number(options, UNICON__BUDGET);
+  sweep w = {.arena = arena, .options = options, .train = train, .held = held,
+             .folds = folds < FOLDS_MAX ? folds : FOLDS_MAX, .log = log,
+             .larger = strcmp(unicon__text(options, UNICON__PRESET), "best") == 0,
+             .deadline = unicon__now() + 0.6 * budget, .best = -1};
+  unicon__contest *contest[FOLDS_MAX];
+  refined winner;
+  unicon__refine_params params;
+  *log = (unicon__auto_log){0};
+  UNICON_TRY(try_kernels(ctx, &w));
+  unicon__refine_params_from(options, &params);
+  if (!unicon__given(options, UNICON__REFINE)) plan_refine(&train[0].whole, &params, w.larger);
+  UNICON_TRY(reopen(ctx, &w, contest));
+  UNICON_TRY(choose_refined(ctx, &w, &params, contest, &winner));
+  *part_log = winner.log;
+  UNICON_TRY(write_choice(ctx, &w, &params));
+  unicon__log(ctx, UNICON_LOG_INFO, "chosen: %s (held-out score %.4f)", log->chosen, log->score);
+  if (!part) return UNICON_OK;
+  return unicon__part_store(ctx, arena, contest[0]->side, winner.metric, &winner.factors, part);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Preset auto: chooses kernel, ridge, metric power, rank and refine epochs on held-out pairs. What
+ * the user has set is not touched. */
+#ifndef UNICON_CORE_AUTO_H
+#define UNICON_CORE_AUTO_H
+
+#include "core/contest.h"
+#include "core/dataset.h"
+
+/* What was chosen, and the words about it for the metadata. */
+typedef struct unicon__auto_log {
+  char tried[3072];  /* "kernel ridge power rank score" of every setting, ; between */
+  char chosen[256];
+  double score;      /* held-out, of the choice */
+  int folds;
+} unicon__auto_log;
+
+/* Chooses on `folds` splits (train[k], held[k]) and writes the choice into `options`. With `part`
+ * (one fold only), the fitted part of that split is stored there too. */
+unicon_status unicon__auto(unicon_ctx *ctx, unicon__arena *arena, unicon_options *options,
+                           const unicon__dataset *train, const unicon__dataset *held, int folds,
+                           unicon__part *part, unicon__part_log *part_log, unicon__auto_log *log);
+
+#endif

@@ -1,0 +1,83 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What the documents say runs: blocks of README.md under <!-- test -->, the reader of
+# docs/model-format.md, and the programs that are printed in more than one place agree.
+. "$(dirname "$0")/cli.sh"
+root=$UNICON_SOURCE_DIR
+
+# block MARK FILE NUMBER: the NUMBER-th fenced block that follows a line equal to MARK.
+block() {
+  awk -v mark="$1" -v wanted="$3" '
+    inside && /^```/ { exit }
+    inside { print; next }
+    armed && /^```/ { if (++found == wanted) inside = 1; armed = 0; next }
+    { armed = ($0 == mark) || (armed && $0 == "") }' "$2"
+}
+blocks() { grep -cxF -- "$1" "$2" || true; }
+
+# Five captions per image, as the README has them.
+mkdir bin
+printf '#!/bin/sh\nexec %s "$@"\n' "$UNICON" >bin/unicon
+chmod +x bin/unicon
+export PATH=$PWD/bin:$PATH
+run 0 synth linear -o synth --train 300 --test 60 --noise 0.1
+for part in train test; do
+  cp synth/x.$part.npy image.$part.npy
+  npy repeat text.$part.npy synth/y.$part.npy 5
+done
+
+count=$(blocks '<!-- test -->' "$root/README.md")
+[ "$count" -gt 0 ] || fail "README.md has no block under <!-- test -->"
+for k in $(seq "$count"); do
+  block '<!-- test -->' "$root/README.md" "$k" >block.sh
+  [ -s block.sh ] || fail "block $k of README.md is empty"
+  bash -eu block.sh >out 2>err </dev/null || fail "block $k of README.md: $(cat block.sh)"
+done
+
+# The C text of the README and of the public header is that of examples/quickstart.c, blanks aside.
+squeeze() { tr -d ' \n'; }
+squeeze <"$root/examples/quickstart.c" >quickstart
+block '<!-- from examples/quickstart.c -->' "$root/README.md" 1 | squeeze >from_readme
+sed -n '/^ \*     unicon_ctx \*ctx = NULL;/,/^ \*     unicon_model_destroy/p' \
+  "$root/include/unicon/unicon.h" | sed -e '$d' -e 's/^ \*//' | squeeze >from_header
+for text in from_readme from_header; do
+  [ -s $text ] || fail "$text is empty"
+  grep -qF -- "$(cat $text)" quickstart || fail "$text is not in examples/quickstart.c"
+done
+
+# The README keeps to its length, and every file it and the documents link to is there.
+[ "$(wc -l <"$root/README.md")" -lt 200 ] || fail "README.md has 200 lines or more"
+for file in README.md SECURITY.md docs/method.md docs/architecture.md docs/model-format.md docs/numerics.md \
+  docs/testing.md tests/README.md bench/README.md; do
+  grep -oE '\]\([^)# ]+' "$root/$file" | cut -c3- | grep -v '^https:' | while read -r target; do
+    [ -e "$root/$(dirname "$file")/$target" ] || fail "$file links to $target, which is not there"
+  done
+done
+
+# Functions that docs/method.md names as file:function exist.
+grep -oE '`[a-z_]+\.[ch]:[a-z_0-9]+`' "$root/docs/method.md" | tr -d '`' | sort -u |
+  while IFS=: read -r file name; do
+    path=$(find "$root/src" -name "$file")
+    [ -n "$path" ] || fail "docs/method.md: there is no file $file"
+    grep -qw -- "$name" "$path" || fail "docs/method.md: $file has no $name"
+  done
+
+# The reader of docs/model-format.md embeds as the library does, to float32 rounding.
+block '<!-- test: reader -->' "$root/docs/model-format.md" 1 >reader.py
+[ -s reader.py ] || fail "docs/model-format.md has no reader"
+if python3 -c 'import numpy' 2>/dev/null; then
+  run 0 fit image.train.npy text.train.npy --y-per-x 5 --preset fast -o linear.safetensors
+  run 0 embed linear.safetensors --side x image.test.npy -o x.npy
+  run 0 embed linear.safetensors --side y text.test.npy -o y.npy
+  python3 - <<'PYTHON' || fail "the reader of docs/model-format.md"
+import numpy as np
+import reader
+model = reader.load("linear.safetensors")
+for side, rows in (("x", "image.test.npy"), ("y", "text.test.npy")):
+    difference = np.abs(reader.embed(model, side, np.load(rows)) - np.load(side + ".npy")).max()
+    assert difference < 1e-5, difference
+PYTHON
+else
+  echo "docs: the reader is skipped, there is no numpy"
+fi
+echo "docs: ok"
