@@ -22,8 +22,11 @@ enum {
   CLI_SEARCH = 8,
   CLI_INFO = 16,
   CLI_SYNTH = 32,
-  CLI_ALL = 63, /* every command */
-  CLI_TOP = 64  /* `unicon` itself, without a command */
+  CLI_PLAN = 64,
+  CLI_PROBE = 128,
+  CLI_CHECK = 256,
+  CLI_ALL = 511, /* every command */
+  CLI_TOP = 512  /* `unicon` itself, without a command */
 };
 
 enum { CLI_POSITIONALS = 3 };

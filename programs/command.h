@@ -14,6 +14,7 @@ struct tool {
 };
 
 int cmd_fit(tool *t);
+int cmd_plan(tool *t);
 int cmd_eval(tool *t);
 int cmd_embed(tool *t);
 int cmd_search(tool *t);

@@ -3,7 +3,7 @@
  * library's table instead. */
 #include "cli.h"
 
-#define PAIRED (CLI_FIT | CLI_EVAL)
+#define PAIRED (CLI_FIT | CLI_PLAN | CLI_EVAL)
 
 const cli_option cli_tool_options[] = {
     {CLI_OPT_OUTPUT, "output", 'o', "MODEL", "", NULL, CLI_FIT, "Output",
@@ -50,9 +50,9 @@ const cli_option cli_tool_options[] = {
     {CLI_OPT_Y_LABELS, "y-labels", 0, "FILE", "", NULL, PAIRED, "Pairs", "One label per row of Y."},
     {CLI_OPT_IGNORE, "ignore", 0, "FILE", "", NULL, PAIRED, "Pairs",
      "Pairs that count neither as right nor as wrong, as in --pairs without weights."},
-    {CLI_OPT_NEGATIVES, "negatives", 0, "FILE", "", NULL, CLI_FIT, "Pairs",
+    {CLI_OPT_NEGATIVES, "negatives", 0, "FILE", "", NULL, CLI_FIT | CLI_PLAN, "Pairs",
      "The only pairs that count as wrong. Left out: all that are not right."},
-    {CLI_OPT_GROUPS, "groups", 0, "FILE", "", NULL, CLI_FIT, "Pairs",
+    {CLI_OPT_GROUPS, "groups", 0, "FILE", "", NULL, CLI_FIT | CLI_PLAN, "Pairs",
      "One label per row of X; a hold-out never splits rows with equal labels."},
 
     {CLI_OPT_VAL_X, "val-x", 0, "FILE", "", NULL, CLI_FIT, "Validation",

@@ -251,6 +251,13 @@ static void bad_landmark_files_are_named(void **state) {
 
 /* ---- rows that say little -------------------------------------------------------------------- */
 
+/* Counts what is said about landmarks that were dropped. */
+static void hear_dropped(void *user, unicon_log_level level, const char *text) {
+  int *heard = user;
+  *heard +=
+      level == UNICON_LOG_INFO && strstr(text, "landmarks are explained by the others") != NULL;
+}
+
 /* Columns that never change; rows that come three times; on one side all rows the same. */
 static void dull_rows_are_no_failure(void **state) {
   scratch *s = *state;
@@ -265,10 +272,11 @@ static void dull_rows_are_no_failure(void **state) {
       unicon_options *options =
           support_options(s->ctx, "preset", "fast", "kernel", kernels[c], "map", maps[m],
                           "landmarks", "70", "features", "50", NULL);
-      log_book book = {0};
-      unicon_ctx_set_log(s->ctx, support_log, &book);
+      int heard = 0;
+      unicon_ctx_set_log(s->ctx, hear_dropped, &heard);
       unicon_model *model = support_fit(s->ctx, p.rows_x, p.rows_y, NULL, options);
-      if (m < 2) assert_non_null(strstr(book.last[UNICON_LOG_INFO], "dropped"));
+      unicon_ctx_set_log(s->ctx, NULL, NULL);
+      assert_true(m == 2 || heard >= 1);
       double *cosines = support_cosines(s->ctx, model, p.rows_x, p.rows_y);
       double own = 0, other = 0;
       for (int i = 0; i < N; i++)

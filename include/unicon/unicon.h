@@ -132,7 +132,9 @@ enum {
   UNICON_SCOPE_CONTEXT = 1,
   UNICON_SCOPE_FIT = 2,
   UNICON_SCOPE_EVAL = 4,
-  UNICON_SCOPE_SYNTH = 8
+  UNICON_SCOPE_SYNTH = 8,
+  UNICON_SCOPE_PROBE = 16,
+  UNICON_SCOPE_CHECK = 32
 };
 
 typedef struct unicon_option_info {
@@ -256,6 +258,24 @@ UNICON_API UNICON_CHECK unicon_status unicon_pairs_read_negatives(unicon_ctx *ct
 /* Number of positive pairs. */
 UNICON_API int64_t unicon_pairs_count(const unicon_pairs *pairs);
 
+/* Labels of the rows of one or two files, as class numbers 0, 1, ... in the order of the labels,
+ * with their texts. */
+typedef struct unicon_labels unicon_labels;
+
+/* From one label per line (any text) or an integer npy. Labels of `other_path` (NULL: none) are
+ * numbered together with those of `path`, and must be of the same kind. `rows` and `other_rows` are
+ * how many there must be. */
+UNICON_API UNICON_CHECK unicon_status unicon_labels_read(unicon_ctx *ctx, const char *path,
+                                                         int64_t rows, const char *other_path,
+                                                         int64_t other_rows, unicon_labels **out);
+UNICON_API void unicon_labels_destroy(unicon_labels *labels);
+
+/* Class numbers, one for each row, of the first file (0) or the other (1). */
+UNICON_API const int64_t *unicon_labels_numbers(const unicon_labels *labels, int file);
+UNICON_API int64_t unicon_labels_classes(const unicon_labels *labels);
+/* The label of class `number` as text; NULL past the end. */
+UNICON_API const char *unicon_labels_name(const unicon_labels *labels, int64_t number);
+
 /* A training or validation set. `pairs` NULL means row i with row i. `groups`: n_x group numbers
  * that a hold-out never splits, or NULL (connected components of the pairs). All borrowed. */
 typedef struct unicon_data {
@@ -277,6 +297,20 @@ UNICON_API UNICON_CHECK unicon_status unicon_fit(unicon_ctx *ctx, const unicon_d
                                                  const unicon_options *options,
                                                  unicon_model **out);
 UNICON_API void unicon_model_destroy(unicon_model *model);
+
+/* What such a fit will take, before it starts. Estimates, good to about a factor of 1.5. */
+typedef struct unicon_plan_result {
+  uint64_t memory;      /* bytes the library will hold at most; max_mem must be above it */
+  int64_t reads[2];     /* how often the rows of x and of y are read */
+  int64_t plane_sweeps; /* walks over all n_x n_y scores */
+  double flops;
+  double seconds;       /* from a product timed here and now */
+  char advice[256];     /* a sentence: fits, or what to change */
+} unicon_plan_result;
+
+UNICON_API UNICON_CHECK unicon_status unicon_plan(unicon_ctx *ctx, const unicon_data *data,
+                                                  const unicon_options *options,
+                                                  unicon_plan_result *out);
 
 /* One .safetensors file, written under a temporary name and renamed, so that an older file stays
  * whole until the new one is. docs/model-format.md lists the tensors. */
@@ -351,6 +385,72 @@ UNICON_API UNICON_CHECK unicon_status unicon_evaluate(unicon_ctx *ctx, const uni
                                                       const unicon_pairs *pairs,
                                                       const unicon_options *options,
                                                       unicon_metrics *to_y, unicon_metrics *to_x);
+
+/* The distinct labels of two sets, ascending: how many there are, and in `label` (NULL, or room for
+ * count_a + count_b) which. */
+UNICON_API UNICON_CHECK unicon_status unicon_probe_classes(unicon_ctx *ctx, const int64_t *label_a,
+                                                           int64_t count_a, const int64_t *label_b,
+                                                           int64_t count_b, int64_t *classes,
+                                                           int64_t *label);
+
+typedef struct unicon_probe_result {
+  int64_t classes;       /* distinct labels of both sets */
+  int64_t unseen;        /* test rows with a label that no training row has: counted as wrong */
+  double accuracy;       /* share of the test rows that got their label */
+  double train_accuracy; /* the same on the training rows */
+  double chance;         /* of answering the most frequent training label always */
+  double loss;           /* minimum reached: mean cross-entropy plus ridge/2 |W|^2 */
+  double gradient;       /* length of its gradient there */
+  int64_t iterations;
+} unicon_probe_result;
+
+/* A linear probe: multinomial logistic regression with intercept on the unit embeddings of `train`
+ * and their labels (any integers), tried on `test`. `confusion` (may be NULL) is classes by classes,
+ * `classes` being what unicon_probe_classes says: entry (a, b) counts test rows of class a that were
+ * given class b, classes in the order of their labels. */
+UNICON_API UNICON_CHECK unicon_status unicon_probe(unicon_ctx *ctx, const unicon_view *train,
+                                                   const int64_t *train_label,
+                                                   const unicon_view *test,
+                                                   const int64_t *test_label,
+                                                   const unicon_options *options, int64_t classes,
+                                                   int64_t *confusion, unicon_probe_result *out);
+
+enum { UNICON_CHECK_SPECTRUM = 64 };
+
+typedef struct unicon_check_result {
+  int64_t pairs;         /* positive pairs */
+  int64_t rows_x, rows_y; /* rows in use */
+  /* Canonical correlations on all pairs, shrunk by the ridge, largest first, against the largest
+   * one of shuffled pairs: */
+  double spectrum[UNICON_CHECK_SPECTRUM];
+  int64_t spectrum_count; /* in use */
+  double noise;           /* the largest of shuffled pairs */
+  int64_t rank;           /* how many lie above it, at most 256: a rank to begin with; 0: none */
+  /* A fit on one half of the pairs, tried on the other half: */
+  double cosine;  /* mean cosine of true pairs */
+  double chance;  /* mean cosine of shuffled pairs */
+  double p_value; /* share of 1000 shuffles at least as close as the true pairs, those included */
+  /* Fits on either half, tried on the other: */
+  double closer;    /* mean share of other rows that are farther than the partner: .5 is chance */
+  int64_t graded;   /* pairs (with class labels: rows) that were tried */
+  int64_t doubtful; /* those for which that share is below .5 */
+  int64_t suspects; /* written to the caller's list */
+} unicon_check_result;
+
+/* A pair that may be wrong. With class labels a single row that may have the wrong label: the other
+ * number is -1. */
+typedef struct unicon_suspect {
+  int64_t x, y;
+  double cosine; /* of the pair, by a fit that did not see it; with class labels the mean */
+  double closer; /* share of other rows that are farther than the partner, of both directions */
+} unicon_suspect;
+
+/* Says before a fit whether there is anything to align, how many dimensions carry it, and which
+ * pairs look wrong: the `room` worst, worst first, in `suspects` (NULL when room is 0). */
+UNICON_API UNICON_CHECK unicon_status unicon_check(unicon_ctx *ctx, const unicon_data *data,
+                                                   const unicon_options *options, int64_t room,
+                                                   unicon_suspect *suspects,
+                                                   unicon_check_result *out);
 
 /* ---- 7. Files and synthetic data ------------------------------------------------------------- */
 

@@ -137,12 +137,13 @@ static void plan_refine(const unicon__batch *train, unicon__refine_params *param
   if (params->batch > rows / 2) params->batch = rows / 2 > 2 ? rows / 2 : 2;
   const int64_t steps = unicon__epoch_steps(train->pairs, params->batch);
   const int64_t epochs = (larger ? 90 : 45) / steps;
-  params->epochs = (int)(epochs < 1 ? 1 : epochs > 20 ? 20 : epochs);
+  params->epochs = (int)(epochs < 1 ? 1 : epochs > 12 ? 12 : epochs);
 }
 
 /* The winner refined at some ridge. */
 typedef struct refined {
   double ridge, score; /* mean held-out score of the best epoch over the folds */
+  double gain;         /* over the closed form */
   int epochs;
   /* of the last fold: */
   unicon__metric metric[2];
@@ -174,6 +175,7 @@ static unicon_status refine_at(unicon_ctx *ctx, const sweep *w,
   for (int e = 1; e <= params->epochs && e < UNICON__EPOCH_LOG; e++)
     if (score[e] > score[r->epochs]) r->epochs = e;
   r->score = score[r->epochs];
+  r->gain = r->score - score[0];
   unicon__log(ctx, UNICON_LOG_INFO,
               "refine   ridge %-6g held-out score %.4f, after %d of %d epochs %.4f", r->ridge,
               score[0], r->epochs, params->epochs, r->score);
@@ -187,7 +189,7 @@ static unicon_status choose_refined(unicon_ctx *ctx, sweep *w, unicon__refine_pa
   const bool given = unicon__given(w->options, UNICON__RIDGE);
   for (int k = 0; k < (given || params->epochs == 0 ? 1 : 2); k++) {
     refined now = {.ridge = w->setting.ridge * (k == 0 ? 1 : 10), .score = -1};
-    if (k > 0 && unicon__now() > w->deadline) break;
+    if (k > 0 && (best->epochs == 0 || best->gain < 0.005 || unicon__now() > w->deadline)) break;
     UNICON_TRY(refine_at(ctx, w, params, contest, &now));
     if (k == 0 || now.score > best->score) *best = now;
   }

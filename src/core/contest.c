@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "core/moment.h"
 #include "linalg/blas.h"
 
@@ -61,6 +62,26 @@ static unicon_status choose_ranks(unicon_ctx *ctx, int64_t most, unicon__contest
   return UNICON_OK;
 }
 
+/* Room for the basis that settings hand on, and normals as its first value; none where the dense
+ * SVD is cheap. */
+static unicon_status open_start(unicon_ctx *ctx, unicon__contest *c) {
+  const int64_t p_x = c->side[0].map.out, p_y = c->side[1].map.out;
+  const int64_t small = p_x < p_y ? p_x : p_y, rank = c->rank[c->ranks - 1];
+  const int64_t w = rank + rank / 4 + 16;
+  if (small <= 400 || 2 * w > small) return UNICON_OK;
+  float *row;
+  UNICON_NEW(ctx, c->start, p_y * w);
+  UNICON_NEW(ctx, row, w);
+  for (int64_t j = 0; j < p_y; j++) {
+    unicon__normals((uint64_t)unicon__integer(c->options, UNICON__SEED), UNICON__STREAM_SKETCH,
+                    (uint64_t)j, w, row);
+    for (int64_t k = 0; k < w; k++) c->start[j * w + k] = (double)row[k];
+  }
+  c->start_width = w;
+  unicon__drop(ctx, row);
+  return UNICON_OK;
+}
+
 static unicon_status open_shared(unicon_ctx *ctx, unicon__contest *c) {
   const int64_t p_x = c->side[0].map.out, p_y = c->side[1].map.out;
   double *cross;
@@ -95,6 +116,7 @@ unicon_status unicon__contest_open(unicon_ctx *ctx, unicon__arena *arena,
   out->train.y = out->side[1].source;
   UNICON_TRY(unicon__judge_through(ctx, held, out->side, &out->judge));
   UNICON_TRY(choose_ranks(ctx, most, out));
+  UNICON_TRY(open_start(ctx, out));
   unicon__blas_begin(ctx->threads);
   const unicon_status status = open_shared(ctx, out);
   unicon__blas_end(ctx->threads);
@@ -111,17 +133,38 @@ static unicon_status scales(unicon_ctx *ctx, const unicon__side *side, double po
   return UNICON_OK;
 }
 
-/* The rank-r SVD of the setting in eigenvector coordinates. */
-static unicon_status decompose(unicon_ctx *ctx, const unicon__contest *c, const double *scale_x,
-                               const double *scale_y, int64_t rank, unicon__svd *svd) {
+/* M of the setting in eigenvector coordinates. */
+static unicon_status setting_matrix(unicon_ctx *ctx, const unicon__contest *c,
+                                    const double *scale_x, const double *scale_y, double **out) {
   const int64_t p_x = c->side[0].map.out, p_y = c->side[1].map.out;
   double *m;
   UNICON_NEW(ctx, m, p_x * p_y);
+  *out = m;
   for (int64_t i = 0; i < p_x; i++)
     for (int64_t j = 0; j < p_y; j++)
       m[i * p_y + j] = scale_x[i] * c->rotated[i * p_y + j] * scale_y[j];
-  return unicon__svd_top(ctx, m, p_x, p_y, rank, UNICON__SVD_AUTO,
+  return UNICON_OK;
+}
+
+/* The rank-r SVD of a setting, in full. */
+static unicon_status decompose(unicon_ctx *ctx, const unicon__contest *c, const double *scale_x,
+                               const double *scale_y, int64_t rank, unicon__svd *svd) {
+  double *m = NULL;
+  UNICON_TRY(setting_matrix(ctx, c, scale_x, scale_y, &m));
+  return unicon__svd_top(ctx, m, c->side[0].map.out, c->side[1].map.out, rank, UNICON__SVD_AUTO,
                          (uint64_t)unicon__integer(c->options, UNICON__SEED), svd);
+}
+
+/* The same well enough for a score: two rounds of subspace iteration from the setting before. */
+static unicon_status decompose_roughly(unicon_ctx *ctx, unicon__contest *c, const double *scale_x,
+                                       const double *scale_y, int64_t rank, unicon__svd *svd) {
+  const int64_t p_x = c->side[0].map.out, p_y = c->side[1].map.out, w = c->start_width;
+  const int rounds = c->warm ? 2 : 5;
+  double *m = NULL;
+  if (!c->start) return decompose(ctx, c, scale_x, scale_y, rank, svd);
+  UNICON_TRY(setting_matrix(ctx, c, scale_x, scale_y, &m));
+  c->warm = true;
+  return unicon__svd_warm(ctx, m, p_x, p_y, rank, c->start, w, rounds, svd);
 }
 
 /* Directions that carry signal. */
@@ -146,7 +189,7 @@ static unicon_status embed_held(unicon_ctx *ctx, const float *features, int64_t 
   return UNICON_OK;
 }
 
-static unicon_status score_setting(unicon_ctx *ctx, const unicon__contest *c, double power,
+static unicon_status score_setting(unicon_ctx *ctx, unicon__contest *c, double power,
                                    double ridge, double score[UNICON__CONTEST_RANKS]) {
   const double split = unicon__number(c->options, UNICON__SPLIT);
   double *scale[2];
@@ -154,7 +197,7 @@ static unicon_status score_setting(unicon_ctx *ctx, const unicon__contest *c, do
   unicon__svd svd;
   UNICON_TRY(scales(ctx, &c->side[0], power, ridge, &scale[0]));
   UNICON_TRY(scales(ctx, &c->side[1], power, ridge, &scale[1]));
-  UNICON_TRY(decompose(ctx, c, scale[0], scale[1], c->rank[c->ranks - 1], &svd));
+  UNICON_TRY(decompose_roughly(ctx, c, scale[0], scale[1], c->rank[c->ranks - 1], &svd));
   if (!(svd.s[0] > 0)) return UNICON_OK;
   UNICON_TRY(embed_held(ctx, c->held[0], c->judge.x.count, svd.m, scale[0], svd.u, &svd, split,
                         &zx));
@@ -170,7 +213,7 @@ static unicon_status score_setting(unicon_ctx *ctx, const unicon__contest *c, do
   return UNICON_OK;
 }
 
-unicon_status unicon__contest_score(unicon_ctx *ctx, const unicon__contest *contest, double power,
+unicon_status unicon__contest_score(unicon_ctx *ctx, unicon__contest *contest, double power,
                                     double ridge, double score[UNICON__CONTEST_RANKS]) {
   unicon__block *frame = unicon__frame_open(ctx);
   memset(score, 0, UNICON__CONTEST_RANKS * sizeof *score);

@@ -18,6 +18,9 @@ typedef struct unicon__contest {
   unicon__side side[2];
   double *rotated;      /* Q_x C Q_y^T */
   float *held[2];       /* held-out features times Q^T */
+  double *start;        /* p_y by start_width: right basis of the last setting, or NULL */
+  int64_t start_width;
+  bool warm;            /* start comes from a setting, not from the generator */
   int64_t rank[UNICON__CONTEST_RANKS]; /* tried, ascending */
   int ranks;
 } unicon__contest;
@@ -28,8 +31,8 @@ unicon_status unicon__contest_open(unicon_ctx *ctx, unicon__arena *arena,
                                    const unicon_options *options, const unicon__batch *train,
                                    const unicon__judge *held, int64_t most, unicon__contest *out);
 
-/* Held-out score of a setting at every rank. */
-unicon_status unicon__contest_score(unicon_ctx *ctx, const unicon__contest *contest, double power,
+/* Held-out score of a setting at every rank. The SVD starts from that of the setting before. */
+unicon_status unicon__contest_score(unicon_ctx *ctx, unicon__contest *contest, double power,
                                     double ridge, double score[UNICON__CONTEST_RANKS]);
 
 /* The closed form of a setting as factors, with its metric and spectrum. */

@@ -81,6 +81,10 @@ void unicon__plane_init(unicon__plane *plane, const unicon_pairs *pairs, int64_t
 unicon_status unicon__loss_begin(unicon_ctx *ctx, const unicon__loss_params *params,
                                  const unicon__plane *plane, unicon__loss *out) {
   UNICON_TRY(check_params(ctx, params));
+  if (params->kind == UNICON__LOSS_MOMENT)
+    return unicon__fail(ctx, UNICON_ERR_OPTION,
+                        "loss moment has constant weights, so there is nothing to refine; use clip "
+                        "or another loss");
   *out = (unicon__loss){.ops = table[params->kind], .plane = *plane, .params = *params,
                         .slots = unicon__workers(ctx)};
   fill_params(&out->params);

@@ -10,6 +10,8 @@
 #define FIT UNICON_SCOPE_FIT
 #define EVAL UNICON_SCOPE_EVAL
 #define SYNTH UNICON_SCOPE_SYNTH
+#define PROBE UNICON_SCOPE_PROBE
+#define CHECK UNICON_SCOPE_CHECK
 #define CONTEXT UNICON_SCOPE_CONTEXT
 
 static const unicon_option_info table[] = {

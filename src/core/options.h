@@ -37,13 +37,13 @@
   X(METRIC, "metric", "real", "whiten", "none|whiten", "POWER", 0, 1, FIT, "Method",               \
     "Metric W = (Sigma + ridge lambda_max I)^-POWER on both sides. whiten is POWER 0.5, none is "  \
     "0 and the paper's choice.")                                                                   \
-  X(RIDGE, "ridge", "real", "0.01", "", "L", 0, 1e6, FIT, "Method",                                \
+  X(RIDGE, "ridge", "real", "0.01", "", "L", 0, 1e6, FIT | CHECK, "Method",                        \
     "Shrinkage of the metric, as a share of the largest eigenvalue.")                              \
   X(SPLIT, "split", "real", "0.5", "", "A", 0, 1, FIT, "Method",                                   \
     "Share of the singular values given to x: F_x = U S^A, F_y = V S^(1-A).")                      \
-  X(NORMALIZE, "normalize", "word", "on", "on|off", "on|off", 0, 0, FIT, "Data",                   \
+  X(NORMALIZE, "normalize", "word", "on", "on|off", "on|off", 0, 0, FIT | CHECK, "Data",           \
     "Scale every input row to length 1 first.")                                                    \
-  X(CENTER, "center", "word", "on", "on|off", "on|off", 0, 0, FIT, "Data",                         \
+  X(CENTER, "center", "word", "on", "on|off", "on|off", 0, 0, FIT | CHECK, "Data",                 \
     "Subtract the mean of the features.")                                                          \
   X(KERNEL, "kernel", "word", "linear",                                                            \
     "linear|cosine|angular|arccos0|arccos1|arccos2|expcos|rbf|matern12|laplace|matern32|matern52|" \
@@ -101,10 +101,10 @@
     "several times over where there are few.")                                                     \
   X(BUDGET, "budget", "real", "none", "none", "SECONDS", 0.1, 1e7, FIT, "Run",                     \
     "Time after which auto tries nothing new.")                                                    \
-  X(BAD_ROWS, "bad_rows", "word", "error", "error|drop", "HOW", 0, 0, FIT, "Data",                 \
+  X(BAD_ROWS, "bad_rows", "word", "error", "error|drop", "HOW", 0, 0, FIT | CHECK, "Data",         \
     "What to do with rows that are all zero or not finite: stop, or drop them and their pairs.")   \
-  X(SEED, "seed", "integer", "0", "", "N", 0, 9007199254740992.0, FIT | EVAL | SYNTH, "Run",       \
-    "Seed of every random draw.")                                                                  \
+  X(SEED, "seed", "integer", "0", "", "N", 0, 9007199254740992.0, FIT | EVAL | SYNTH | CHECK,      \
+    "Run", "Seed of every random draw.")                                                           \
   X(THREADS, "threads", "integer", "all", "all", "N", 1, 256, CONTEXT, "Run",                      \
     "Threads to use.")                                                                             \
   X(MAX_MEM, "max_mem", "bytes", "none", "none", "SIZE", 1048576, 1e18, CONTEXT, "Run",            \
@@ -112,6 +112,8 @@
     "and code come on top.")                                                                       \
   X(CI, "ci", "flag", "off", "on|off", "", 0, 0, EVAL, "Evaluation",                               \
     "Add 95 % bootstrap intervals (1000 resamples of the queries).")                               \
+  X(PROBE_RIDGE, "probe_ridge", "real", "1e-4", "", "L", 0, 1e6, PROBE, "Probe",                   \
+    "Weight of the penalty L/2 |W|^2 beside the mean cross-entropy; the intercepts are free.")     \
   X(DIM_X, "dim_x", "integer", "40", "", "N", 1, 1e6, SYNTH, "Data", "Dimensions of x.")           \
   X(DIM_Y, "dim_y", "integer", "30", "", "N", 1, 1e6, SYNTH, "Data", "Dimensions of y.")           \
   X(LATENT, "latent", "integer", "10", "", "N", 1, 1e6, SYNTH, "Data",                             \

@@ -196,13 +196,59 @@ static unicon_status random_krylov(unicon_ctx *ctx, const double *matrix, uint64
   }
 }
 
-unicon_status unicon__svd_top(unicon_ctx *ctx, const double *matrix, int64_t m, int64_t n,
-                              int64_t r, unicon__svd_method method, uint64_t seed,
-                              unicon__svd *out) {
+static unicon_status svd_new(unicon_ctx *ctx, int64_t m, int64_t n, int64_t r, unicon__svd *out) {
   *out = (unicon__svd){.m = m, .n = n, .r = r};
   UNICON_NEW(ctx, out->u, m * r);
   UNICON_NEW(ctx, out->s, r);
   UNICON_NEW(ctx, out->v, n * r);
+  return UNICON_OK;
+}
+
+/* M ~ left core^T right^T with M^T left = right core: the SVD of core gives the triples, and the
+ * turned right basis is the start of the next time. */
+static unicon_status warm_extract(unicon_ctx *ctx, double *core, const double *left, double *right,
+                                  int64_t w, unicon__svd *svd) {
+  double *s, *u, *vt, *turned;
+  int info;
+  UNICON_NEW(ctx, s, w);
+  UNICON_NEW(ctx, u, w * w);
+  UNICON_NEW(ctx, vt, w * w);
+  UNICON_NEW(ctx, turned, svd->n * w);
+  UNICON_TRY(unicon__dgesvd(ctx, w, w, core, s, u, vt, &info));
+  if (info) return no_convergence(ctx, w, w);
+  memcpy(svd->s, s, (size_t)svd->r * sizeof *s);
+  unicon__dgemm(false, true, svd->m, svd->r, w, 1, left, w, vt, w, 0, svd->u, svd->r);
+  unicon__dgemm(false, false, svd->n, w, w, 1, right, w, u, w, 0, turned, w);
+  memcpy(right, turned, (size_t)(svd->n * w) * sizeof *right);
+  for (int64_t j = 0; j < svd->n; j++)
+    memcpy(svd->v + j * svd->r, turned + j * w, (size_t)svd->r * sizeof *turned);
+  svd->next = svd->r < w ? s[svd->r] : 0;
+  svd->method = "random";
+  return UNICON_OK;
+}
+
+unicon_status unicon__svd_warm(unicon_ctx *ctx, const double *matrix, int64_t m, int64_t n,
+                               int64_t r, double *start, int64_t w, int rounds, unicon__svd *out) {
+  double *left, *core;
+  UNICON_TRY(svd_new(ctx, m, n, r, out));
+  unicon__block *frame = unicon__frame_open(ctx);
+  UNICON_NEW(ctx, left, m * w);
+  UNICON_NEW(ctx, core, w * w);
+  for (int k = 0; k < rounds; k++) {
+    unicon__dgemm(false, false, m, w, n, 1, matrix, n, start, w, 0, left, w);
+    UNICON_TRY(unicon__dqr(ctx, m, w, left, NULL));
+    unicon__dgemm(true, false, n, w, m, 1, matrix, n, left, w, 0, start, w);
+    UNICON_TRY(unicon__dqr(ctx, n, w, start, core));
+  }
+  UNICON_TRY(warm_extract(ctx, core, left, start, w, out));
+  unicon__frame_close(ctx, frame);
+  return UNICON_OK;
+}
+
+unicon_status unicon__svd_top(unicon_ctx *ctx, const double *matrix, int64_t m, int64_t n,
+                              int64_t r, unicon__svd_method method, uint64_t seed,
+                              unicon__svd *out) {
+  UNICON_TRY(svd_new(ctx, m, n, r, out));
   const int64_t q = smaller(m, n);
   if (method == UNICON__SVD_AUTO)
     method = q <= DENSE_UP_TO || 3 * r > q ? UNICON__SVD_DENSE : UNICON__SVD_RANDOM;

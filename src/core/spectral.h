@@ -30,4 +30,9 @@ unicon_status unicon__svd_top(unicon_ctx *ctx, const double *matrix, int64_t m, 
                               int64_t r, unicon__svd_method method, uint64_t seed,
                               unicon__svd *out);
 
+/* A cheaper, rougher answer from a good guess: subspace iteration, `rounds` times, from the n by w
+ * columns of `start` (w >= r), which become the new right basis. 4 m n w flops a round. */
+unicon_status unicon__svd_warm(unicon_ctx *ctx, const double *matrix, int64_t m, int64_t n,
+                               int64_t r, double *start, int64_t w, int rounds, unicon__svd *out);
+
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,13 @@
 #include "io/pair_set.h"
 #include "io/rows_npy.h"
 #include "io/text.h"
+
+struct unicon_labels {
+  unicon__arena arena; /* holds everything below, this struct too */
+  int64_t *number[2];
+  int64_t classes;
+  char **name;
+};
 
 /* One file of labels. */
 typedef struct label_file {
@@ -66,8 +74,34 @@ static unicon_status collect(unicon_ctx *ctx, label_file *file, mark *out) {
   return UNICON_OK;
 }
 
-/* Sorts the labels of both files and numbers the distinct ones from 0. */
-static unicon_status number_labels(unicon_ctx *ctx, label_file *x, label_file *y) {
+/* Texts of the distinct labels of the sorted and numbered list, one behind the other. */
+static unicon_status keep_names(unicon_ctx *ctx, const mark *all, int64_t count, bool is_npy,
+                                unicon_labels *labels) {
+  const size_t digits = 24;
+  size_t room = 0, used = 0;
+  char *text;
+  labels->classes = *all[count - 1].place + 1;
+  for (int64_t k = 0; k < count; k++)
+    if (k == 0 || *all[k].place != *all[k - 1].place) room += is_npy ? digits : all[k].length + 1;
+  UNICON_ARENA_NEW(ctx, &labels->arena, text, (int64_t)room);
+  UNICON_ARENA_NEW(ctx, &labels->arena, labels->name, labels->classes);
+  for (int64_t k = 0; k < count; k++) {
+    if (k > 0 && *all[k].place == *all[k - 1].place) continue;
+    char *name = text + used;
+    if (is_npy)
+      snprintf(name, digits, "%" PRId64, all[k].value);
+    else
+      memcpy(name, all[k].text, all[k].length);
+    labels->name[*all[k].place] = name;
+    used += is_npy ? digits : all[k].length + 1;
+  }
+  return UNICON_OK;
+}
+
+/* Sorts the labels of both files and numbers the distinct ones from 0. `labels` (may be NULL)
+ * receives their texts. */
+static unicon_status number_labels(unicon_ctx *ctx, label_file *x, label_file *y,
+                                   unicon_labels *labels) {
   UNICON_TRY(open_labels(ctx, x));
   UNICON_TRY(open_labels(ctx, y));
   if (y->path && x->is_npy != y->is_npy)
@@ -85,6 +119,7 @@ static unicon_status number_labels(unicon_ctx *ctx, label_file *x, label_file *y
     if (k > 0 && by_content(&all[k - 1], &all[k]) != 0) number++;
     *all[k].place = number;
   }
+  if (labels) UNICON_TRY(keep_names(ctx, all, n, x->is_npy, labels));
   unicon__drop(ctx, all);
   return UNICON_OK;
 }
@@ -93,7 +128,7 @@ unicon_status unicon__labels_parse(unicon_ctx *ctx, const char *x_path, const ch
                                    int64_t **label_x, int64_t *n_x, int64_t **label_y,
                                    int64_t *n_y) {
   label_file x = {.path = x_path}, y = {.path = y_path};
-  const unicon_status status = number_labels(ctx, &x, &y);
+  const unicon_status status = number_labels(ctx, &x, &y, NULL);
   unicon__bytes_unmap(&x.bytes);
   unicon__bytes_unmap(&y.bytes);
   UNICON_TRY(status);
@@ -130,4 +165,62 @@ unicon_status unicon_pairs_read_labels(unicon_ctx *ctx, const char *x_path, cons
   if (!ctx) return UNICON_ERR_ARGUMENT;
   unicon__block *frame = unicon__enter(ctx);
   return unicon__leave(ctx, frame, read_labels(ctx, x_path, y_path, n_x, n_y, out));
+}
+
+/* ---- labels of rows -------------------------------------------------------------------------- */
+
+static unicon_status keep_numbers(unicon_ctx *ctx, const label_file *file, int64_t rows,
+                                  unicon_labels *labels, int which) {
+  if (!file->path) return UNICON_OK;
+  if (file->count != rows)
+    return unicon__fail(ctx, UNICON_ERR_SHAPE,
+                        "%s has %" PRId64 " labels, but there are %" PRId64
+                        " rows; one label for each row is needed",
+                        file->path, file->count, rows);
+  UNICON_ARENA_NEW(ctx, &labels->arena, labels->number[which], rows);
+  memcpy(labels->number[which], file->label, (size_t)rows * sizeof *file->label);
+  return UNICON_OK;
+}
+
+static unicon_status read_rows(unicon_ctx *ctx, const char *path, int64_t rows,
+                               const char *other_path, int64_t other_rows, unicon_labels **out) {
+  label_file file = {.path = path}, other = {.path = other_path};
+  UNICON_NEED(ctx, path);
+  UNICON_NEED(ctx, out);
+  unicon_labels *labels = unicon__object_new(ctx, sizeof *labels);
+  if (!labels) return unicon__status(ctx);
+  unicon_status status = number_labels(ctx, &file, &other, labels);
+  if (status == UNICON_OK) status = keep_numbers(ctx, &file, rows, labels, 0);
+  if (status == UNICON_OK) status = keep_numbers(ctx, &other, other_rows, labels, 1);
+  unicon__bytes_unmap(&file.bytes);
+  unicon__bytes_unmap(&other.bytes);
+  if (status == UNICON_OK)
+    *out = labels;
+  else
+    unicon_labels_destroy(labels);
+  return status;
+}
+
+unicon_status unicon_labels_read(unicon_ctx *ctx, const char *path, int64_t rows,
+                                 const char *other_path, int64_t other_rows, unicon_labels **out) {
+  if (out) *out = NULL;
+  if (!ctx) return UNICON_ERR_ARGUMENT;
+  unicon__block *frame = unicon__enter(ctx);
+  return unicon__leave(ctx, frame, read_rows(ctx, path, rows, other_path, other_rows, out));
+}
+
+void unicon_labels_destroy(unicon_labels *labels) {
+  unicon__object_free(labels);
+}
+
+const int64_t *unicon_labels_numbers(const unicon_labels *labels, int file) {
+  return labels && (file == 0 || file == 1) ? labels->number[file] : NULL;
+}
+
+int64_t unicon_labels_classes(const unicon_labels *labels) {
+  return labels ? labels->classes : 0;
+}
+
+const char *unicon_labels_name(const unicon_labels *labels, int64_t number) {
+  return labels && number >= 0 && number < labels->classes ? labels->name[number] : NULL;
 }

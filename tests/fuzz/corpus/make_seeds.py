@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the seeds of all fuzz targets: small valid files and files that lie in one place.
+
+    tests/fuzz/corpus/make_seeds.py
+
+Standard library only. Inputs that the fuzzer found stand beside the seeds as found-*."""
+import json
+import os
+import struct
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def put(target, name, data):
+    folder = os.path.join(HERE, "fuzz_" + target)
+    os.makedirs(folder, exist_ok=True)
+    assert len(data) < 4096, (target, name, len(data))
+    with open(os.path.join(folder, name), "wb") as out:
+        out.write(data)
+
+
+def floats(count, size=4):
+    letter = {2: "e", 4: "f", 8: "d"}[size]
+    return struct.pack("<%d%s" % (count, letter), *[((7 * k) % 11 - 5) / 4 + 0.1 for k in range(count)])
+
+
+def npy(descr, shape, data, fortran=False, version=1):
+    text = "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }" % (descr, fortran, shape)
+    start = 10 if version == 1 else 12
+    text += " " * (-(start + len(text) + 1) % 16) + "\n"
+    length = struct.pack("<H" if version == 1 else "<I", len(text))
+    return b"\x93NUMPY" + bytes([version, 0]) + length + text.encode() + data
+
+
+def safetensors(tensors, meta=None):
+    """tensors: name -> (dtype, shape, bytes)"""
+    header, data = {}, b""
+    if meta:
+        header["__metadata__"] = meta
+    for name, (dtype, shape, content) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(header, separators=(",", ":"))
+    text += " " * (-(8 + len(text)) % 8)
+    return struct.pack("<Q", len(text)) + text.encode() + data
+
+
+def f32(*shape):
+    count = 1
+    for n in shape:
+        count *= n
+    return ("F32", list(shape), floats(count))
+
+
+def model(kind="linear", kernel="linear", parts=1, normalize="on", mean=True, width=None, degree=None, **more):
+    d, rank, points = {"x": 3, "y": 2}, 2, 4
+    meta = {"format": "unicon", "format_version": "1", "rank": str(rank * parts), "d_x": "3", "d_y": "2",
+            "parts": str(parts)}
+    tensors = {"spectrum": f32(rank * parts)}
+    for b in range(parts):
+        if parts > 1:
+            meta["share.%d" % b] = str(1 / parts)
+        for side in "xy":
+            at = "%s.%d." % (side, b) if parts > 1 else side + "."
+            meta[side + ".map"], meta[side + ".kernel"], meta[side + ".normalize"] = kind, kernel, normalize
+            out = d[side]
+            if kind != "linear":
+                out = points
+                tensors[at + ("directions" if kind == "random" else "landmarks")] = f32(points, d[side])
+                if kind != "random":
+                    tensors[at + "factor"] = f32(points, points)
+                elif width:
+                    tensors[at + "phases"] = f32(points)
+            if width:
+                meta[at + "kernel_width"] = width
+            if degree:
+                meta[side + ".kernel_degree"] = degree
+            if mean:
+                tensors[at + "mean"] = f32(out)
+            tensors[at + "weight"] = f32(out, rank)
+    meta.update(more)
+    return safetensors(tensors, meta)
+
+
+def seeds_npy():
+    for descr, size in (("<f2", 2), ("<f4", 4), ("<f8", 8)):
+        put("npy", "c-" + descr[1:], npy(descr, "(3, 2)", floats(6, size)))
+    put("npy", "i1", npy("|i1", "(3, 2)", bytes([1, 2, 255, 4, 128, 6])))
+    put("npy", "u1", npy("|u1", "(3, 2)", bytes([1, 2, 255, 4, 128, 6])))
+    put("npy", "fortran", npy("<f4", "(3, 2)", floats(6), fortran=True))
+    for version in (2, 3):
+        put("npy", "version-%d" % version, npy("<f4", "(2, 3)", floats(6), version=version))
+    put("npy", "one", npy("<f4", "(1, 1)", floats(1)))
+    put("npy", "vector", npy("<f4", "(4,)", floats(4)))
+    put("npy", "cube", npy("<f4", "(2, 2, 2)", floats(8)))
+    put("npy", "empty", npy("<f4", "(0, 4)", b""))
+    put("npy", "no-rows-huge-width", npy("<f4", "(0, 9223372036854775807)", b""))
+    put("npy", "huge", npy("<f8", "(4294967296, 4294967296)", floats(2, 8)))
+    put("npy", "big-endian", npy(">f4", "(3, 2)", floats(6)))
+    put("npy", "structured", npy("<f4", "(1, 1)", floats(1)).replace(b"'<f4'", b"[('a', '<f4')]"))
+    put("npy", "not-finite", npy("<f4", "(2, 2)", struct.pack("<4f", float("nan"), 1, float("inf"), 0)))
+
+
+def seeds_vecs():
+    row = struct.pack("<i", 3) + floats(3)
+    put("fvecs", "three-rows", row * 3)
+    put("fvecs", "one-row", row)
+    put("fvecs", "one-column", (struct.pack("<i", 1) + floats(1)) * 5)
+    put("fvecs", "cut", row * 2 + row[:9])
+    put("fvecs", "two-widths", row + struct.pack("<i", 2) + floats(2) + struct.pack("<i", 3))
+    put("fvecs", "negative", struct.pack("<i", -1) + floats(3))
+    put("fvecs", "largest", struct.pack("<i", 2**31 - 1) + floats(3))
+    put("fbin", "three-rows", struct.pack("<II", 3, 2) + floats(6))
+    put("fbin", "one", struct.pack("<II", 1, 1) + floats(1))
+    put("fbin", "cut", struct.pack("<II", 3, 2) + floats(6)[:-1])
+    put("fbin", "empty", struct.pack("<II", 0, 2**32 - 1))
+    put("fbin", "overflow", struct.pack("<II", 2**32 - 1, 2**32 - 1) + floats(1))
+    put("fbin", "wraps-to-zero", struct.pack("<II", 2**31, 2**31))
+
+
+def seeds_safetensors():
+    put("safetensors", "two", safetensors({"x": f32(3, 2), "y": f32(2)}, {"a": "b", "c": ""}))
+    put("safetensors", "f16", safetensors({"x": ("F16", [3, 2], floats(6, 2))}))
+    put("safetensors", "bf16", safetensors({"x": ("BF16", [2, 2], b"\x80\x3f" * 4)}))
+    put("safetensors", "f64", safetensors({"x": ("F64", [1, 2], floats(2, 8))}))
+    put("safetensors", "bytes", safetensors({"x": ("U8", [2, 2], b"abcd"), "z": ("I8", [2, 2], b"\xff\x01\x80\x7f")}))
+    put("safetensors", "scalar", safetensors({"x": ("I64", [], bytes(8))}))
+    put("safetensors", "deep", safetensors({"x": ("F32", [1, 1, 1, 1], floats(1))}))
+    put("safetensors", "nothing", safetensors({}))
+    put("safetensors", "empty-huge-width", safetensors({"x": ("F32", [0, 2**62], b"")}))
+    put("safetensors", "huge", safetensors({"x": ("F32", [2**32, 2**32], floats(4))}))
+    put("safetensors", "hole", safetensors({"x": f32(2, 2), "y": f32(2, 2)}).replace(b"[16,32]", b"[20,32]"))
+    put("safetensors", "long-header", struct.pack("<Q", 2**63) + b"{}")
+    put("safetensors", "nested", struct.pack("<Q", 64) + b'{"x":' + b"[" * 40 + b" " * 19)
+    put("safetensors", "escapes", safetensors({"\u00e9\"\\x": f32(1, 1)}, {"\u00fc": "\u4e2d\n"}))
+
+
+def seeds_model():
+    put("model", "linear", model())
+    put("model", "linear-plain", model(mean=False, normalize="off"))
+    put("model", "exact-angular", model("exact", "angular"))
+    put("model", "nystrom-rbf", model("nystrom", "rbf", width="0.5"))
+    put("model", "nystrom-poly", model("nystrom", "poly", degree="3"))
+    put("model", "nystrom-expcos", model("nystrom", "expcos", width="1.5", normalize="off"))
+    put("model", "nystrom-laplace", model("nystrom", "laplace", width="2"))
+    put("model", "nystrom-matern", model("nystrom", "matern32", width="2", normalize="off"))
+    put("model", "random-rbf", model("random", "rbf", width="0.5"))
+    put("model", "random-arccos", model("random", "arccos1"))
+    put("model", "fused", model("exact", "angular", parts=2))
+    put("model", "fused-linear", model(parts=3))
+    put("model", "newer", model(format_version="2"))
+    put("model", "foreign", model(format="pt"))
+    put("model", "many-parts", model(parts=2).replace(b'"parts":"2"', b'"parts":"65536"'))
+    put("model", "wide", model(d_x="16777216"))
+    put("model", "huge-weights", model().replace(floats(2), struct.pack("<2f", 3e38, -3e38)))
+    put("model", "tiny-width", model("nystrom", "rbf", width="1e-300"))
+
+
+def seeds_pairs():
+    put("pairs", "plain.tsv", b"0\t0\n1\t1\n2\t2\n")
+    put("pairs", "weights.tsv", b"x\ty\tweight\n0\t3\t0.5\n1\t1\t1e-3\n39\t49\t2\n")
+    put("pairs", "commas.csv", b"x_row, y_row\r\n# remark\r\n0,0\r\n 1 , 2\r\n\r\n")
+    put("pairs", "bom.tsv", b"\xef\xbb\xbf0 0\n1 2")
+    put("pairs", "twice.tsv", b"1 1\n1 1\n")
+    put("pairs", "range.tsv", b"40 0\n-1 2\n9223372036854775808 1\n")
+    put("pairs", "fields.tsv", b"1 1 1 1\n2\n")
+    put("pairs", "bad-weight.tsv", b"0 0 nan\n1 1 -1\n2 2 inf\n3 3 1e999\n")
+    put("pairs", "empty.tsv", b"\n\n# nothing\n")
+    put("pairs", "i8.npy", npy("<i8", "(3, 2)", struct.pack("<6q", 0, 0, 1, 5, 2, 7)))
+    put("pairs", "u8.npy", npy("<u8", "(1, 2)", struct.pack("<2Q", 2**64 - 1, 1)))
+    put("pairs", "i2-fortran.npy", npy("<i2", "(2, 2)", struct.pack("<4h", 1, 2, 3, -4), fortran=True))
+    put("pairs", "f8.npy", npy("<f8", "(2, 3)", struct.pack("<6d", 0, 1, 0.5, 2, 3, 1.5)))
+    put("pairs", "f8-bad.npy", npy("<f8", "(1, 3)", struct.pack("<3d", 1e300, float("nan"), 0.5)))
+    put("pairs", "empty.npy", npy("<i8", "(0, 2)", b""))
+    put("pairs", "huge.npy", npy("<i8", "(4611686018427387904, 2)", b""))
+
+
+def two(a, b=b""):
+    return struct.pack("<H", len(a)) + a + b
+
+
+def seeds_labels():
+    put("labels", "text", two(b"cat\ndog\ncat\n", b"dog\ncat\n"))
+    put("labels", "one-file", two(b"a\nb\nb"))
+    put("labels", "blank-lines", two(b"\n\na\r\n", b"a\n\n"))
+    put("labels", "no-match", two(b"a\n", b"b\n"))
+    put("labels", "bytes", two(b"\xff\x00\n\xff\n", b"\xff\x00\n"))
+    put("labels", "empty", two(b"", b"a\n"))
+    put("labels", "npy", two(npy("<i8", "(3,)", struct.pack("<3q", 5, -1, 5)), npy("<i4", "(2,)", struct.pack("<2i", 5, 7))))
+    put("labels", "npy-column", two(npy("|u1", "(3, 1)", b"abc"), npy("|u1", "(2,)", b"bc")))
+    put("labels", "npy-table", two(npy("<i8", "(1, 2)", bytes(16)), npy("<i8", "(1,)", bytes(8))))
+    put("labels", "mixed", two(npy("|i1", "(1,)", b"a"), b"a\n"))
+    put("labels", "npy-float", two(npy("<f8", "(2,)", struct.pack("<2d", 1, 2.5)), npy("<f8", "(1,)", bytes(8))))
+
+
+def folder(*files):
+    out = b""
+    for name, data in files:
+        out += bytes([len(name)]) + name.encode() + struct.pack("<H", len(data)) + data
+    return out
+
+
+def seeds_shards():
+    a, b = npy("<f4", "(2, 3)", floats(6)), npy("<f2", "(1, 3)", floats(3, 2))
+    put("shards", "two", folder(("img_emb_0.npy", a), ("img_emb_1.npy", b)))
+    put("shards", "order", folder(("e_10.npy", a), ("e_9.npy", b), ("e_2.npy", a)))
+    put("shards", "bare-numbers", folder(("0.npy", a), ("1.npy", a), ("notes.txt", b"hi")))
+    put("shards", "one-number-twice", folder(("e_1.npy", a), ("e_01.npy", b)))
+    put("shards", "two-series", folder(("a_0.npy", a), ("b_1.npy", b)))
+    put("shards", "two-widths", folder(("a_0.npy", a), ("a_1.npy", npy("<f4", "(3, 2)", floats(6)))))
+    put("shards", "long-number", folder(("a_999999999999999999.npy", a), ("a_9999999999999999999.npy", b)))
+    put("shards", "hidden", folder((".a_0.npy", a), ("x.npy", a)))
+    put("shards", "empty-file", folder(("a_0.npy", b""), ("a_1.npy", a)))
+    put("shards", "empty-shard", folder(("a_0.npy", a), ("a_1.npy", npy("<f4", "(0, 3)", b""))))
+    put("shards", "cut", folder(("a_0.npy", a), ("a_1.npy", a[:-3])))
+
+
+def options(*texts):
+    return b"\0".join(text if isinstance(text, bytes) else text.encode() for text in texts) + b"\0"
+
+
+def seeds_options():
+    put("options", "presets", options("preset", "paper", "preset", "fast", "preset", "best", "preset", "auto"))
+    put("options", "numbers", options("rank", "12", "temperature", "0.05", "ridge", "1e-3", "seed", "9007199254740992"))
+    put("options", "words", options("loss", "siglip", "kernel-x", "same", "map", "nystrom", "batch", "full"))
+    put("options", "context", options("threads", "3", "max_mem", "1.5GiB", "max-mem", "512m", "threads", "all"))
+    put("options", "bounds", options("rank", "0", "rank", "1e6", "rank", "1000001", "temperature", "1e3", "batch", "1e12"))
+    put("options", "not-numbers", options("rank", "nan", "ridge", "inf", "ridge", "-0", "rank", "0x10", "rank", "1.5"))
+    put("options", "unknown", options("temprature", "1", "", "", "rank ", "3", "x" * 200, "y" * 300))
+    put("options", "signs", options("rank", "+7", "rank", " 7", "rank", "7 ", "bias", "-10", "max-mem", "-1M"))
+    put("options", "sizes", options("max-mem", "1M", "max-mem", "1048575", "max-mem", "9e18T", "max-mem", "1Mi", "max-mem", "1b"))
+    put("options", "text", options("landmark_method", "uniform", "landmark-method", "file.tsv", "landmark_method", ""))
+    put("options", "flags", options("ci", "on", "ci", "off", "ci", "ON", "ci", "1"))
+    put("options", "bytes", options(b"\xff\xfe", b"%s%n", "rank", b"\xc3\xa9", "loss", b"clip|infonce"))
+
+
+for name, make in sorted(globals().items()):
+    if name.startswith("seeds_"):
+        make()
