@@ -57,7 +57,11 @@ static void warn_idle(unicon_ctx *ctx, const fit *f) {
   if (iterations > 0 && unicon__word(f->options, UNICON__LOSS) == UNICON__LOSS_MOMENT)
     unicon__log(ctx, UNICON_LOG_WARNING,
                 "the moment weights do not depend on the model: iterations have no effect");
-  if (f->judged && iterations == 0 && unicon__integer(f->options, UNICON__REFINE) == 0)
+  const bool aggregate = unicon__word(f->options, UNICON__AGGREGATE) != UNICON__AGGREGATE_UNIFORM;
+  if (aggregate && (!f->judged || unicon__word(f->options, UNICON__BATCH) == 0))
+    unicon__log(ctx, UNICON_LOG_WARNING,
+                "aggregate has no effect without batches and validation pairs");
+  if (f->judged && idle && !aggregate)
     unicon__log(ctx, UNICON_LOG_WARNING,
                 "validation pairs have no effect: there are no iterations or refine epochs to choose "
                 "from");
@@ -150,11 +154,29 @@ static unicon_status fit_one(unicon_ctx *ctx, fit *f, unicon_model *model, unico
   return take_single(ctx, model, &log->solve);
 }
 
+/* Held-out score of a part by itself; 0 without held-out pairs. */
+static unicon_status judge_part(unicon_ctx *ctx, const fit *f, const unicon__part *part,
+                                double *score) {
+  unicon_metrics metrics[2];
+  unicon__judge judge = f->judge;
+  *score = 0;
+  if (!f->judged) return UNICON_OK;
+  judge.x.map = &part->map[0];
+  judge.y.map = &part->map[1];
+  UNICON_TRY(unicon__judge_weights(ctx, &judge, part->weight[0], part->weight[1], part->rank,
+                                   metrics));
+  *score = unicon__score(metrics);
+  return UNICON_OK;
+}
+
 static unicon_status fit_fused(unicon_ctx *ctx, fit *f, unicon_model *model,
                                unicon__part_log *log) {
   const int64_t parts = f->batches.batches;
   float **spectrum;
+  double *score, *share;
   UNICON_NEW(ctx, spectrum, parts);
+  UNICON_NEW(ctx, score, parts);
+  UNICON_NEW(ctx, share, parts);
   for (int64_t b = 0; b < parts; b++) {
     unicon__block *frame = unicon__frame_open(ctx);
     const unicon__part_job job = {.options = f->options, .data = f->batches.batch[b],
@@ -163,10 +185,13 @@ static unicon_status fit_fused(unicon_ctx *ctx, fit *f, unicon_model *model,
     UNICON_TRY(unicon__part_fit(ctx, &job, &model->part[b], log));
     UNICON_ARENA_NEW(ctx, &model->arena, spectrum[b], model->part[b].rank);
     take_spectrum(&log->solve, model->part[b].rank, spectrum[b]);
-    model->part[b].share = 1 / (double)parts;
+    UNICON_TRY(judge_part(ctx, f, &model->part[b], &score[b]));
     model->rank += model->part[b].rank;
     unicon__frame_close(ctx, frame);
   }
+  const int how = f->judged ? unicon__word(f->options, UNICON__AGGREGATE) : 0;
+  UNICON_TRY(unicon__aggregate(ctx, how, score, parts, share));
+  for (int64_t b = 0; b < parts; b++) model->part[b].share = share[b] > 0 ? share[b] : 1e-12;
   UNICON_ARENA_NEW(ctx, &model->arena, model->spectrum, model->rank);
   for (int64_t b = 0, at = 0; b < parts; at += model->part[b++].rank)
     memcpy(model->spectrum + at, spectrum[b], (size_t)model->part[b].rank * sizeof **spectrum);
@@ -197,6 +222,7 @@ static bool is_auto(const fit *f) {
   const bool asked = strcmp(preset, "auto") == 0 || strcmp(preset, "best") == 0;
   return asked && unicon__word(f->options, UNICON__BATCH) == 0 &&
          unicon__word(f->options, UNICON__START) == 0 &&
+         unicon__word(f->options, UNICON__SHARED_ENCODER) != 0 &&
          unicon__integer(f->options, UNICON__ITERATIONS) == 0;
 }
 

@@ -94,6 +94,14 @@
     "Solver", "Let refine learn the temperature, on L/T.")                                         \
   X(BATCH, "batch", "integer", "full", "full", "N", 2, 1e12, FIT, "Solver",                        \
     "Rows of x per batch, each with the y rows paired to them; full: the exact global weights.")   \
+  X(AGGREGATE, "aggregate", "word", "uniform", "uniform|accuracy|softmax|robust", "HOW", 0, 0,     \
+    FIT, "Solver",                                                                                 \
+    "Weights of batches, by the held-out score of each: proportional to it (accuracy), to its "    \
+    "exponential (softmax), or equal for all but outliers (robust). All but uniform need "         \
+    "validation pairs.")                                                                           \
+  X(SHARED_ENCODER, "shared_encoder", "flag", "off", "on|off", "", 0, 0, FIT, "Method",            \
+    "One encoder for both sides, for two views of the same kind of data: the positive "            \
+    "eigenvalues of (C + C^T)/2.")                                                                 \
   X(SVD, "svd", "word", "auto", "auto|dense|random", "HOW", 0, 0, FIT, "Solver",                   \
     "dense: LAPACK. random: subspace iteration from a random start. auto: by size.")               \
   X(VAL_FRACTION, "val_fraction", "real", "auto", "auto", "F", 0.01, 0.5, FIT, "Data",             \

@@ -17,9 +17,12 @@ void unicon__solve_params_from(const unicon_options *options, unicon__solve_para
       .split = unicon__number(options, UNICON__SPLIT),
       .iterations = (int)unicon__integer(options, UNICON__ITERATIONS),
       .safe = unicon__word(options, UNICON__DAMPING) == 0,
+      .shared = unicon__word(options, UNICON__SHARED_ENCODER) == 0,
+      .aggregate = unicon__word(options, UNICON__AGGREGATE),
       .svd = (unicon__svd_method)unicon__word(options, UNICON__SVD),
       .seed = (uint64_t)unicon__integer(options, UNICON__SEED),
   };
+  if (out->shared) out->split = 0.5; /* equal factors */
   unicon__loss_params_from(options, &out->loss);
 }
 
@@ -123,6 +126,7 @@ void unicon__refine_params_from(const unicon_options *options, unicon__refine_pa
       .decay = unicon__number(options, UNICON__REFINE_DECAY),
       .patience = (int)unicon__integer(options, UNICON__REFINE_PATIENCE),
       .learn_temperature = unicon__word(options, UNICON__LEARN_TEMPERATURE) == 0,
+      .shared = unicon__word(options, UNICON__SHARED_ENCODER) == 0,
       .seed = (uint64_t)unicon__integer(options, UNICON__SEED),
   };
   unicon__loss_params_from(options, &out->loss);
@@ -161,11 +165,17 @@ static unicon_status prepare(unicon_ctx *ctx, making *m) {
   const double power = unicon__metric_power(job->options);
   const double ridge = unicon__number(job->options, UNICON__RIDGE);
   const bool often = m->params.iterations > 0 || m->refine.epochs > 0;
+  unicon__side_plan plan = {job->options,   0,         job->landmark[0],
+                            job->landmarks, power > 0, often};
+  if (m->params.shared)
+    UNICON_TRY(unicon__sides_fit_shared(ctx, job->arena, &plan, &job->data.x, &job->data.y,
+                                        m->side));
   for (int s = 0; s < 2; s++) {
-    const unicon__side_plan plan = {job->options,   s,         job->landmark[s],
-                                    job->landmarks, power > 0, often};
-    UNICON_TRY(unicon__side_fit(ctx, job->arena, &plan, s == 0 ? &job->data.x : &job->data.y,
-                                &m->side[s]));
+    plan.number = s;
+    plan.landmark = job->landmark[s];
+    if (!m->params.shared)
+      UNICON_TRY(unicon__side_fit(ctx, job->arena, &plan, s == 0 ? &job->data.x : &job->data.y,
+                                  &m->side[s]));
     UNICON_TRY(unicon__side_metric(ctx, &m->side[s], power, ridge, &m->metric[s]));
   }
   if (job->judge) UNICON_TRY(unicon__judge_through(ctx, job->judge, m->side, &m->judge));

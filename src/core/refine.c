@@ -197,6 +197,10 @@ static unicon_status take_step(unicon_ctx *ctx, refiner *f, double rate, double 
   UNICON_TRY(status);
   along = pull_back(x);
   (void)pull_back(y);
+  if (f->params->shared) {
+    unicon__vec_best()->add_scaled(x->gradient, y->gradient, x->p * x->r, 1);
+    memcpy(y->gradient, x->gradient, (size_t)(x->p * x->r) * sizeof *x->gradient);
+  }
   f->step++;
   adam(x, f->step, rate, f->params->decay);
   adam(y, f->step, rate, f->params->decay);

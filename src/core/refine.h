@@ -22,6 +22,7 @@ typedef struct unicon__refine_params {
   double rate;
   double decay; /* AdamW weight decay */
   bool learn_temperature;
+  bool shared;  /* one encoder: both sides take the sum of their gradients */
   int patience; /* stop after so many epochs without a better held-out score; 0: never */
   uint64_t seed;
 } unicon__refine_params;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/side.h"
 
+#include <string.h>
+
 #include "linalg/blas.h"
 #include "linalg/vec.h"
 
@@ -92,6 +94,53 @@ unicon_status unicon__side_fit(unicon_ctx *ctx, unicon__arena *arena, const unic
       unicon__largest_eigenvalue(ctx, side->sigma, side->map.out, &side->mu);
   unicon__blas_end(ctx->threads);
   return status;
+}
+
+/* Rows of x and then of y as one source; its pieces live in the frame. */
+static unicon_status stack(unicon_ctx *ctx, const unicon__source *x, const unicon__source *y,
+                           unicon__source *out) {
+  unicon_rows *rows;
+  int64_t *index;
+  UNICON_NEW(ctx, rows, 1);
+  rows->name = x->rows->name;
+  rows->width = x->rows->width;
+  rows->count = x->rows->count + y->rows->count;
+  rows->segments = x->rows->segments + y->rows->segments;
+  UNICON_NEW(ctx, rows->segment, rows->segments);
+  memcpy(rows->segment, x->rows->segment, (size_t)x->rows->segments * sizeof *rows->segment);
+  for (int64_t k = 0; k < y->rows->segments; k++) {
+    rows->segment[x->rows->segments + k] = y->rows->segment[k];
+    rows->segment[x->rows->segments + k].first += x->rows->count;
+  }
+  UNICON_NEW(ctx, index, x->count + y->count);
+  for (int64_t i = 0; i < x->count; i++) index[i] = x->index ? x->index[i] : i;
+  for (int64_t i = 0; i < y->count; i++)
+    index[x->count + i] = x->rows->count + (y->index ? y->index[i] : i);
+  *out = (unicon__source){.rows = rows, .index = index, .count = x->count + y->count};
+  return UNICON_OK;
+}
+
+unicon_status unicon__sides_fit_shared(unicon_ctx *ctx, unicon__arena *arena,
+                                       const unicon__side_plan *plan, const unicon__source *x,
+                                       const unicon__source *y, unicon__side side[2]) {
+  if (x->rows->width != y->rows->width)
+    return unicon__fail(ctx, UNICON_ERR_SHAPE,
+                        "shared_encoder needs rows of equal width, but %s has %lld values a row "
+                        "and %s has %lld",
+                        x->rows->name, (long long)x->rows->width, y->rows->name,
+                        (long long)y->rows->width);
+  unicon__source both;
+  UNICON_TRY(stack(ctx, x, y, &both));
+  UNICON_TRY(unicon__side_fit(ctx, arena, plan, &both, &side[0]));
+  side[1] = side[0];
+  const float *cache = side[0].source.cache;
+  for (int s = 0; s < 2; s++) {
+    side[s].source = s == 0 ? *x : *y;
+    side[s].source.map = &side[s].map;
+    side[s].source.cache_row = NULL;
+    side[s].source.cache = cache ? cache + (s == 0 ? 0 : x->count) * side[s].map.out : NULL;
+  }
+  return UNICON_OK;
 }
 
 unicon_status unicon__side_metric(unicon_ctx *ctx, const unicon__side *side, double power,

@@ -29,6 +29,11 @@ typedef struct unicon__side_plan {
 unicon_status unicon__side_fit(unicon_ctx *ctx, unicon__arena *arena, const unicon__side_plan *plan,
                                const unicon__source *source, unicon__side *side);
 
+/* Both sides through one map, fitted on the rows of x and y together: for a shared encoder. */
+unicon_status unicon__sides_fit_shared(unicon_ctx *ctx, unicon__arena *arena,
+                                       const unicon__side_plan *plan, const unicon__source *x,
+                                       const unicon__source *y, unicon__side side[2]);
+
 /* The metric of the side. */
 unicon_status unicon__side_metric(unicon_ctx *ctx, const unicon__side *side, double power,
                                   double ridge, unicon__metric *out);

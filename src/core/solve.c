@@ -2,6 +2,7 @@
 #include "core/solve.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/moment.h"
@@ -23,6 +24,7 @@ typedef struct solver {
   bool cosine; /* the loss takes cosines; else dot products, and the norm of M matters */
   int64_t p_x, p_y;
   double *c, *part; /* p_x by p_y: sum over batches, and one batch */
+  double *share;    /* weight of each batch in c */
 } solver;
 
 /* ---- state ------------------------------------------------------------------------------------ */
@@ -72,7 +74,76 @@ unicon_status unicon__state_factors(unicon_ctx *ctx, const unicon__state *state,
   return factor(ctx, metric_y, state->v, state->s, state->n, state->r, 1 - split, fy);
 }
 
+/* ---- weights of batches -------------------------------------------------------------------------- */
+
+static int ascending(const void *a, const void *b) {
+  const double left = *(const double *)a, right = *(const double *)b;
+  return (left > right) - (left < right);
+}
+
+static double median(double *sorted, int64_t count) {
+  qsort(sorted, (size_t)count, sizeof *sorted, ascending);
+  return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
+}
+
+/* 1 for scores within three robust standard deviations below the median, else 0. */
+static unicon_status keep_inliers(unicon_ctx *ctx, const double *score, int64_t count,
+                                  double *weight) {
+  double *sorted;
+  UNICON_NEW(ctx, sorted, count);
+  memcpy(sorted, score, (size_t)count * sizeof *sorted);
+  const double middle = median(sorted, count);
+  for (int64_t b = 0; b < count; b++) sorted[b] = fabs(score[b] - middle);
+  const double spread = 1.4826 * median(sorted, count);
+  int64_t dropped = 0;
+  for (int64_t b = 0; b < count; b++) {
+    weight[b] = score[b] >= middle - 3 * spread - 1e-12;
+    dropped += weight[b] == 0;
+  }
+  if (dropped > 0)
+    unicon__log(ctx, UNICON_LOG_INFO, "%lld of %lld batches dropped as outliers",
+                (long long)dropped, (long long)count);
+  unicon__drop(ctx, sorted);
+  return UNICON_OK;
+}
+
+unicon_status unicon__aggregate(unicon_ctx *ctx, int how, const double *score, int64_t count,
+                                double *weight) {
+  double sum = 0;
+  for (int64_t b = 0; b < count; b++)
+    weight[b] = how == UNICON__AGGREGATE_ACCURACY  ? score[b]
+                : how == UNICON__AGGREGATE_SOFTMAX ? exp(score[b])
+                                                   : 1;
+  if (how == UNICON__AGGREGATE_ROBUST) UNICON_TRY(keep_inliers(ctx, score, count, weight));
+  for (int64_t b = 0; b < count; b++) sum += weight[b];
+  for (int64_t b = 0; b < count; b++) weight[b] = sum > 0 ? weight[b] / sum : 1 / (double)count;
+  return UNICON_OK;
+}
+
 /* ---- the spectral update ---------------------------------------------------------------------- */
+
+/* state = the r leading positive eigenvalues of (M + M^T)/2 and their vectors; the best symmetric
+ * positive approximation (MATH.md T22). Missing ones are 0. */
+static unicon_status symmetric_update(solver *s, int64_t rank, unicon__state *state) {
+  const int64_t p = s->p_x;
+  double *vectors = NULL, *values = NULL;
+  for (int64_t i = 0; i < p; i++)
+    for (int64_t j = 0; j < i; j++)
+      s->c[i * p + j] = s->c[j * p + i] = (s->c[i * p + j] + s->c[j * p + i]) / 2;
+  UNICON_TRY(state_new(s->ctx, p, p, rank, state));
+  UNICON_TRY(unicon__eigen(s->ctx, s->c, p, &vectors, &values));
+  for (int64_t k = 0; k < rank; k++) {
+    const int64_t from = p - 1 - k; /* ascending order */
+    state->s[k] = values[from] > 0 ? values[from] : 0;
+    for (int64_t i = 0; i < p; i++)
+      state->u[i * rank + k] = state->v[i * rank + k] = vectors[from * p + i];
+  }
+  s->log->gap = rank < p && state->s[rank - 1] > 0 ? values[p - 1 - rank] / state->s[rank - 1] : 0;
+  s->log->method = "symmetric";
+  unicon__drop(s->ctx, values);
+  unicon__drop(s->ctx, vectors);
+  return UNICON_OK;
+}
 
 /* state = [R_x^T C R_y]_r, unscaled; C is overwritten. */
 static unicon_status spectral_update(solver *s, int64_t rank, unicon__state *state) {
@@ -84,6 +155,7 @@ static unicon_status spectral_update(solver *s, int64_t rank, unicon__state *sta
                           "log instead of identity, keeps them small");
   UNICON_TRY(unicon__metric_left(s->ctx, s->metric_x, s->c, s->p_y));
   UNICON_TRY(unicon__metric_right(s->ctx, s->metric_y, s->c, s->p_x));
+  if (s->params->shared) return symmetric_update(s, rank, state);
   UNICON_TRY(unicon__svd_top(s->ctx, s->c, s->p_x, s->p_y, rank, s->params->svd, s->params->seed,
                              &svd));
   *state = (unicon__state){s->p_x, s->p_y, rank, svd.u, svd.s, svd.v};
@@ -101,14 +173,61 @@ void unicon__state_trim(unicon__state *state, int64_t keep) {
   state->r = keep;
 }
 
+/* Held-out score of a state; 0 without a judge. */
+static unicon_status judge_state(solver *s, const unicon__state *state, double *score) {
+  unicon_metrics metrics[2];
+  float *fx, *fy;
+  *score = 0;
+  if (!s->params->judge) return UNICON_OK;
+  unicon__block *frame = unicon__frame_open(s->ctx);
+  UNICON_TRY(unicon__state_factors(s->ctx, state, s->metric_x, s->metric_y, s->params->split, &fx,
+                                   &fy));
+  UNICON_TRY(unicon__judge_weights(s->ctx, s->params->judge, fx, fy, state->r, metrics));
+  *score = unicon__score(metrics);
+  unicon__frame_close(s->ctx, frame);
+  return UNICON_OK;
+}
+
+/* C of the moment weights of one batch, into `out`. */
+static unicon_status moment_batch(solver *s, int64_t b, double *out) {
+  const unicon__batch *batch = &s->problem->batch[b];
+  const bool centred = !batch->x_row && batch->x.map->mean && batch->y.map->mean;
+  return unicon__moment_cross(s->ctx, batch->pairs, &batch->x, &batch->y, centred, out);
+}
+
+/* Weights of the batches: the held-out score of each batch's own closed form decides. */
+static unicon_status weigh_batches(solver *s) {
+  const int64_t count = s->problem->batches;
+  double *score;
+  UNICON_NEW(s->ctx, s->share, count);
+  UNICON_NEW(s->ctx, score, count);
+  const bool judged = s->params->judge && count > 1;
+  const int how = judged ? s->params->aggregate : UNICON__AGGREGATE_UNIFORM;
+  for (int64_t b = 0; b < count && how != UNICON__AGGREGATE_UNIFORM; b++) {
+    unicon__block *frame = unicon__frame_open(s->ctx);
+    unicon__state state;
+    UNICON_TRY(moment_batch(s, b, s->c));
+    UNICON_TRY(spectral_update(s, s->params->rank, &state));
+    if (state.s[0] > 0) UNICON_TRY(judge_state(s, &state, &score[b]));
+    unicon__frame_close(s->ctx, frame);
+  }
+  UNICON_TRY(unicon__aggregate(s->ctx, how, score, count, s->share));
+  unicon__drop(s->ctx, score);
+  return UNICON_OK;
+}
+
+static void add_part(solver *s, int64_t b) {
+  const double weight = s->share[b] * (double)s->problem->batches;
+  for (int64_t k = 0; k < s->p_x * s->p_y; k++) s->c[k] += weight * s->part[k];
+}
+
 static unicon_status moment_start(solver *s, unicon__state *state) {
+  UNICON_TRY(weigh_batches(s));
   memset(s->c, 0, (size_t)(s->p_x * s->p_y) * sizeof *s->c);
   for (int64_t b = 0; b < s->problem->batches; b++) {
-    const unicon__batch *batch = &s->problem->batch[b];
-    const bool centred = !batch->x_row && batch->x.map->mean && batch->y.map->mean;
-    UNICON_TRY(
-        unicon__moment_cross(s->ctx, batch->pairs, &batch->x, &batch->y, centred, s->part));
-    for (int64_t k = 0; k < s->p_x * s->p_y; k++) s->c[k] += s->part[k];
+    if (s->share[b] == 0) continue;
+    UNICON_TRY(moment_batch(s, b, s->part));
+    add_part(s, b);
   }
   UNICON_TRY(spectral_update(s, s->params->rank, state));
   if (!(state->s[0] > 0) || !isfinite(state->s[0]))
@@ -142,8 +261,9 @@ static unicon_status gather(unicon_ctx *ctx, const float *z, const int64_t *row,
 }
 
 /* Loss of one batch; with `cross`, its C is added to s->c. */
-static unicon_status evaluate_batch(solver *s, const unicon__batch *batch, int64_t r,
-                                    const float *zx, const float *zy, bool cross, double *value) {
+static unicon_status evaluate_batch(solver *s, int64_t b, int64_t r, const float *zx,
+                                    const float *zy, bool cross, double *value) {
+  const unicon__batch *batch = &s->problem->batch[b];
   unicon__block *frame = unicon__frame_open(s->ctx);
   const float *bx, *by;
   unicon__plane plane;
@@ -155,7 +275,7 @@ static unicon_status evaluate_batch(solver *s, const unicon__batch *batch, int64
   if (!cross || !loss.ops->pointwise) UNICON_TRY(unicon__pass_observe(s->ctx, &loss));
   if (cross) {
     UNICON_TRY(unicon__pass_cross(s->ctx, &loss, &batch->x, &batch->y, s->part));
-    for (int64_t k = 0; k < s->p_x * s->p_y; k++) s->c[k] += s->part[k];
+    add_part(s, b);
   }
   *value += loss.value / (double)s->problem->batches;
   unicon__frame_close(s->ctx, frame);
@@ -178,8 +298,7 @@ static unicon_status evaluate(solver *s, const unicon__state *state, bool cross,
   *value = 0;
   if (cross) memset(s->c, 0, (size_t)(s->p_x * s->p_y) * sizeof *s->c);
   for (int64_t b = 0; b < s->problem->batches; b++)
-    UNICON_TRY(
-        evaluate_batch(s, &s->problem->batch[b], state->r, zx, zy, cross, value));
+    UNICON_TRY(evaluate_batch(s, b, state->r, zx, zy, cross, value));
   unicon__frame_close(s->ctx, frame);
   return UNICON_OK;
 }
@@ -299,21 +418,6 @@ static unicon_status safe_step(solver *s, unicon__state *state, const unicon__st
     return UNICON_OK;
   }
   *eta = 0;
-  return UNICON_OK;
-}
-
-/* Held-out score of a state; 0 without a judge. */
-static unicon_status judge_state(solver *s, const unicon__state *state, double *score) {
-  unicon_metrics metrics[2];
-  float *fx, *fy;
-  *score = 0;
-  if (!s->params->judge) return UNICON_OK;
-  unicon__block *frame = unicon__frame_open(s->ctx);
-  UNICON_TRY(unicon__state_factors(s->ctx, state, s->metric_x, s->metric_y, s->params->split, &fx,
-                                   &fy));
-  UNICON_TRY(unicon__judge_weights(s->ctx, s->params->judge, fx, fy, state->r, metrics));
-  *score = unicon__score(metrics);
-  unicon__frame_close(s->ctx, frame);
   return UNICON_OK;
 }
 

@@ -27,12 +27,24 @@ typedef struct unicon__solve_params {
   double split;
   int iterations;
   bool safe;
+  bool shared;   /* one encoder: both sides have the same features, and M is symmetric */
+  int aggregate; /* word of the option */
   unicon__svd_method svd;
   uint64_t seed;
   const unicon__judge *judge; /* held-out pairs that choose the step returned; NULL: the last */
 } unicon__solve_params;
 
 enum { UNICON__LOG_STEPS = 64 };
+
+/* Weights of batches or parts from their held-out scores, adding up to 1. */
+enum {
+  UNICON__AGGREGATE_UNIFORM,
+  UNICON__AGGREGATE_ACCURACY,
+  UNICON__AGGREGATE_SOFTMAX,
+  UNICON__AGGREGATE_ROBUST
+};
+unicon_status unicon__aggregate(unicon_ctx *ctx, int how, const double *score, int64_t count,
+                                double *weight);
 
 /* What happened: loss after each step (entry 0 is the start), step length, certificate. */
 typedef struct unicon__solve_log {
