@@ -68,6 +68,8 @@ typedef enum cli_id {
   CLI_OPT_TOP,
   CLI_OPT_TRAIN,
   CLI_OPT_TEST,
+  CLI_OPT_TRAIN_LABELS,
+  CLI_OPT_TEST_LABELS,
   CLI_OPT_COUNT
 } cli_id;
 

@@ -72,7 +72,8 @@ static int print_summary(const tool *t, const fit_result *result) {
 
 static int fit_and_save(tool *t, const inputs *train, const inputs *validation) {
   const char *path = tool_value(t, CLI_OPT_OUTPUT);
-  const unicon_data data = {train->x, train->y, train->pairs, train->groups};
+  const unicon_data data = {train->x, train->y, train->pairs,
+                            unicon_labels_numbers(train->groups, 0)};
   const unicon_data held_out = {validation->x, validation->y, validation->pairs, NULL};
   unicon_model *model = NULL;
   const double start = display_now();

@@ -16,6 +16,8 @@ struct tool {
 int cmd_fit(tool *t);
 int cmd_plan(tool *t);
 int cmd_eval(tool *t);
+int cmd_probe(tool *t);
+int cmd_check(tool *t);
 int cmd_embed(tool *t);
 int cmd_search(tool *t);
 int cmd_info(tool *t);

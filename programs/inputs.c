@@ -129,13 +129,13 @@ int inputs_open(tool *t, const char *x_path, const char *y_path, inputs_kind kin
   if (code != EXIT_DONE || kind != INPUTS_MAIN) return code;
   code = read_lists(t, out);
   const char *groups = tool_value(t, CLI_OPT_GROUPS);
-  if (code == EXIT_DONE && groups)
-    code = inputs_read_groups(t, groups, unicon_rows_count(out->x), &out->groups);
-  return code;
+  if (code != EXIT_DONE || !groups) return code;
+  status = unicon_labels_read(t->ctx, groups, unicon_rows_count(out->x), NULL, 0, &out->groups);
+  return status == UNICON_OK ? EXIT_DONE : tool_fail(t, status);
 }
 
 void inputs_close(inputs *in) {
-  free(in->groups);
+  unicon_labels_destroy(in->groups);
   unicon_pairs_destroy(in->pairs);
   unicon_rows_close(in->y);
   unicon_rows_close(in->x);

@@ -9,7 +9,7 @@
 typedef struct inputs {
   unicon_rows *x, *y;
   unicon_pairs *pairs;
-  int64_t *groups; /* one number per row of x, or NULL */
+  unicon_labels *groups; /* of the rows of x, or NULL */
 } inputs;
 
 /* Which of the command line's pair options speak about these rows. */
@@ -26,8 +26,5 @@ void inputs_close(inputs *in);
 /* Checks early that a file can be made at `path`: its folder exists and it is none of the inputs
  * (NULL entries are skipped). */
 int inputs_check_output(tool *t, const char *path, const char *const *input, size_t count);
-
-/* Reads one label per line; equal lines get equal numbers. */
-int inputs_read_groups(tool *t, const char *path, int64_t rows, int64_t **out);
 
 #endif

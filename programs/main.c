@@ -32,6 +32,18 @@ const cli_command cli_commands[] = {
      "to change when it does not fit into --max-mem.",
      "unicon plan image.train.npy text.train.npy --y-per-x 5 --max-mem 512M\n",
      cmd_plan},
+    {"check",
+     CLI_CHECK,
+     UNICON_SCOPE_CHECK | UNICON_SCOPE_CONTEXT,
+     {"X", "Y", NULL},
+     2,
+     "X Y [options]",
+     "say before a fit whether there is anything to align",
+     "Fits one half of the pairs in closed form and looks at the other half: are its pairs closer "
+     "than shuffled ones (a permutation test), how many dimensions carry that, and which pairs "
+     "look wrong? The rows are those of fit.",
+     "unicon check image.train.npy text.train.npy --y-per-x 5\n",
+     cmd_check},
     {"eval",
      CLI_EVAL,
      UNICON_SCOPE_EVAL | UNICON_SCOPE_CONTEXT,
@@ -44,6 +56,19 @@ const cli_command cli_commands[] = {
      "share of a query's matches found there; ties count against the model.",
      "unicon eval model.safetensors image.test.npy text.test.npy --y-per-x 5 --ci\n",
      cmd_eval},
+    {"probe",
+     CLI_PROBE,
+     UNICON_SCOPE_PROBE | UNICON_SCOPE_CONTEXT,
+     {"MODEL", "TRAIN", NULL},
+     2,
+     "MODEL --side x|y TRAIN --train-labels FILE --test TEST --test-labels FILE",
+     "measure how well a linear classifier reads labels",
+     "Trains a multinomial logistic regression on the embedded rows of TRAIN and tries it on those "
+     "of TEST: accuracy and confusion matrix. With --no-model in the place of MODEL and --side the "
+     "rows are taken as they are.",
+     "unicon probe model.safetensors --side x x.train.npy --train-labels train.txt \\\n"
+     "  --test x.test.npy --test-labels test.txt\n",
+     cmd_probe},
     {"embed",
      CLI_EMBED,
      UNICON_SCOPE_CONTEXT,

@@ -3,7 +3,7 @@
  * library's table instead. */
 #include "cli.h"
 
-#define PAIRED (CLI_FIT | CLI_PLAN | CLI_EVAL)
+#define PAIRED (CLI_FIT | CLI_PLAN | CLI_EVAL | CLI_CHECK)
 
 const cli_option cli_tool_options[] = {
     {CLI_OPT_OUTPUT, "output", 'o', "MODEL", "", NULL, CLI_FIT, "Output",
@@ -15,6 +15,9 @@ const cli_option cli_tool_options[] = {
      "table."},
     {CLI_OPT_OUTPUT, "output", 'o', "DIR", "", NULL, CLI_SYNTH, "Output",
      "The folder for the files, made if it is missing. Needed."},
+
+    {CLI_OPT_OUTPUT, "output", 'o', "FILE", "", NULL, CLI_CHECK, "Output",
+     "Write the listed pairs to FILE as lines `x TAB y TAB cosine TAB closer` as well."},
 
     {CLI_OPT_SIDE, "side", 0, "SIDE", "x|y", NULL, CLI_EMBED, "Embedding",
      "Which side of the model the rows belong to. Needed."},
@@ -31,6 +34,20 @@ const cli_option cli_tool_options[] = {
      "B holds vectors written earlier by `unicon embed`."},
     {CLI_OPT_TOP, "top", 'k', "K", "", "10", CLI_SEARCH, "Search",
      "How many rows of B to list for each query."},
+
+    {CLI_OPT_TOP, "top", 'k', "N", "", "20", CLI_CHECK, "Output",
+     "How many of the worst pairs to list."},
+
+    {CLI_OPT_SIDE, "side", 0, "SIDE", "x|y", NULL, CLI_PROBE, "Probe",
+     "Which side of the model the rows belong to. Needed, unless --no-model is given."},
+    {CLI_OPT_TRAIN_LABELS, "train-labels", 0, "FILE", "", NULL, CLI_PROBE, "Probe",
+     "One label per row of TRAIN: lines of any text, or an integer .npy. Needed."},
+    {CLI_OPT_TEST, "test", 0, "FILE", "", NULL, CLI_PROBE, "Probe",
+     "Rows that the classifier is tried on. Needed."},
+    {CLI_OPT_TEST_LABELS, "test-labels", 0, "FILE", "", NULL, CLI_PROBE, "Probe",
+     "One label per row of TEST, of the same kind as the training labels. Needed."},
+    {CLI_OPT_NO_MODEL, "no-model", 0, NULL, "", NULL, CLI_PROBE, "Probe",
+     "The rows are vectors of their own right; no MODEL is given."},
 
     {CLI_OPT_NO_MODEL, "no-model", 0, NULL, "", NULL, CLI_EVAL, "Evaluation",
      "X and Y hold vectors of one shared space already; no MODEL is given."},
@@ -52,7 +69,7 @@ const cli_option cli_tool_options[] = {
      "Pairs that count neither as right nor as wrong, as in --pairs without weights."},
     {CLI_OPT_NEGATIVES, "negatives", 0, "FILE", "", NULL, CLI_FIT | CLI_PLAN, "Pairs",
      "The only pairs that count as wrong. Left out: all that are not right."},
-    {CLI_OPT_GROUPS, "groups", 0, "FILE", "", NULL, CLI_FIT | CLI_PLAN, "Pairs",
+    {CLI_OPT_GROUPS, "groups", 0, "FILE", "", NULL, CLI_FIT | CLI_PLAN | CLI_CHECK, "Pairs",
      "One label per row of X; a hold-out never splits rows with equal labels."},
 
     {CLI_OPT_VAL_X, "val-x", 0, "FILE", "", NULL, CLI_FIT, "Validation",

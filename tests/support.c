@@ -106,6 +106,7 @@ unsigned char *support_slurp(const char *path, size_t *size) {
 unicon_options *support_options(unicon_ctx *ctx, ...) {
   unicon_options *options = NULL;
   CHECK_OK(ctx, unicon_options_create(ctx, &options));
+  CHECK_OK(ctx, unicon_options_set(ctx, options, "preset", "fast"));
   va_list arguments;
   va_start(arguments, ctx);
   for (const char *name; (name = va_arg(arguments, const char *));) {
@@ -162,8 +163,11 @@ void problem_free(problem *p) {
 unicon_model *support_fit(unicon_ctx *ctx, const unicon_rows *x, const unicon_rows *y,
                           const unicon_pairs *pairs, const unicon_options *options) {
   unicon_model *model = NULL;
-  CHECK_OK(ctx, unicon_fit(ctx, &(unicon_data){x, y, pairs, NULL}, NULL, options, &model));
+  unicon_options *fast = support_options(ctx, NULL);
+  CHECK_OK(ctx, unicon_fit(ctx, &(unicon_data){x, y, pairs, NULL}, NULL, options ? options : fast,
+                           &model));
   assert_non_null(model);
+  unicon_options_destroy(fast);
   return model;
 }
 

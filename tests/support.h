@@ -38,7 +38,7 @@ double *support_orthonormal(uint64_t seed, int64_t m, int64_t n);
 /* The whole file, to be freed. */
 unsigned char *support_slurp(const char *path, size_t *size);
 
-/* Options from name, value, ..., NULL. */
+/* Options from name, value, ..., NULL; preset fast unless another is given. */
 unicon_options *support_options(unicon_ctx *ctx, ...);
 
 /* The caller's matrix as rows. */
@@ -56,7 +56,7 @@ void problem_make(unicon_ctx *ctx, uint64_t seed, int64_t n, int64_t d_x, int64_
                   int64_t latent, double noise, problem *out);
 void problem_free(problem *p);
 
-/* A fit that must succeed. */
+/* A fit that must succeed; without options, preset fast. */
 unicon_model *support_fit(unicon_ctx *ctx, const unicon_rows *x, const unicon_rows *y,
                           const unicon_pairs *pairs, const unicon_options *options);
 

@@ -265,11 +265,13 @@ static void idle_options_are_announced(void **state) {
   unicon_model *model = NULL;
   unicon_ctx_set_log(s->ctx, support_log, &book);
   const unicon_data data = {p.rows_x, p.rows_y, NULL, NULL};
-  CHECK_OK(s->ctx, unicon_fit(s->ctx, &data, NULL, NULL, &model));
+  unicon_options *fast = support_options(s->ctx, NULL);
+  CHECK_OK(s->ctx, unicon_fit(s->ctx, &data, NULL, fast, &model));
   assert_int_equal(book.count[UNICON_LOG_WARNING], 0);
   assert_true(book.count[UNICON_LOG_DEBUG] >= 2);
   unicon_model_destroy(model);
-  CHECK_OK(s->ctx, unicon_fit(s->ctx, &data, &data, NULL, &model));
+  CHECK_OK(s->ctx, unicon_fit(s->ctx, &data, &data, fast, &model));
+  unicon_options_destroy(fast);
   assert_non_null(strstr(book.last[UNICON_LOG_WARNING], "validation"));
   unicon_model_destroy(model);
   problem_free(&p);

@@ -233,7 +233,7 @@ static void bad_landmark_files_are_named(void **state) {
     const char *path;
     unicon_status status;
     const char *word;
-  } cases[] = {{scratch_text(s, "far.tsv", "1\t2\n3\t90\n"), UNICON_ERR_PAIRS, "(3, 90)"},
+  } cases[] = {{scratch_text(s, "far.tsv", "1\t2\n3\t90\n"), UNICON_ERR_PAIRS, "row 90"},
                {scratch_text(s, "minus.tsv", "-1\t2\n"), UNICON_ERR_PAIRS, "-1"},
                {scratch_path(s, "missing.tsv"), UNICON_ERR_IO, "missing.tsv"}};
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {

@@ -204,12 +204,12 @@ static void given_wins_over_preset(void **state) {
   scratch_failed(s, unicon_options_set(s->ctx, options, "center", "maybe"), UNICON_ERR_OPTION,
                  "center is \"maybe\"", "on|off");
   assert_string_equal(unicon_options_get(options, "center"), "on");
-  scratch_failed(s, unicon_options_set(s->ctx, options, "preset", "best"), UNICON_ERR_OPTION,
-                 "preset best", "fast");
+  scratch_failed(s, unicon_options_set(s->ctx, options, "preset", "bets"), UNICON_ERR_OPTION,
+                 "preset is \"bets\"", "best");
   assert_string_equal(unicon_options_get(options, "preset"), "paper");
   unicon_options_destroy(options);
-  /* No options at all: the defaults, which are those of fast. */
-  assert_string_equal(unicon_options_get(NULL, "preset"), "fast");
+  /* No options at all: the defaults. */
+  assert_string_equal(unicon_options_get(NULL, "preset"), "auto");
   assert_string_equal(unicon_options_get(NULL, "center"), "on");
   assert_int_equal(unicon__word(NULL, UNICON__RANK), 0);
 }

@@ -39,7 +39,7 @@ for kernel in ("linear", "angular"):
     hits = []
     for held_out in range(1, 6):
         x, y, train = part(audio, text, pairs, fold != held_out)
-        aligner = unicon.Aligner(kernel=kernel).fit(x, y, train)
+        aligner = unicon.Aligner(preset="fast", kernel=kernel).fit(x, y, train)
         x, y, test = part(audio, text, pairs, fold == held_out)
         found = aligner.evaluate(x, y, test)["y_to_x"]
         hits.append([found[name] for name in ("hit@1", "hit@5", "hit@10")])

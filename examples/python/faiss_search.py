@@ -12,7 +12,7 @@ except ImportError:
 import unicon
 
 x, y, _ = unicon.synth("linear", 5000)
-aligner = unicon.Aligner(rank=10).fit(x[:2000], y[:2000])
+aligner = unicon.Aligner(preset="fast", rank=10).fit(x[:2000], y[:2000])
 
 base = aligner.transform_y(y)
 index = faiss.IndexFlatIP(base.shape[1])

@@ -20,7 +20,7 @@ SETTINGS = [
 ]
 
 for setting in SETTINGS:
-    aligner = unicon.Aligner(**setting).fit(*train)
+    aligner = unicon.Aligner(preset="fast", **setting).fit(*train)
     found = aligner.evaluate(*test)["x_to_y"]
     size = len(aligner.model_.to_bytes()) / 1024
     print(f"hit@1 {found['hit@1']:.3f}  hit@10 {found['hit@10']:.3f}  {size:6.0f} kB  {setting}")

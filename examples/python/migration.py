@@ -28,7 +28,7 @@ queries_old, queries_new = embed_twice(5000, 300)
 truth, _ = unicon.search(queries_old, archive_old, k=10)
 
 both = rng.choice(5000, 1500, replace=False)      # these were embedded by both models
-aligner = unicon.Aligner().fit(archive_old[both], archive_new[both])
+aligner = unicon.Aligner(preset="fast").fit(archive_old[both], archive_new[both])
 
 # The archive is mapped once, by a small matrix. New queries search it.
 shared = aligner.transform_x(archive_old)

@@ -8,7 +8,8 @@ import unicon
 data = Path(__file__).resolve().parents[2] / "data" / "digits"
 
 # Rows can be arrays, tensors, or files, which the library reads itself.
-aligner = unicon.Aligner()
+# Preset fast is one closed form; see unicon.presets() for those that search for a better setting.
+aligner = unicon.Aligner(preset="fast")
 aligner.fit(data / "upper.train.npy", data / "lower.train.npy")
 print(aligner.model_)
 
@@ -24,7 +25,7 @@ print("row 0 finds rows", ids[0].tolist(), "with cosines", cosines[0].round(3).t
 
 # Rows with the same digit as pairs, instead of the halves of one image.
 labels = [(data / f"label.{part}.txt") for part in ("train", "test")]
-by_class = unicon.Aligner().fit(data / "upper.train.npy", data / "lower.train.npy",
+by_class = unicon.Aligner(preset="fast").fit(data / "upper.train.npy", data / "lower.train.npy",
                                 labels=(labels[0], labels[0]))
 found = by_class.evaluate(upper, lower, labels=(labels[1], labels[1]))["x_to_y"]
 print(f"the same digit first: {found['hit@1']:.3f}, by chance {found['chance']['hit@1']:.3f}")

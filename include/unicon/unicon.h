@@ -418,14 +418,14 @@ UNICON_API UNICON_CHECK unicon_status unicon_probe(unicon_ctx *ctx, const unicon
 enum { UNICON_CHECK_SPECTRUM = 64 };
 
 typedef struct unicon_check_result {
-  int64_t pairs;         /* positive pairs */
+  int64_t pairs;          /* positive pairs */
   int64_t rows_x, rows_y; /* rows in use */
   /* Canonical correlations on all pairs, shrunk by the ridge, largest first, against the largest
    * one of shuffled pairs: */
   double spectrum[UNICON_CHECK_SPECTRUM];
   int64_t spectrum_count; /* in use */
   double noise;           /* the largest of shuffled pairs */
-  int64_t rank;           /* how many lie above it, at most 256: a rank to begin with; 0: none */
+  int64_t rank;           /* how many lie above it, at most 256: a fit may well use more */
   /* A fit on one half of the pairs, tried on the other half: */
   double cosine;  /* mean cosine of true pairs */
   double chance;  /* mean cosine of shuffled pairs */

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from support import fast
 
 import unicon
 from unicon import Aligner
@@ -17,7 +18,7 @@ def test_every_fit_and_context_option_is_a_keyword():
     parameters = inspect.signature(Aligner).parameters
     assert list(parameters) == names
     assert all(parameter.default is None for parameter in parameters.values())
-    assert list(Aligner().get_params()) == names
+    assert list(fast().get_params()) == names
     for name in names:
         assert f"    {name} : " in Aligner.__doc__
         assert not hasattr(Aligner, name)  # no method is hidden by an option
@@ -41,7 +42,7 @@ def test_docstring_example():
 
 def test_fit_gives_unit_rows_that_find_their_partners(linear):
     x, y = linear
-    aligner = Aligner(rank=8)
+    aligner = fast(rank=8)
     assert aligner.fit(x, y) is aligner
     z_x, z_y = aligner.transform_x(x), aligner.transform_y(y)
     assert z_x.shape == z_y.shape == (500, 8) and z_x.dtype == np.float32
@@ -60,7 +61,7 @@ def test_fit_gives_unit_rows_that_find_their_partners(linear):
 
 def test_fit_transform_and_transform(linear):
     x, y = linear
-    aligner = Aligner(rank=4)
+    aligner = fast(rank=4)
     z_x, z_y = aligner.fit_transform(x, y)
     assert (aligner.transform(x) == z_x).all()
     both = aligner.transform(x, y)
@@ -75,7 +76,7 @@ def test_fit_transform_and_transform(linear):
 
 def test_search_agrees_with_the_cosines(linear):
     x, y = linear
-    aligner = Aligner(rank=8).fit(x, y)
+    aligner = fast(rank=8).fit(x, y)
     z_x, z_y = aligner.transform_x(x), aligner.transform_y(y)
     ids, scores = aligner.search(x[:20], y, k=5)
     cosines = z_x[:20].astype("f8") @ z_y.T.astype("f8")
@@ -93,7 +94,7 @@ def test_search_agrees_with_the_cosines(linear):
 
 def test_save_load_and_pickle(linear, tmp_path, saved):
     x, y = linear
-    aligner = Aligner(rank=8, kernel="rbf", ridge=.05, iterations=1, seed=3).fit(x, y)
+    aligner = fast(rank=8, kernel="rbf", ridge=.05, iterations=1, seed=3).fit(x, y)
     aligner.save(tmp_path / "model.safetensors")
     loaded = Aligner.load(tmp_path / "model.safetensors")
     assert loaded.get_params() == aligner.get_params()
@@ -108,32 +109,32 @@ def test_save_load_and_pickle(linear, tmp_path, saved):
 
 def test_load_keeps_a_preset(linear, tmp_path):
     x, y = linear
-    given = Aligner(preset="paper", rank=4, batch=100)
+    given = fast(preset="paper", rank=4, batch=100)
     given.fit(x, y).save(tmp_path / "model.safetensors")
     assert Aligner.load(tmp_path / "model.safetensors").get_params() == given.get_params()
 
 
 def test_values_are_texts_numbers_and_truth(linear, saved):
     x, y = linear
-    one = Aligner(rank=8, metric=.5, center=False, max_mem=1 << 30, threads=1).fit(x, y)
-    two = Aligner(rank="8", metric="0.5", center="off", max_mem="1G", threads="1").fit(x, y)
-    three = Aligner(rank=np.int64(8), metric=np.float64(.5), center=np.bool_(False)).fit(x, y)
+    one = fast(rank=8, metric=.5, center=False, max_mem=1 << 30, threads=1).fit(x, y)
+    two = fast(rank="8", metric="0.5", center="off", max_mem="1G", threads="1").fit(x, y)
+    three = fast(rank=np.int64(8), metric=np.float64(.5), center=np.bool_(False)).fit(x, y)
     assert saved(one) == saved(two)
     assert one.metadata_["option.center"] == three.metadata_["option.center"] == "off"
 
 
 def test_weights_groups_validation_ignore_negatives(linear, saved):
     x, y = linear
-    plain = saved(Aligner(rank=8).fit(x, y))
-    assert saved(Aligner(rank=8).fit(x, y, weights=np.ones(500))) == plain
-    assert saved(Aligner(rank=8).fit(x, y, weights=np.arange(500))) != plain
-    assert saved(Aligner(rank=8).fit(x, y, groups=["a", "b"] * 250)) == plain
+    plain = saved(fast(rank=8).fit(x, y))
+    assert saved(fast(rank=8).fit(x, y, weights=np.ones(500))) == plain
+    assert saved(fast(rank=8).fit(x, y, weights=np.arange(500))) != plain
+    assert saved(fast(rank=8).fit(x, y, groups=["a", "b"] * 250)) == plain
     steps = dict(rank=8, iterations=1, temperature=.3)
-    base = saved(Aligner(**steps).fit(x, y))
-    assert saved(Aligner(**steps).fit(x, y, ignore=[(0, 1), (1, 0)])) != base
-    assert saved(Aligner(**steps).fit(x, y, negatives=(np.arange(499), np.arange(1, 500)))) != base
+    base = saved(fast(**steps).fit(x, y))
+    assert saved(fast(**steps).fit(x, y, ignore=[(0, 1), (1, 0)])) != base
+    assert saved(fast(**steps).fit(x, y, negatives=(np.arange(499), np.arange(1, 500)))) != base
     with pytest.raises(unicon.PairsError, match="groups has 3 entries, but X has 500 rows"):
-        Aligner().fit(x, y, groups=[1, 2, 3])
+        fast().fit(x, y, groups=[1, 2, 3])
 
 
 def test_validation_forms(linear):
@@ -142,21 +143,21 @@ def test_validation_forms(linear):
     x, y = linear
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", unicon.UniconWarning)  # a preset may make no choice
-        Aligner(rank=8).fit(x[:400], y[:400], validation=(x[400:], y[400:]))
-        Aligner(rank=8).fit(x[:400], y[:400], validation=(x[400:], y[400:], 1))
-        Aligner(rank=8).fit(x[:400], y[:400], validation=dict(X=x[400:], Y=y[400:]))
+        fast(rank=8).fit(x[:400], y[:400], validation=(x[400:], y[400:]))
+        fast(rank=8).fit(x[:400], y[:400], validation=(x[400:], y[400:], 1))
+        fast(rank=8).fit(x[:400], y[:400], validation=dict(X=x[400:], Y=y[400:]))
     with pytest.raises(unicon.ArgumentError, match="validation must be"):
-        Aligner().fit(x, y, validation=x)
+        fast().fit(x, y, validation=x)
 
 
 def test_an_idle_option_is_a_warning(linear):
     with pytest.warns(unicon.UniconWarning, match="no effect"):
-        Aligner(rank=8, iterations=0, loss="clip").fit(*linear)
+        fast(rank=8, iterations=0, loss="clip").fit(*linear)
 
 
 def test_threads_share_a_model(linear):
     x, y = linear
-    aligner = Aligner(rank=8, kernel="angular", threads=1).fit(x, y)
+    aligner = fast(rank=8, kernel="angular", threads=1).fit(x, y)
     expected, ids = aligner.transform_x(x), aligner.search(x, y)[0]
 
     def work(number):

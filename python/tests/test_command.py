@@ -10,12 +10,13 @@ from unicon import Aligner
 
 CASES = [
     dict(),
-    dict(rank=8),
+    dict(preset="fast"),
+    dict(preset="fast", rank=8),
     dict(preset="paper", rank=8, batch=100, seed=5),
-    dict(rank=8, kernel="angular", map="nystrom", landmarks=100, seed=3),
-    dict(rank=8, kernel="rbf", width=.7),
-    dict(rank=8, kernel="matern32", map="random", features=200),
-    dict(rank=8, iterations=2, loss="siglip", bias=-5.5, metric=.25, ridge=.003, center="off"),
+    dict(preset="fast", rank=8, kernel="angular", map="nystrom", landmarks=100, seed=3),
+    dict(preset="fast", rank=8, kernel="rbf", width=.7),
+    dict(preset="fast", rank=8, kernel="matern32", map="random", features=200),
+    dict(preset="fast", rank=8, iterations=2, loss="siglip", bias=-5.5, metric=.25, ridge=.003, center="off"),
 ]
 
 
@@ -48,7 +49,7 @@ def test_models(command, files, captions, saved, options):
 
 def test_embed_search_eval(command, files, captions):
     x, y = captions
-    aligner = Aligner(rank=8, kernel="angular").fit(x, y, pairs=5)
+    aligner = Aligner(preset="fast", rank=8, kernel="angular").fit(x, y, pairs=5)
     aligner.save(files / "m.safetensors")
     run(command, files, "embed", "m.safetensors", "--side", "y", "y.npy", "-o", "z.npy")
     assert (np.load(files / "z.npy") == aligner.transform_y(y)).all()

@@ -2,6 +2,7 @@
 """What goes wrong says so in the library's sentence, changes nothing, and the object works on."""
 import numpy as np
 import pytest
+from support import fast
 
 import unicon
 from unicon import Aligner
@@ -41,7 +42,7 @@ CASES = {
 def test_bad_matrix(linear, saved, name):
     make, error, sentence = CASES[name]
     x, y = linear
-    aligner = Aligner(rank=8)
+    aligner = fast(rank=8)
     bad = make(x)
     with pytest.raises(error, match=sentence):
         aligner.fit(bad, y)
@@ -57,7 +58,7 @@ def test_bad_matrix(linear, saved, name):
 def test_bad_matrix_in_transform(linear, name):
     make, error, sentence = CASES[name]
     x, y = linear
-    aligner = Aligner(rank=8).fit(x, y)
+    aligner = fast(rank=8).fit(x, y)
     expected = aligner.transform_x(x)
     with pytest.raises(error, match=sentence):
         aligner.transform_x(make(x))
@@ -66,7 +67,7 @@ def test_bad_matrix_in_transform(linear, name):
 
 def test_wrong_width(linear):
     x, y = linear
-    aligner = Aligner(rank=8).fit(x, y)
+    aligner = fast(rank=8).fit(x, y)
     with pytest.raises(unicon.ShapeError, match="Y has rows of 40 values, but side y of the model"):
         aligner.transform_y(x)
 
@@ -81,20 +82,20 @@ def test_wrong_width(linear):
     (dict(rank=[1, 2]), r'rank is "[1, 2]"')])
 def test_bad_value(linear, options, sentence):
     with pytest.raises(unicon.OptionError) as caught:
-        Aligner(**options).fit(*linear)
+        fast(**options).fit(*linear)
     assert sentence in str(caught.value) and caught.value.status == 2
 
 
 def test_unknown_option():
-    for refuse in (lambda: Aligner(rnak=3), lambda: Aligner().set_params(rnak=3)):
+    for refuse in (lambda: fast(rnak=3), lambda: fast().set_params(rnak=3)):
         with pytest.raises(unicon.OptionError, match='there is no option "rnak"; did you mean "rank"'):
             refuse()
     with pytest.raises(unicon.OptionError, match="ci is no option of a fit"):
-        Aligner(ci=True)
+        fast(ci=True)
 
 
 def test_memory_limit(linear):
-    aligner = Aligner(max_mem="1M", kernel="rbf")
+    aligner = fast(max_mem="1M", kernel="rbf")
     with pytest.raises(unicon.MemoryLimitError) as caught:
         aligner.fit(*linear)
     assert isinstance(caught.value, MemoryError) and "max-mem" in str(caught.value)
@@ -104,7 +105,7 @@ def test_memory_limit(linear):
 def test_not_fitted(linear):
     for use in (lambda a: a.transform_x(linear[0]), lambda a: a.save("x"), lambda a: a.rank_):
         with pytest.raises(unicon.NotFittedError, match="call fit"):
-            use(Aligner())
+            use(fast())
 
 
 def test_files(linear, tmp_path):
@@ -115,12 +116,12 @@ def test_files(linear, tmp_path):
     with pytest.raises(OSError, match="nothing.safetensors"):
         Aligner.load(tmp_path / "nothing.safetensors")
     with pytest.raises(OSError):
-        Aligner(rank=2).fit(*linear).save(tmp_path / "no folder" / "model.safetensors")
+        fast(rank=2).fit(*linear).save(tmp_path / "no folder" / "model.safetensors")
 
 
 def test_bad_arguments(linear):
     x, y = linear
-    aligner = Aligner(rank=4).fit(x, y)
+    aligner = fast(rank=4).fit(x, y)
     with pytest.raises(unicon.ArgumentError, match="k is 0"):
         aligner.search(x, y, k=0)
     with pytest.raises(unicon.ArgumentError, match="side is 'z'"):

@@ -2,15 +2,16 @@
 """torch, ONNX and Embedding Atlas. Each is skipped with a message where its package is absent."""
 import numpy as np
 import pytest
+from support import fast
 
 import unicon
-from unicon import Aligner
 
 KERNELS = ["linear", "cosine", "angular", "arccos0", "arccos1", "arccos2", "expcos", "rbf",
            "matern12", "matern32", "matern52", "poly"]
 MAPS = [dict(kernel="linear"), dict(kernel="linear", center="off", normalize="off"),
         *(dict(kernel=kernel, map="exact") for kernel in KERNELS[1:]),
         dict(kernel="angular", map="nystrom", landmarks=50),
+        dict(kernel="rbf", batch=70),  # fused: a model for each batch
         dict(kernel="rbf", map="nystrom", landmarks=50, normalize="off"),
         *(dict(kernel=kernel, map="random", features=300)
           for kernel in ("arccos0", "arccos1", "arccos2", "rbf", "matern32"))]
@@ -33,7 +34,7 @@ def agree(aligner, options, made, expected):
 @pytest.fixture(scope="module", params=MAPS, ids=named)
 def fitted(request, linear):
     x, y = linear
-    return Aligner(rank=6, **request.param).fit(x[:200], y[:200]), request.param
+    return fast(rank=6, **request.param).fit(x[:200], y[:200]), request.param
 
 
 @pytest.mark.ecosystem
@@ -52,7 +53,7 @@ def test_torch(fitted, linear):
 def test_torch_module_trains_and_moves(linear):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     x, y = linear
-    aligner = Aligner(rank=6, kernel="angular", map="nystrom", landmarks=50).fit(x, y)
+    aligner = fast(rank=6, kernel="angular", map="nystrom", landmarks=50).fit(x, y)
     assert not any(p.requires_grad for p in aligner.to_torch().parameters())
     module = aligner.to_torch(trainable=True)
     assert set(dict(module.named_parameters())) == {"x.weight", "y.weight"}
@@ -68,7 +69,7 @@ def test_torch_module_trains_and_moves(linear):
 def test_safetensors_of_torch(linear, tmp_path):
     pytest.importorskip("torch", reason="torch is not installed")
     load = pytest.importorskip("safetensors.torch", reason="safetensors is not installed")
-    aligner = Aligner(rank=6).fit(*linear)
+    aligner = fast(rank=6).fit(*linear)
     aligner.save(tmp_path / "model.safetensors")
     tensors = load.load_file(tmp_path / "model.safetensors")
     assert tensors["x.weight"].shape == (40, 6) and tensors["y.mean"].shape == (30,)
@@ -92,10 +93,10 @@ def test_onnx(fitted, linear, tmp_path):
 def test_unknown_layouts_are_refused(linear, monkeypatch):
     from unicon import _parts
 
-    model = Aligner(rank=4).fit(*linear).model_
+    model = fast(rank=4).fit(*linear).model_
     assert set(_parts.sides_of(model)) == {"x", "y"}
     known = _parts.read_tensors(model.to_bytes())
-    for name in ("x.0.weight", "part.1", "x.new"):
+    for name in ("x.0.weight", "other.weight", "x.new"):
         monkeypatch.setattr(_parts, "read_tensors", lambda content: {**known, name: np.zeros(1, "f4")})
         with pytest.raises(unicon.UnsupportedError, match="this export does not know"):
             _parts.sides_of(model)
@@ -104,7 +105,7 @@ def test_unknown_layouts_are_refused(linear, monkeypatch):
 def test_atlas(captions, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
     x, y = captions
-    aligner = Aligner(rank=6).fit(x, y, pairs=5)
+    aligner = fast(rank=6).fit(x, y, pairs=5)
     path = tmp_path / "atlas.parquet"
     aligner.to_atlas(path, x, y, 5, names=("image", "text"), neighbors=4,
                      columns={"caption": (None, [f"caption {j}" for j in range(300)])})

@@ -2,9 +2,9 @@
 """Every way to say which rows belong together gives the same model."""
 import numpy as np
 import pytest
+from support import fast
 
 import unicon
-from unicon import Aligner
 
 ROWS = np.arange(300)
 
@@ -12,7 +12,7 @@ ROWS = np.arange(300)
 @pytest.fixture(scope="module")
 def expected(captions, tmp_path_factory):
     path = tmp_path_factory.mktemp("pairs") / "model.safetensors"
-    Aligner(rank=8).fit(*captions, pairs=5).save(path)
+    fast(rank=8).fit(*captions, pairs=5).save(path)
     return path.read_bytes()
 
 
@@ -21,13 +21,13 @@ def expected(captions, tmp_path_factory):
     [(int(j) // 5, int(j)) for j in ROWS], (ROWS.astype("u2") // 5, ROWS.astype("i4"), np.ones(300)),
     np.stack([ROWS // 5, ROWS], axis=1)[::-1]])
 def test_same_pairs(captions, saved, expected, pairs):
-    assert saved(Aligner(rank=8).fit(*captions, pairs)) == expected
+    assert saved(fast(rank=8).fit(*captions, pairs)) == expected
 
 
 def test_mirror(captions, saved):
     x, y = captions
-    turned = Aligner(rank=8).fit(y, x, pairs=("x_per_y", 5))
-    straight = Aligner(rank=8).fit(x, y, pairs=5)
+    turned = fast(rank=8).fit(y, x, pairs=("x_per_y", 5))
+    straight = fast(rank=8).fit(x, y, pairs=5)
     np.testing.assert_allclose(turned.spectrum_, straight.spectrum_, rtol=1e-4)
 
 
@@ -36,35 +36,35 @@ def test_sparse(captions, saved, expected):
     x, y = captions
     ones = sparse.coo_matrix((np.ones(300), (ROWS // 5, ROWS)), shape=(60, 300))
     for form in (ones, ones.tocsr(), ones.tocsc().astype(bool), sparse.coo_array(ones)):
-        assert saved(Aligner(rank=8).fit(x, y, pairs=form)) == expected
+        assert saved(fast(rank=8).fit(x, y, pairs=form)) == expected
     weighted = ones.copy()
     weighted.data = np.arange(1., 301.)
-    beside = Aligner(rank=8).fit(x, y, pairs=5, weights=np.arange(1., 301.))
-    assert saved(Aligner(rank=8).fit(x, y, pairs=weighted)) == saved(beside) != expected
+    beside = fast(rank=8).fit(x, y, pairs=5, weights=np.arange(1., 301.))
+    assert saved(fast(rank=8).fit(x, y, pairs=weighted)) == saved(beside) != expected
     with pytest.raises(unicon.ShapeError, match="the pairs are for 60 by 299 rows, but X has 60"):
-        Aligner().fit(x, y[:298], pairs=ones.tocsr()[:, :299])
+        fast().fit(x, y[:298], pairs=ones.tocsr()[:, :299])
 
 
 def test_labels(captions, saved, tmp_path):
     x, y = captions
-    numbers = saved(Aligner(rank=8).fit(x, y, labels=(np.arange(60), ROWS // 5)))
+    numbers = saved(fast(rank=8).fit(x, y, labels=(np.arange(60), ROWS // 5)))
     words = [f"image {i}" for i in range(60)]
     texts = [words[j // 5] for j in ROWS]
-    assert saved(Aligner(rank=8).fit(x, y, labels=(words, texts))) == numbers
-    assert saved(Aligner(rank=8).fit(x, y, ("labels", words, texts))) == numbers
+    assert saved(fast(rank=8).fit(x, y, labels=(words, texts))) == numbers
+    assert saved(fast(rank=8).fit(x, y, ("labels", words, texts))) == numbers
     for name, lines in (("x", words), ("y", texts)):
         (tmp_path / name).write_text("\n".join(lines) + "\n")
-    assert saved(Aligner(rank=8).fit(x, y, labels=(tmp_path / "x", tmp_path / "y"))) == numbers
+    assert saved(fast(rank=8).fit(x, y, labels=(tmp_path / "x", tmp_path / "y"))) == numbers
 
 
 def test_file(captions, saved, expected, tmp_path):
     (tmp_path / "pairs.tsv").write_text("".join(f"{j // 5}\t{j}\n" for j in ROWS))
-    assert saved(Aligner(rank=8).fit(*captions, pairs=tmp_path / "pairs.tsv")) == expected
+    assert saved(fast(rank=8).fit(*captions, pairs=tmp_path / "pairs.tsv")) == expected
 
 
 def test_evaluate_takes_the_same_forms(captions):
     x, y = captions
-    aligner = Aligner(rank=8).fit(x, y, pairs=5)
+    aligner = fast(rank=8).fit(x, y, pairs=5)
     found = aligner.evaluate(x, y, 5)
     assert found["pairs"] == 300 and found["y_to_x"]["queries"] == 300
     assert aligner.evaluate(x, y, (ROWS // 5, ROWS)) == found
@@ -88,15 +88,15 @@ def test_evaluate_takes_the_same_forms(captions):
     (np.zeros((0, 2), int), "at least 1 is needed")])
 def test_refused(captions, pairs, sentence):
     with pytest.raises(unicon.PairsError, match=sentence):
-        Aligner().fit(*captions, pairs=pairs)
+        fast().fit(*captions, pairs=pairs)
 
 
 def test_refused_weights_and_labels(captions):
     with pytest.raises(unicon.PairsError, match="there are 3 weights, but 300 pairs"):
-        Aligner().fit(*captions, pairs=5, weights=[1, 2, 3])
+        fast().fit(*captions, pairs=5, weights=[1, 2, 3])
     with pytest.raises(unicon.PairsError, match="not labels or a file"):
-        Aligner().fit(*captions, ("labels", np.arange(60), ROWS // 5), np.ones(300))
+        fast().fit(*captions, ("labels", np.arange(60), ROWS // 5), np.ones(300))
     with pytest.raises(unicon.PairsError, match="give one of them"):
-        Aligner().fit(*captions, 5, labels=(np.arange(60), ROWS // 5))
+        fast().fit(*captions, 5, labels=(np.arange(60), ROWS // 5))
     with pytest.raises(unicon.PairsError, match="y has 300 rows, but with 1 for each"):
-        Aligner().fit(*captions)
+        fast().fit(*captions)

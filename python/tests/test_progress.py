@@ -6,11 +6,11 @@ import threading
 
 import numpy as np
 import pytest
+from support import fast
 
 import unicon
-from unicon import Aligner
 
-LONG = dict(rank=8, iterations=10000, damping="plain", temperature=1)
+LONG = dict(preset="fast", rank=8, iterations=10000, damping="plain", temperature=1)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def test_callback_hears_phases_and_cancels(much, saved):
         heard.append((phase, done))
         return len(heard) > 2
 
-    aligner = Aligner(**LONG)
+    aligner = fast(**LONG)
     with pytest.raises(unicon.CancelledError):
         aligner.fit(*much, progress=stop)
     assert all(phase and 0 <= done <= 1 for phase, done in heard)
@@ -39,15 +39,15 @@ def test_an_exception_of_the_callback_comes_out(much):
         raise LookupError("from the callback")
 
     with pytest.raises(LookupError, match="from the callback"):
-        Aligner(**LONG).fit(*much, progress=fail)
+        fast(**LONG).fit(*much, progress=fail)
 
 
 def test_tqdm(linear):
     pytest.importorskip("tqdm")
     from tqdm import tqdm
 
-    Aligner(rank=8, iterations=1).fit(*linear, progress=True)
-    Aligner(rank=8).fit(*linear, progress=tqdm)
+    fast(rank=8, iterations=1).fit(*linear, progress=True)
+    fast(rank=8).fit(*linear, progress=tqdm)
 
 
 CHILD = """
@@ -85,9 +85,9 @@ def test_ctrl_c(tell):
 
 def test_the_handler_is_put_back(linear):
     before = signal.getsignal(signal.SIGINT)
-    Aligner(rank=4).fit(*linear)
+    fast(rank=4).fit(*linear)
     with pytest.raises(unicon.UniconError):
-        Aligner(rank=4).fit(linear[0] * np.nan, linear[1])
+        fast(rank=4).fit(linear[0] * np.nan, linear[1])
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -103,7 +103,7 @@ def test_a_fit_lets_other_threads_run(much):
     ticker.start()
     heard = []
     with pytest.raises(unicon.CancelledError):
-        Aligner(**LONG).fit(*much, progress=lambda phase, done: heard.append(count[0])
+        fast(**LONG).fit(*much, progress=lambda phase, done: heard.append(count[0])
                             or count[0] > 50)
     stop.set()
     ticker.join()

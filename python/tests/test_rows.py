@@ -2,9 +2,9 @@
 """Every layout the library can read gives the same model as a plain array, without a copy."""
 import numpy as np
 import pytest
+from support import fast
 
 import unicon
-from unicon import Aligner
 
 
 def spread(a):
@@ -22,27 +22,27 @@ def backwards(a):
                                     lambda a: a.astype(">f4"), lambda a: a.tolist()])
 def test_layouts(linear, saved, layout):
     x, y = linear
-    plain = saved(Aligner(rank=8).fit(x, y))
-    assert saved(Aligner(rank=8).fit(layout(x), layout(y))) == plain
+    plain = saved(fast(rank=8).fit(x, y))
+    assert saved(fast(rank=8).fit(layout(x), layout(y))) == plain
 
 
 @pytest.mark.parametrize("dtype", ["f2", "i1", "u1", "i2", "i8", "?"])
 def test_types(linear, saved, dtype):
     x, y = ((np.abs(a * 3) - 2).clip(0).astype(dtype) for a in linear)
     x[:, 0] = y[:, 0] = 1  # no row is all zero
-    same = Aligner(rank=8).fit(x.astype("f4"), y.astype("f4"))
-    assert saved(Aligner(rank=8).fit(x, y)) == saved(same)
+    same = fast(rank=8).fit(x.astype("f4"), y.astype("f4"))
+    assert saved(fast(rank=8).fit(x, y)) == saved(same)
 
 
 def test_files_and_memmaps(linear, saved, tmp_path):
     x, y = linear
-    plain = saved(Aligner(rank=8).fit(x, y))
+    plain = saved(fast(rank=8).fit(x, y))
     np.save(tmp_path / "x.npy", x)
     np.save(tmp_path / "y.npy", y)
     mapped = [np.load(tmp_path / name, mmap_mode="r") for name in ("x.npy", "y.npy")]
-    assert saved(Aligner(rank=8).fit(*mapped)) == plain
-    assert saved(Aligner(rank=8).fit(tmp_path / "x.npy", str(tmp_path / "y.npy"))) == plain
-    aligner = Aligner(rank=8).fit(x, y)
+    assert saved(fast(rank=8).fit(*mapped)) == plain
+    assert saved(fast(rank=8).fit(tmp_path / "x.npy", str(tmp_path / "y.npy"))) == plain
+    aligner = fast(rank=8).fit(x, y)
     assert (aligner.transform_x(tmp_path / "x.npy") == aligner.transform_x(x)).all()
 
 
@@ -54,8 +54,8 @@ def test_clip_retrieval_folder(linear, saved, tmp_path):
             cut = slice(shard * 42, (shard + 1) * 42)
             np.save(tmp_path / name / f"{name}_{shard}.npy", rows[cut].astype("f2"))
     images, texts = unicon.clip_retrieval(tmp_path)
-    same = Aligner(rank=8).fit(x.astype("f2"), y.astype("f2"))
-    assert saved(Aligner(rank=8).fit(images, texts)) == saved(same)
+    same = fast(rank=8).fit(x.astype("f2"), y.astype("f2"))
+    assert saved(fast(rank=8).fit(images, texts)) == saved(same)
     with pytest.raises(unicon.FileError, match="it has no img_emb"):
         unicon.clip_retrieval(tmp_path / "img_emb")
 
@@ -81,24 +81,24 @@ def test_dlpack_and_array_protocols(linear, saved):
     if not hasattr(np, "from_dlpack"):
         pytest.skip("this NumPy has no from_dlpack")
     x, y = (a.copy() for a in linear)
-    assert saved(Aligner(rank=8).fit(Lent(x), Array(y))) == saved(Aligner(rank=8).fit(x, y))
+    assert saved(fast(rank=8).fit(Lent(x), Array(y))) == saved(fast(rank=8).fit(x, y))
 
 
 @pytest.mark.ecosystem
 def test_torch_tensors(linear, saved):
     torch = pytest.importorskip("torch")
     x, y = linear
-    plain = saved(Aligner(rank=8).fit(x, y))
+    plain = saved(fast(rank=8).fit(x, y))
     t_x, t_y = torch.tensor(x, requires_grad=True), torch.tensor(y)
-    assert saved(Aligner(rank=8).fit(t_x, t_y.T.contiguous().T)) == plain
+    assert saved(fast(rank=8).fit(t_x, t_y.T.contiguous().T)) == plain
     half, other = t_x.detach().bfloat16(), t_y.bfloat16()
-    same = Aligner(rank=8).fit(half.float(), other.float())
-    assert saved(Aligner(rank=8).fit(half, other)) == saved(same)
-    assert saved(Aligner(rank=8).fit((t_x * 9).long(), (t_y * 9).long())) == saved(
-        Aligner(rank=8).fit((t_x * 9).long().numpy(), (t_y * 9).long().numpy()))
+    same = fast(rank=8).fit(half.float(), other.float())
+    assert saved(fast(rank=8).fit(half, other)) == saved(same)
+    assert saved(fast(rank=8).fit((t_x * 9).long(), (t_y * 9).long())) == saved(
+        fast(rank=8).fit((t_x * 9).long().numpy(), (t_y * 9).long().numpy()))
     with pytest.raises(unicon.ArgumentError, match="sparse"):
-        Aligner().fit(t_x.detach().to_sparse(), t_y)
+        fast().fit(t_x.detach().to_sparse(), t_y)
     with pytest.raises(unicon.DataError, match="X is empty: 0 rows of 40 columns"):
-        Aligner().fit(t_x[:0], t_y)
+        fast().fit(t_x[:0], t_y)
     with pytest.raises(unicon.ArgumentError, match="X is on meta"):
-        Aligner().fit(t_x.to("meta"), t_y)
+        fast().fit(t_x.to("meta"), t_y)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
+from support import fast
 
 import unicon
-from unicon import Aligner
 
 sklearn = pytest.importorskip("sklearn")
 
@@ -27,26 +27,26 @@ EXPECTED = {
 
 
 def test_clone():
-    aligner = Aligner(rank=8, kernel="rbf", max_mem="1G")
+    aligner = fast(rank=8, kernel="rbf", max_mem="1G")
     copy = clone(aligner)
     assert copy is not aligner and copy.get_params() == aligner.get_params()
-    assert repr(copy) == "Aligner(rank=8, kernel='rbf', max_mem='1G')"
+    assert repr(copy) == "Aligner(preset='fast', rank=8, kernel='rbf', max_mem='1G')"
 
 
 def test_grid_search(linear):
     x, y = linear
-    search = GridSearchCV(Aligner(rank=8), {"ridge": [.001, .1], "metric": ["none", "whiten"]}, cv=3)
+    search = GridSearchCV(fast(rank=8), {"ridge": [.001, .1], "metric": ["none", "whiten"]}, cv=3)
     with pytest.warns(unicon.UniconWarning, match="ridge has no effect without a metric"):
         search.fit(x, y)
     assert search.best_params_["metric"] == "whiten"
     assert search.best_estimator_.transform_x(x).shape == (500, 8)
     assert search.score(x, y) > .5
-    assert len(cross_val_score(Aligner(rank=8), x, y, cv=4)) == 4
+    assert len(cross_val_score(fast(rank=8), x, y, cv=4)) == 4
 
 
 def test_pipeline(linear):
     x, y = linear
-    line = make_pipeline(StandardScaler(), Aligner(rank=8)).fit(x, y)
+    line = make_pipeline(StandardScaler(), fast(rank=8)).fit(x, y)
     assert line.transform(x).shape == (500, 8)
     assert 0 < line.score(x, y) <= 1
     line.set_params(aligner__rank=4).fit(x, y)
@@ -59,13 +59,13 @@ def test_not_fitted_is_their_error_too(linear):
 
     for use in (lambda a: a.transform_x(linear[0]), check_is_fitted):
         with pytest.raises(NotFittedError):
-            use(Aligner())
-    check_is_fitted(Aligner(rank=4).fit(*linear))
+            use(fast())
+    check_is_fitted(fast(rank=4).fit(*linear))
 
 
 def _checks():
     """Their checks, with rows that need not have a direction: their Y has rows of 0."""
-    estimator = Aligner(normalize="off")
+    estimator = fast(normalize="off")
     if hasattr(estimator_checks, "estimator_checks_generator"):
         found = list(estimator_checks.estimator_checks_generator(estimator, legacy=True))
     else:

@@ -23,15 +23,30 @@ _ORDERS = {"arccos0": 0, "angular": 1, "arccos1": 1, "arccos2": 2}
 _MATERN = {"matern12": 1.0, "laplace": 1.0, "matern32": math.sqrt(3), "matern52": math.sqrt(5)}
 
 
-class Side(NamedTuple):
-    """One encoder: z = (features(rows) - mean) @ weight, then unit rows."""
+class Part(NamedTuple):
+    """z = (features(rows) - mean) @ weight, then unit rows."""
 
     map: str
     kernel: str
     width: float
     degree: int
-    normalize: bool
     tensors: dict[str, np.ndarray]
+
+
+class Side(NamedTuple):
+    """One encoder: parts side by side, each times the root of its share; most models have one."""
+
+    normalize: bool
+    parts: list[Part]
+    shares: list[float]
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        """The tensors of all parts; those of a fused model get the part's number: weight_0."""
+        return {self.name(number, name): tensor for number, part in enumerate(self.parts)
+                for name, tensor in part.tensors.items()}
+
+    def name(self, number: int, name: str) -> str:
+        return name if len(self.parts) == 1 else f"{name}_{number}"
 
 
 def read_tensors(content: bytes) -> dict[str, np.ndarray]:
@@ -53,47 +68,70 @@ def sides_of(model: Model) -> dict[str, Side]:
     """Both encoders of a model; a layout that is not known here is refused."""
     tensors, metadata = read_tensors(model.to_bytes()), model.metadata
     tensors.pop("spectrum", None)
-    parts: dict[str, dict[str, np.ndarray]] = {"x": {}, "y": {}}
-    for name, tensor in tensors.items():
-        side, _, part = name.partition(".")
-        if side not in parts:
-            raise UnsupportedError(f"the model has a tensor {name}, which this export does not know")
-        parts[side][part] = tensor
+    count = int(metadata.get("parts", 1))
+    prefixes = {side: [f"{side}."] if count == 1 else [f"{side}.{b}." for b in range(count)]
+                for side in ("x", "y")}
+    shares = [1.0] if count == 1 else [float(metadata[f"share.{b}"]) for b in range(count)]
     found = {}
-    for side, own in parts.items():
-        kind = metadata.get(side + ".map", "")
-        needed = _MAPS.get(kind)
-        if needed is None or not needed <= own.keys() <= needed | _OPTIONAL:
-            raise UnsupportedError(f"side {side} of the model is a map \"{kind}\" of "
-                                   f"{', '.join(sorted(own))}, which this export does not know")
-        found[side] = Side(kind, metadata.get(side + ".kernel", "linear"),
-                           float(metadata.get(side + ".kernel_width", 1)),
-                           int(metadata.get(side + ".kernel_degree", 1)),
-                           metadata.get(side + ".normalize") == "on", own)
+    for side, own in prefixes.items():
+        parts = [_part(side, prefix, tensors, metadata) for prefix in own]
+        found[side] = Side(metadata.get(side + ".normalize") == "on", parts, shares)
+    if tensors:
+        raise UnsupportedError(f"the model has a tensor {min(tensors)}, which this export does not "
+                               "know")
     return found
+
+
+def _part(side: str, prefix: str, tensors: dict[str, np.ndarray],
+          metadata: Mapping[str, str]) -> Part:
+    """Takes the tensors of one part out of the list."""
+    def noted(key: str, default: Any) -> Any:
+        return metadata.get(prefix + key, metadata.get(f"{side}.{key}", default))
+
+    kind = noted("map", "")
+    names = {name[len(prefix):] for name in tensors if name.startswith(prefix)}
+    needed = _MAPS.get(kind)
+    if needed is None or not needed <= names <= needed | _OPTIONAL:
+        raise UnsupportedError(f"side {side} of the model is a map \"{kind}\" of "
+                               f"{', '.join(sorted(names))}, which this export does not know")
+    return Part(kind, noted("kernel", "linear"), float(noted("kernel_width", 1)),
+                int(noted("kernel_degree", 1)), {name: tensors.pop(prefix + name) for name in names})
 
 
 def embed(side: Side, tensors: Mapping[str, Any], ops: Any, rows: Any) -> Any:
     """Unit embeddings of rows. `ops` gives matmul, transpose, sum_squares (of rows, kept as a
-    column), sqrt, exp, acos, cos, relu, step, power, clip; + - * / are the arrays' own."""
+    column), sqrt, exp, acos, cos, relu, step, power, clip, concat; + - * / are the arrays' own."""
     if side.normalize:
         rows = rows / ops.sqrt(ops.sum_squares(rows))
-    features = rows
-    if side.map in ("exact", "nystrom"):
-        features = ops.matmul(_kernel(side, tensors, ops, rows), tensors["factor"])
-    elif side.map == "random":
-        features = _random(side, tensors, ops, rows)
-    if "mean" in tensors:
-        features = features - tensors["mean"]
-    z = ops.matmul(features, tensors["weight"])
+    found = []
+    for number, part in enumerate(side.parts):
+        own = {name: tensors[side.name(number, name)] for name in part.tensors}
+        found.append(_unit(ops, _embed_part(part, own, ops, rows)))
+    if len(found) == 1:
+        return found[0]
+    return _unit(ops, ops.concat([math.sqrt(share) * z for share, z in zip(side.shares, found)]))
+
+
+def _unit(ops: Any, z: Any) -> Any:
     return z / ops.sqrt(ops.clip(ops.sum_squares(z), 1e-30, 1e30))
 
 
-def _random(side: Side, tensors: Mapping[str, Any], ops: Any, rows: Any) -> Any:
+def _embed_part(part: Part, tensors: Mapping[str, Any], ops: Any, rows: Any) -> Any:
+    features = rows
+    if part.map in ("exact", "nystrom"):
+        features = ops.matmul(_kernel(part, tensors, ops, rows), tensors["factor"])
+    elif part.map == "random":
+        features = _random(part, tensors, ops, rows)
+    if "mean" in tensors:
+        features = features - tensors["mean"]
+    return ops.matmul(features, tensors["weight"])
+
+
+def _random(part: Part, tensors: Mapping[str, Any], ops: Any, rows: Any) -> Any:
     directions = tensors["directions"]
-    scale = math.sqrt(2 / side.tensors["directions"].shape[0])
+    scale = math.sqrt(2 / part.tensors["directions"].shape[0])
     products = ops.matmul(rows, ops.transpose(directions))
-    order = _ORDERS.get(side.kernel)
+    order = _ORDERS.get(part.kernel)
     if order is None:
         return scale * ops.cos(products + tensors["phases"])
     if order == 0:
@@ -102,36 +140,36 @@ def _random(side: Side, tensors: Mapping[str, Any], ops: Any, rows: Any) -> Any:
     return scale * positive if order == 1 else scale / math.sqrt(3) * (positive * positive)
 
 
-def _kernel(side: Side, tensors: Mapping[str, Any], ops: Any, rows: Any) -> Any:
+def _kernel(part: Part, tensors: Mapping[str, Any], ops: Any, rows: Any) -> Any:
     landmarks = tensors["landmarks"]
     products = ops.matmul(rows, ops.transpose(landmarks))
-    if side.kernel == "linear":
+    if part.kernel == "linear":
         return products
-    if side.kernel == "poly":
-        return ops.power((1 + products) / 2, side.degree)
+    if part.kernel == "poly":
+        return ops.power((1 + products) / 2, part.degree)
     square_x, square_y = ops.sum_squares(rows), ops.transpose(ops.sum_squares(landmarks))
-    if side.kernel == "rbf" or side.kernel in _MATERN:
+    if part.kernel == "rbf" or part.kernel in _MATERN:
         gap = ops.clip(square_x + square_y - 2 * products, 0, 1e30)
-        if side.kernel == "rbf":
-            return ops.exp(gap * (-0.5 / side.width**2))
-        return _matern(side, ops, gap)
+        if part.kernel == "rbf":
+            return ops.exp(gap * (-0.5 / part.width**2))
+        return _matern(part, ops, gap)
     lengths = ops.sqrt(square_x * square_y)
     cosine = ops.clip(products / ops.clip(lengths, 1e-30, 1e30), -1, 1)
-    if side.kernel == "cosine":
+    if part.kernel == "cosine":
         return cosine
-    if side.kernel == "expcos":
-        return ops.exp(cosine * (1 / side.width**2))
-    if side.kernel in _ORDERS:
-        return _arccos(_ORDERS[side.kernel], ops, cosine, lengths)
-    raise UnsupportedError(f"kernel {side.kernel} is not known to this export")
+    if part.kernel == "expcos":
+        return ops.exp(cosine * (1 / part.width**2))
+    if part.kernel in _ORDERS:
+        return _arccos(_ORDERS[part.kernel], ops, cosine, lengths)
+    raise UnsupportedError(f"kernel {part.kernel} is not known to this export")
 
 
-def _matern(side: Side, ops: Any, gap: Any) -> Any:
-    a = ops.sqrt(gap) * (_MATERN[side.kernel] / side.width)
+def _matern(part: Part, ops: Any, gap: Any) -> Any:
+    a = ops.sqrt(gap) * (_MATERN[part.kernel] / part.width)
     decay = ops.exp(0 - a)
-    if side.kernel == "matern32":
+    if part.kernel == "matern32":
         return (1 + a) * decay
-    if side.kernel == "matern52":
+    if part.kernel == "matern52":
         return (1 + a + a * a / 3) * decay
     return decay
 

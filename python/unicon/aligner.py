@@ -58,7 +58,7 @@ class Aligner:
     --------
     >>> import unicon
     >>> X, Y, _ = unicon.synth("linear", 600)
-    >>> aligner = unicon.Aligner(rank=8).fit(X, Y)
+    >>> aligner = unicon.Aligner(preset="fast", rank=8).fit(X, Y)
     >>> aligner.transform_x(X).shape
     (600, 8)
     """
@@ -162,7 +162,8 @@ class Aligner:
 
     @classmethod
     def load(cls, path: PathLike) -> Aligner:
-        """An Aligner with the model of a file, and with the options it was fitted with."""
+        """An Aligner with the model of a file, and with the options it was fitted with; what a
+        preset chose from the data comes back as given."""
         model = Model.load(path)
         aligner = cls(**_options_of(model))
         aligner.model_ = model

@@ -60,6 +60,9 @@ class _Graph:
     def relu(self, a: _Value) -> _Value:
         return self.node("Relu", a)
 
+    def concat(self, parts: list[_Value]) -> _Value:
+        return self.node("Concat", *parts, axis=1)
+
     def step(self, a: _Value) -> _Value:
         return self.node("Cast", self.node("Greater", a, 0.0), to=TensorProto.FLOAT)
 
@@ -104,7 +107,7 @@ def to_onnx(model: Model, path: PathLike, side: str) -> None:
         raise ArgumentError(f"side is {side!r}; accepted: \"x\" or \"y\"")
     part = sides_of(model)[side]
     graph = _Graph()
-    tensors = {name: graph.constant(tensor, name) for name, tensor in part.tensors.items()}
+    tensors = {name: graph.constant(tensor, name) for name, tensor in part.tensors().items()}
     result = embed(part, tensors, graph, _Value(graph, "rows"))
     graph.nodes.append(helper.make_node("Identity", [result.name], ["embedding"]))
     width = model.width_x if side == "x" else model.width_y

@@ -29,6 +29,10 @@ class _Ops:
         return (a * a).sum(dim=1, keepdim=True)
 
     @staticmethod
+    def concat(parts: list[torch.Tensor]) -> torch.Tensor:
+        return torch.cat(parts, dim=1)
+
+    @staticmethod
     def step(a: torch.Tensor) -> torch.Tensor:
         return (a > 0).to(a.dtype)
 
@@ -36,21 +40,24 @@ class _Ops:
 class Encoder(nn.Module):
     """One side: rows (n by width) to unit vectors of the shared space (n by rank).
 
-    `weight` is a parameter, the rest of the map are buffers.
+    `weight` is a parameter (`weight_0` and so on in a fused model), the rest are buffers.
     """
 
     def __init__(self, side: Side, trainable: bool = False):
         super().__init__()
         self._side = side
-        for name, tensor in side.tensors.items():
-            if name == "weight":
-                self.weight = nn.Parameter(torch.tensor(tensor), requires_grad=trainable)
+        self._names = list(side.tensors())
+        for name, tensor in side.tensors().items():
+            if name.startswith("weight"):
+                weight = nn.Parameter(torch.tensor(tensor), requires_grad=trainable)
+                self.register_parameter(name, weight)
             else:
                 self.register_buffer(name, torch.tensor(tensor))
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        tensors = {name: getattr(self, name) for name in self._side.tensors}
-        return embed(self._side, tensors, _Ops, rows.to(self.weight.dtype))
+        tensors = {name: getattr(self, name) for name in self._names}
+        dtype = next(self.parameters()).dtype
+        return embed(self._side, tensors, _Ops, rows.to(dtype))
 
 
 class TwoEncoders(nn.Module):

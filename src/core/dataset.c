@@ -102,9 +102,8 @@ static unicon_status join_groups(unicon_ctx *ctx, const unicon__batch *whole, co
   return UNICON_OK;
 }
 
-/* Numbers each x and y row by its component, 0 .. count-1, in order of first appearance. */
-static unicon_status components(unicon_ctx *ctx, const unicon__batch *whole, const int64_t *groups,
-                                int64_t **number, int64_t *count, int64_t *largest) {
+unicon_status unicon__components(unicon_ctx *ctx, const unicon__batch *whole, const int64_t *groups,
+                                 int64_t **number, int64_t *count, int64_t *largest) {
   const int64_t n_x = whole->x.count, n = n_x + whole->y.count;
   int64_t *parent, *size;
   UNICON_NEW(ctx, parent, n);
@@ -183,8 +182,8 @@ static unicon_status mark_components(unicon_ctx *ctx, const unicon__batch *whole
   int64_t *number = NULL, *order, count = 0, largest = 0;
   unsigned char *chosen;
   int64_t *members;
-  UNICON_TRY(components(ctx, whole, groups, &number, &count, &largest));
-  *one_component = 2 * largest > whole->x.count + whole->y.count;
+  UNICON_TRY(unicon__components(ctx, whole, groups, &number, &count, &largest));
+  *one_component = !groups && 2 * largest > whole->x.count + whole->y.count;
   if (*one_component) return UNICON_OK;
   UNICON_NEW(ctx, order, count);
   UNICON_NEW(ctx, chosen, count);
@@ -194,6 +193,7 @@ static unicon_status mark_components(unicon_ctx *ctx, const unicon__batch *whole
   const double wanted = fraction * (double)whole->y.count;
   double held = 0;
   for (int64_t k = 0; k < count && held < wanted; k++) {
+    if (2 * members[order[k]] > whole->y.count) continue; /* a giant group stays in training */
     chosen[order[k]] = 1;
     held += (double)members[order[k]];
   }

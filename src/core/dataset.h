@@ -18,6 +18,12 @@ unicon_status unicon__dataset_open(unicon_ctx *ctx, const unicon_data *data,
                                    const unicon_options *options, unicon__dataset *out);
 void unicon__dataset_close(unicon__dataset *set);
 
+/* Numbers each row, those of x and then those of y, by its connected component of the pairs,
+ * 0 .. count-1 in order of first appearance; x rows of one group (may be NULL) are connected too.
+ * `largest` is the number of rows of the largest component. */
+unicon_status unicon__components(unicon_ctx *ctx, const unicon__batch *whole, const int64_t *groups,
+                                 int64_t **number, int64_t *count, int64_t *largest);
+
 /* Holds out about `fraction` of the pairs. Rows that belong together stay together: whole groups
  * (numbers per x row of the original data) or, without, whole connected components of the pairs. With
  * class labels single rows of both sides are held out. Where one component has most of the rows,

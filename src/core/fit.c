@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unicon_fit: checks, feature maps, metric, solver, model. No formulas here. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/auto.h"
@@ -16,21 +17,33 @@ typedef struct fit {
   unicon__problem batches; /* of a fused model */
 } fit;
 
+/* Place of an original row among the rows in use, or -1. */
+static int64_t place_of(const unicon__source *source, int64_t row) {
+  if (!source->index) return row >= 0 && row < source->count ? row : -1;
+  const int64_t *found = bsearch(&row, source->index, (size_t)source->count, sizeof row,
+                                 unicon__compare_int64);
+  return found ? found - source->index : -1;
+}
+
 /* Rows given as landmarks by a file of x_row<TAB>y_row lines; NULL when there is none. */
 static unicon_status given_landmarks(unicon_ctx *ctx, const fit *f, unicon__part_job *job) {
-  int64_t *x = NULL, *y = NULL;
+  int64_t *row[2] = {NULL, NULL};
   double *weight;
+  const unicon__source *source[2] = {&f->train.whole.x, &f->train.whole.y};
   if (unicon__word(f->options, UNICON__LANDMARK_METHOD) >= 0) return UNICON_OK;
   const char *path = unicon__text(f->options, UNICON__LANDMARK_METHOD);
-  UNICON_TRY(unicon__pairs_parse(ctx, path, &x, &y, &weight, &job->landmarks));
-  for (int64_t k = 0; k < job->landmarks; k++)
-    if (x[k] < 0 || x[k] >= f->train.whole.x.count || y[k] < 0 || y[k] >= f->train.whole.y.count)
-      return unicon__fail(ctx, UNICON_ERR_PAIRS,
-                          "%s: landmark (%lld, %lld) is out of range: there are %lld and %lld rows",
-                          path, (long long)x[k], (long long)y[k], (long long)f->train.whole.x.count,
-                          (long long)f->train.whole.y.count);
-  job->landmark[0] = x;
-  job->landmark[1] = y;
+  UNICON_TRY(unicon__pairs_parse(ctx, path, &row[0], &row[1], &weight, &job->landmarks));
+  for (int s = 0; s < 2; s++) {
+    for (int64_t k = 0; k < job->landmarks; k++) {
+      const int64_t place = place_of(source[s], row[s][k]);
+      if (place < 0)
+        return unicon__fail(ctx, UNICON_ERR_PAIRS,
+                            "%s: landmark row %lld of %s is not there (or was dropped)", path,
+                            (long long)row[s][k], source[s]->rows->name);
+      row[s][k] = place;
+    }
+    job->landmark[s] = row[s];
+  }
   return UNICON_OK;
 }
 

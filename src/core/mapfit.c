@@ -35,22 +35,22 @@ static int compare_floats(const void *a, const void *b) {
   return (left > right) - (left < right);
 }
 
-/* Median distance between consecutive pairs of a random order of up to WIDTH_ROWS rows, each taken
- * with ten others. */
+/* Median distance over a random order of up to WIDTH_ROWS rows, each with the ten that follow. */
 static unicon_status median_distance(unicon_ctx *ctx, const unicon__source *source, bool normalize,
                                      uint64_t seed, double *out) {
   const int64_t width = source->rows->width;
   const int64_t count = source->count < WIDTH_ROWS ? source->count : WIDTH_ROWS;
   int64_t *pick, found = 0;
   float *rows, *distance;
-  UNICON_TRY(sample_rows(ctx, seed, UNICON__STREAM_WIDTH, source->count, count, &pick));
+  UNICON_NEW(ctx, pick, source->count);
+  unicon__permutation(seed, UNICON__STREAM_WIDTH, 0, source->count, pick);
   UNICON_NEW(ctx, rows, count * width);
   UNICON_NEW(ctx, distance, count * 10);
   unicon__source_load(source, pick, 0, count, rows);
   if (normalize) unicon__unit_rows(rows, count, width);
   for (int64_t i = 0; i < count; i++)
     for (int64_t k = 1; k <= 10; k++) {
-      const float *a = rows + i * width, *b = rows + ((i + k * 37) % count) * width;
+      const float *a = rows + i * width, *b = rows + ((i + k) % count) * width;
       double sum = 0;
       for (int64_t j = 0; j < width; j++) sum += (double)(a[j] - b[j]) * (double)(a[j] - b[j]);
       if (sum > 0) distance[found++] = (float)sqrt(sum);
@@ -200,18 +200,22 @@ static unicon_status fit_landmarks(unicon_ctx *ctx, unicon__arena *arena,
 /* Lengths of W's rows follow chi(d); blocks of d rows are orthogonal. Orthogonal features have
  * lower variance (Yu et al. 2016). */
 static unicon_status orthogonal_block(unicon_ctx *ctx, float *w, int64_t rows, int64_t d) {
-  double *q, *length;
+  double *q, *r, *length;
   UNICON_NEW(ctx, q, d * rows);
+  UNICON_NEW(ctx, r, rows * rows);
   UNICON_NEW(ctx, length, rows);
   for (int64_t i = 0; i < rows; i++)
     for (int64_t k = 0; k < d; k++) {
       q[k * rows + i] = (double)w[i * d + k];
       length[i] += q[k * rows + i] * q[k * rows + i];
     }
-  UNICON_TRY(unicon__dqr(ctx, d, rows, q, NULL));
-  for (int64_t i = 0; i < rows; i++)
-    for (int64_t k = 0; k < d; k++) w[i * d + k] = (float)(q[k * rows + i] * sqrt(length[i]));
+  UNICON_TRY(unicon__dqr(ctx, d, rows, q, r));
+  for (int64_t i = 0; i < rows; i++) {
+    const double scale = copysign(sqrt(length[i]), r[i * rows + i]); /* Haar: no preferred side */
+    for (int64_t k = 0; k < d; k++) w[i * d + k] = (float)(q[k * rows + i] * scale);
+  }
   unicon__drop(ctx, length);
+  unicon__drop(ctx, r);
   unicon__drop(ctx, q);
   return UNICON_OK;
 }
@@ -268,10 +272,12 @@ static unicon_status fit_random(unicon_ctx *ctx, unicon__arena *arena,
 static unicon__map_kind choose_kind(const unicon_options *options, unicon__kernel_kind kernel,
                                     const unicon__source *source) {
   const int word = unicon__word(options, UNICON__MAP);
+  const bool landmarks = unicon__given(options, UNICON__LANDMARKS) ||
+                         unicon__given(options, UNICON__LANDMARK_METHOD);
   if (word > 0) return (unicon__map_kind)(word - 1);
   if (kernel == UNICON__KERNEL_LINEAR)
     return source->rows->width > source->count ? UNICON__MAP_EXACT : UNICON__MAP_LINEAR;
-  return source->count <= EXACT_UP_TO ? UNICON__MAP_EXACT : UNICON__MAP_NYSTROM;
+  return source->count <= EXACT_UP_TO && !landmarks ? UNICON__MAP_EXACT : UNICON__MAP_NYSTROM;
 }
 
 unicon_status unicon__map_fit(unicon_ctx *ctx, unicon__arena *arena, const unicon_options *options,

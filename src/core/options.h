@@ -78,8 +78,9 @@
     "Spectral steps after the first (moment) step. 0 is the closed form alone: no loss is used.")  \
   X(DAMPING, "damping", "word", "safe", "safe|plain", "HOW", 0, 0, FIT, "Solver",                  \
     "safe: a step is shortened until the loss falls, or refused. plain: every step is taken.")     \
-  X(START, "start", "word", "moment", "moment|random", "HOW", 0, 0, FIT, "Solver",                 \
-    "moment: the closed form. random: random factors, for refine alone (an SGD head).")            \
+  X(START, "start", "text", "moment", "moment|random", "HOW", 0, 0, FIT, "Solver",                 \
+    "moment: the closed form. random: random factors, for refine alone (an SGD head). Else the "   \
+    "file of a linear model whose weights refine starts from (metric none).")                      \
   X(REFINE, "refine", "integer", "0", "", "EPOCHS", 0, 1e4, FIT, "Solver",                         \
     "Epochs of minibatch Adam on the loss after the spectral steps.")                              \
   X(REFINE_BATCH, "refine_batch", "integer", "2000", "", "N", 2, 1e6, FIT, "Solver",               \

@@ -2,6 +2,7 @@
 #include "core/part.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/rng.h"
@@ -213,6 +214,42 @@ static unicon_status start_random(unicon_ctx *ctx, making *m, unicon__solve_log 
   return UNICON_OK;
 }
 
+/* Weights of a model as factors; they are those of the plain metric. */
+static unicon_status take_weights(unicon_ctx *ctx, making *m, const unicon_model *model,
+                                  const char *path) {
+  m->factors = (unicon__factors){.r = model->rank};
+  for (int s = 0; s < 2; s++) {
+    const unicon__map *map = &model->part[0].map[s];
+    if (model->parts > 1 || map->kind != UNICON__MAP_LINEAR || map->out != m->side[s].map.out ||
+        m->metric[s].kind != UNICON__METRIC_NONE)
+      return unicon__fail(ctx, UNICON_ERR_OPTION,
+                          "%s cannot be the start: that takes a linear model of the same widths, "
+                          "and metric none",
+                          path);
+    m->factors.p[s] = map->out;
+    UNICON_NEW(ctx, m->factors.g[s], map->out * model->rank);
+    memcpy(m->factors.g[s], model->part[0].weight[s],
+           (size_t)(map->out * model->rank) * sizeof(float));
+  }
+  return UNICON_OK;
+}
+
+static unicon_status start_model(unicon_ctx *ctx, making *m, unicon__solve_log *log) {
+  const char *path = unicon__text(m->job->options, UNICON__START);
+  unicon_model *model = NULL;
+  *log = (unicon__solve_log){.method = "none"};
+  UNICON_TRY(unicon_model_load(ctx, path, &model));
+  unicon_status status = take_weights(ctx, m, model, path);
+  if (status == UNICON_OK) {
+    log->spectrum = unicon__new(ctx, model->rank, sizeof *log->spectrum);
+    if (!log->spectrum) status = unicon__status(ctx);
+    for (int64_t k = 0; log->spectrum && k < model->rank; k++)
+      log->spectrum[k] = (double)model->spectrum[k];
+  }
+  unicon_model_destroy(model);
+  return status;
+}
+
 static unicon_status refine(unicon_ctx *ctx, making *m, unicon__refine_log *log) {
   const unicon__batch data = {.x = m->side[0].source, .y = m->side[1].source,
                               .pairs = m->job->data.pairs};
@@ -232,10 +269,10 @@ unicon_status unicon__part_fit(unicon_ctx *ctx, const unicon__part_job *job, uni
   unicon__refine_params_from(job->options, &m.refine);
   UNICON_TRY(prepare(ctx, &m));
   log_phase(ctx, "maps and metric", &clock);
-  if (unicon__word(job->options, UNICON__START) == 0)
-    UNICON_TRY(solve(ctx, &m, &log->solve));
-  else
-    UNICON_TRY(start_random(ctx, &m, &log->solve));
+  const int start = unicon__word(job->options, UNICON__START);
+  UNICON_TRY(start == 0   ? solve(ctx, &m, &log->solve)
+             : start == 1 ? start_random(ctx, &m, &log->solve)
+                          : start_model(ctx, &m, &log->solve));
   log_phase(ctx, "solved", &clock);
   if (m.refine.epochs > 0) UNICON_TRY(refine(ctx, &m, &log->refine));
   if (m.refine.epochs > 0) log_phase(ctx, "refined", &clock);

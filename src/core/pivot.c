@@ -155,11 +155,13 @@ unicon_status unicon__pivot_rows(unicon_ctx *ctx, const unicon__source *source,
   unicon__block *frame = unicon__frame_open(ctx);
   UNICON_TRY(pivot_open(ctx, &p));
   const double whole = sum_left(&p);
+  /* At least about eight rounds, so that later picks see what earlier ones left. */
+  const int64_t block = count / 8 < 1 ? 1 : count / 8 < BLOCK ? count / 8 : BLOCK;
   double total = whole;
   for (uint32_t round = 0; p.done < count && total > 1e-6 * whole; round++) {
     int64_t pick[BLOCK];
     UNICON_TRY(unicon__progress(ctx, "landmarks", (double)p.done / (double)count));
-    const int64_t wanted = count - p.done < BLOCK ? count - p.done : BLOCK;
+    const int64_t wanted = count - p.done < block ? count - p.done : block;
     p.block = draw_rows(&p, wanted, seed, stream, round, total, pick);
     load_points(&p, pick);
     UNICON_TRY(factor_block(ctx, &p, pick, whole / (double)source->count));

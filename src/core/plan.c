@@ -59,7 +59,9 @@ static void size_side(estimate *e, int number, bool kernel) {
   if (s->linear) return;
   s->points = map == 1 + UNICON__MAP_RANDOM
                   ? (double)unicon__integer(e->options, UNICON__FEATURES)
-              : map == 1 + UNICON__MAP_EXACT || (map == 0 && s->n <= 4000)
+              : map == 1 + UNICON__MAP_EXACT ||
+                      (map == 0 && s->n <= 4000 && !unicon__given(e->options, UNICON__LANDMARKS) &&
+                       !unicon__given(e->options, UNICON__LANDMARK_METHOD))
                   ? s->n
                   : least(s->n, (double)unicon__integer(e->options, UNICON__LANDMARKS));
   s->p = s->points;

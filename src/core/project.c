@@ -37,6 +37,29 @@ void unicon__scale_rows(float *rows, int64_t count, int64_t r, int64_t ld, doubl
   }
 }
 
+enum { OVERFLOW = -2 }; /* in the place of a column */
+
+/* The first row that holds an infinity or NaN, or -1: weights of a strange model. */
+static int64_t first_overflow(const float *rows, int64_t count, int64_t r, int64_t ld,
+                              int64_t *column) {
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t k = 0; k < r; k++)
+      if (!isfinite(rows[i * ld + k])) {
+        *column = OVERFLOW;
+        return i;
+      }
+  return -1;
+}
+
+static unicon_status report_row(unicon_ctx *ctx, const unicon_rows *rows, int64_t row,
+                                int64_t column) {
+  if (column != OVERFLOW) return unicon__bad_row(ctx, rows, row, column);
+  return unicon__fail(ctx, UNICON_ERR_NUMERIC,
+                      "%s: the embedding of row %lld overflows float32; the weights of the model "
+                      "are out of range",
+                      rows->name, (long long)row);
+}
+
 static void project_tile(void *state, int64_t item, int worker) {
   project *p = state;
   const unicon__map *map = p->source->map;
@@ -62,6 +85,7 @@ static void project_tile(void *state, int64_t item, int worker) {
   else
     for (int64_t i = 0; i < count; i++)
       memcpy(out + i * p->ld, features + i * p->r, (size_t)p->r * sizeof *out);
+  if (p->check) p->bad[item] = first_overflow(out, count, p->r, p->ld, &p->column[item]);
   if (p->unit) unicon__scale_rows(out, count, p->r, p->ld, 1);
 }
 
@@ -84,8 +108,8 @@ unicon_status unicon__project(unicon_ctx *ctx, const unicon__source *source, con
     unicon__blas_end(1);
     for (int64_t item = 0; item < items; item++)
       if (bad[item] >= 0)
-        return unicon__bad_row(ctx, source->rows,
-                               first + (p.round + item) * PROJECT_ROWS + bad[item], column[item]);
+        return report_row(ctx, source->rows, first + (p.round + item) * PROJECT_ROWS + bad[item],
+                          column[item]);
   }
   unicon__drop(ctx, p.buffer);
   return UNICON_OK;

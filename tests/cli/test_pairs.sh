@@ -62,7 +62,7 @@ run 0 fit d/x.train.npy y3.npy --pairs pairs.tsv --val-x d/x.test.npy --val-y yt
 refused 1 "d/nope.npy" fit d/x.train.npy d/y.train.npy --val-x d/nope.npy --val-y d/y.test.npy -o no.safetensors
 refused 1 "did you mean --y-per-x 3?" fit d/x.train.npy d/y.train.npy --val-x d/x.test.npy --val-y ytest3.npy -o no.safetensors
 run 0 fit d/x.train.npy d/y.train.npy --groups lx.txt -o g.safetensors
-refused 1 "59 lines, but X has 60 rows" fit d/x.train.npy d/y.train.npy --groups short.txt -o no.safetensors
+refused 1 "59 labels, but there are 60 rows" fit d/x.train.npy d/y.train.npy --groups short.txt -o no.safetensors
 refused 1 "nowhere.txt" fit d/x.train.npy d/y.train.npy --groups nowhere.txt -o no.safetensors
 absent no.safetensors
 echo "pairs: ok"

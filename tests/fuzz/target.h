@@ -84,7 +84,7 @@ static inline void target_use_rows(unicon_ctx *ctx, const unicon_rows *rows) {
   }
   free(all);
   TARGET_HOLDS(unicon_rows_read(ctx, rows, count, 1, NULL) == UNICON_ERR_ARGUMENT);
-  if (count * width <= 4096) target_search(ctx, rows);
+  if (count * width <= 64) target_search(ctx, rows);
 }
 
 /* The body of the targets that read one matrix from bytes. */
