@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unicon_check: it sees what is there, does not see what is not, and finds what was put wrong. */
 #include "core/shuffle.h"
+#include "core/suspect.h"
 #include "support.h"
 
 enum { DX = 40, DY = 30 };
@@ -405,6 +406,7 @@ int main(void) {
       SCRATCH_TEST(a_wrong_caption_is_found),
       SCRATCH_TEST(wrong_labels_are_found),
       SCRATCH_TEST(connected_rows_are_checked_too),
+      SCRATCH_TEST(grades_count_farther_rows),
       SCRATCH_TEST(a_shuffle_keeps_blocks),
       SCRATCH_TEST(the_seed_decides),
       SCRATCH_TEST(mistakes_have_sentences),

@@ -16,7 +16,8 @@ CASES = [
     dict(preset="fast", rank=8, kernel="angular", map="nystrom", landmarks=100, seed=3),
     dict(preset="fast", rank=8, kernel="rbf", width=.7),
     dict(preset="fast", rank=8, kernel="matern32", map="random", features=200),
-    dict(preset="fast", rank=8, iterations=2, loss="siglip", bias=-5.5, metric=.25, ridge=.003, center="off"),
+    dict(preset="fast", rank=8, iterations=2, loss="siglip", bias=-5.5, metric=.25, ridge=.003,
+         center="off"),
 ]
 
 
@@ -44,7 +45,8 @@ def run(command, folder, *arguments):
 def test_models(command, files, captions, saved, options):
     run(command, files, "fit", "x.npy", "y.npy", "--y-per-x", 5, "-o", "m.safetensors",
         *flags(options))
-    assert saved(Aligner(**options).fit(*captions, pairs=5)) == (files / "m.safetensors").read_bytes()
+    written = (files / "m.safetensors").read_bytes()
+    assert saved(Aligner(**options).fit(*captions, pairs=5)) == written
 
 
 def test_embed_search_eval(command, files, captions):

@@ -97,7 +97,8 @@ def test_unknown_layouts_are_refused(linear, monkeypatch):
     assert set(_parts.sides_of(model)) == {"x", "y"}
     known = _parts.read_tensors(model.to_bytes())
     for name in ("x.0.weight", "other.weight", "x.new"):
-        monkeypatch.setattr(_parts, "read_tensors", lambda content: {**known, name: np.zeros(1, "f4")})
+        more = {**known, name: np.zeros(1, "f4")}
+        monkeypatch.setattr(_parts, "read_tensors", lambda content: dict(more))
         with pytest.raises(unicon.UnsupportedError, match="this export does not know"):
             _parts.sides_of(model)
 

@@ -18,7 +18,8 @@ def expected(captions, tmp_path_factory):
 
 @pytest.mark.parametrize("pairs", [
     ("y_per_x", 5), np.int32(5), np.stack([ROWS // 5, ROWS], axis=1), (ROWS // 5, ROWS),
-    [(int(j) // 5, int(j)) for j in ROWS], (ROWS.astype("u2") // 5, ROWS.astype("i4"), np.ones(300)),
+    [(int(j) // 5, int(j)) for j in ROWS],
+    (ROWS.astype("u2") // 5, ROWS.astype("i4"), np.ones(300)),
     np.stack([ROWS // 5, ROWS], axis=1)[::-1]])
 def test_same_pairs(captions, saved, expected, pairs):
     assert saved(fast(rank=8).fit(*captions, pairs)) == expected

@@ -94,8 +94,9 @@ def _part(side: str, prefix: str, tensors: dict[str, np.ndarray],
     if needed is None or not needed <= names <= needed | _OPTIONAL:
         raise UnsupportedError(f"side {side} of the model is a map \"{kind}\" of "
                                f"{', '.join(sorted(names))}, which this export does not know")
+    own = {name: tensors.pop(prefix + name) for name in sorted(names)}
     return Part(kind, noted("kernel", "linear"), float(noted("kernel_width", 1)),
-                int(noted("kernel_degree", 1)), {name: tensors.pop(prefix + name) for name in names})
+                int(noted("kernel_degree", 1)), own)
 
 
 def embed(side: Side, tensors: Mapping[str, Any], ops: Any, rows: Any) -> Any:
@@ -181,4 +182,5 @@ def _arccos(order: int, ops: Any, cosine: Any, lengths: Any) -> Any:
     sine = ops.sqrt((1 - cosine) * (1 + cosine))
     if order == 1:
         return lengths * (sine + rest * cosine) / math.pi
-    return lengths * lengths * (3 * sine * cosine + rest * (1 + 2 * cosine * cosine)) / (3 * math.pi)
+    angle = 3 * sine * cosine + rest * (1 + 2 * cosine * cosine)
+    return lengths * lengths * angle / (3 * math.pi)

@@ -22,7 +22,7 @@ renew() {
 whole() { cmp -s "kept/$1" "target/$1" || fail "$last: target/$1 was touched"; }
 
 # clean: nothing else is in the folder, hidden files included.
-clean() { [ "$(ls -A target | wc -l)" -eq 2 ] || fail "$last: left in the folder: $(ls -A target | tr '\n' ' ')"; }
+clean() { [ "$(find target -mindepth 1 | wc -l)" -eq 2 ] || fail "$last: left in the folder: $(find target -mindepth 1 | tr "\n" " ")"; }
 
 # begin ARGUMENTS...: the command in the background, as $job.
 begin() {
@@ -106,7 +106,7 @@ done
 # write fails with a sentence and the temporary file goes.
 renew
 got=0
-(ulimit -c 0 -f 1 && exec $UNICON fit d/x.train.npy d/y.train.npy -o target/m.safetensors >/dev/null 2>&1) || got=$?
+{ (ulimit -c 0 -f 1 && exec $UNICON fit d/x.train.npy d/y.train.npy -o target/m.safetensors >/dev/null) || got=$?; } 2>err
 last="a save that ends with SIGXFSZ"
 [ "$got" = 153 ] || fail "$last: exit status $got"
 whole m.safetensors
@@ -130,7 +130,7 @@ done
 
 renew
 mkdir disk
-if mount -t tmpfs -o size=64k tmpfs disk 2>/dev/null; then
+if mount -t tmpfs -o size=32k tmpfs disk 2>/dev/null; then
   trap 'umount "$scratch/disk" 2>/dev/null; rm -rf "$scratch"' EXIT
   cp kept/m.safetensors disk/m.safetensors
   refused 1 "No space left" fit big/x.train.npy big/y.train.npy -o disk/m.safetensors --preset fast

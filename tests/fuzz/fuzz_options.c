@@ -21,6 +21,7 @@ static char *next_text(const uint8_t **at, size_t *left) {
 
 static void look(const unicon_options *options) {
   for (int id = 0; id < UNICON__OPTION_COUNT; id++) {
+    if (!unicon__given(options, id)) continue;
     const unicon_option_info *row = unicon__option_row(id);
     const char *text = unicon_options_get(options, row->name);
     TARGET_HOLDS(text && text == unicon__text(options, id));
@@ -58,7 +59,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   look(options);
   if (target_ok(ctx, unicon__options_copy(ctx, options, &copy)))
     for (int id = 0; id < UNICON__OPTION_COUNT; id++)
-      TARGET_HOLDS(strcmp(unicon__text(options, id), unicon__text(copy, id)) == 0);
+      TARGET_HOLDS(unicon__given(options, id) == unicon__given(copy, id) &&
+                   (!unicon__given(options, id) ||
+                    strcmp(unicon__text(options, id), unicon__text(copy, id)) == 0));
   unicon_options_destroy(options);
   unicon_options_destroy(copy);
   target_done(ctx);
