@@ -56,19 +56,6 @@ const cli_command cli_commands[] = {
      "share of a query's matches found there; ties count against the model.",
      "unicon eval model.safetensors image.test.npy text.test.npy --y-per-x 5 --ci\n",
      cmd_eval},
-    {"probe",
-     CLI_PROBE,
-     UNICON_SCOPE_PROBE | UNICON_SCOPE_CONTEXT,
-     {"MODEL", "TRAIN", NULL},
-     2,
-     "MODEL --side x|y TRAIN --train-labels FILE --test TEST --test-labels FILE",
-     "measure how well a linear classifier reads labels",
-     "Trains a multinomial logistic regression on the embedded rows of TRAIN and tries it on those "
-     "of TEST: accuracy and confusion matrix. With --no-model in the place of MODEL and --side the "
-     "rows are taken as they are.",
-     "unicon probe model.safetensors --side x x.train.npy --train-labels train.txt \\\n"
-     "  --test x.test.npy --test-labels test.txt\n",
-     cmd_probe},
     {"embed",
      CLI_EMBED,
      UNICON_SCOPE_CONTEXT,
@@ -92,6 +79,19 @@ const cli_command cli_commands[] = {
      "rank TAB base TAB score`. Rows count from 0, ranks from 1.",
      "unicon search model.safetensors --query-side y q.npy --base-side x image.npy -k 10\n",
      cmd_search},
+    {"probe",
+     CLI_PROBE,
+     UNICON_SCOPE_PROBE | UNICON_SCOPE_CONTEXT,
+     {"MODEL", "TRAIN", NULL},
+     2,
+     "MODEL --side x|y TRAIN --train-labels FILE --test TEST --test-labels FILE",
+     "measure how well a linear classifier reads labels",
+     "Trains a multinomial logistic regression on the embedded rows of TRAIN and tries it on those "
+     "of TEST: accuracy and confusion matrix. With --no-model in the place of MODEL and --side the "
+     "rows are taken as they are.",
+     "unicon probe model.safetensors --side x x.train.npy --train-labels train.txt \\\n"
+     "  --test x.test.npy --test-labels test.txt\n",
+     cmd_probe},
     {"info",
      CLI_INFO,
      UNICON_SCOPE_CONTEXT,

@@ -30,7 +30,7 @@ tsan() {
 # Reads of memory that was never written, which the other sanitizers do not see.
 valgrind_demo() {
   build_in build &&
-    DEMO_DIR=$log/demo UNICON_RUN="valgrind -q --error-exitcode=99 --leak-check=full \
+    DEMO_DIR=$log/demo DEMO_FIT="--preset fast --kernel angular --landmarks 100 --refine 1" UNICON_RUN="valgrind -q --error-exitcode=99 --leak-check=full \
 --errors-for-leak-kinds=definite" scripts/demo.sh
 }
 

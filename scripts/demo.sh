@@ -4,6 +4,7 @@
 #   UNICON      the command (build/unicon)
 #   UNICON_RUN  what to run it under, for example valgrind
 #   DEMO_DIR    where to write (build/demo)
+#   DEMO_FIT    further options of fit
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unicon=${UNICON:-build/unicon}
@@ -24,7 +25,8 @@ show() {
 
 echo "1797 handwritten digits, each cut in two: x is the upper half, y the lower half (32 pixels)."
 echo "A model is fitted on 1297 of them and asked, on the other 500, which halves belong together."
-show fit $data/upper.train.npy $data/lower.train.npy -o "$model"
+# shellcheck disable=SC2086
+show fit $data/upper.train.npy $data/lower.train.npy -o "$model" ${DEMO_FIT:-}
 show eval "$model" $data/upper.test.npy $data/lower.test.npy
 show info "$model"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every loss on every kind of pairs: the reference against differences of itself (T1 of MATH.md
+/* Every loss on every kind of pairs: the reference against differences of itself (T1 of docs/method.md
  * section 7), the library against the reference (T2).
  *
  * Tolerances

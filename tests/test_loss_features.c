@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From weights to features: C = Phi_x^T S Phi_y, gradients with respect to the encoders, the moment
- * weights, Newton's step (T7, T8, T10, T14, T15 of MATH.md section 7). Encoders are f(x) = F^T
+ * weights, Newton's step (T7, T8, T10, T14, T15 of docs/method.md section 7). Encoders are f(x) = F^T
  * phi(x).
  *
  * Tolerances

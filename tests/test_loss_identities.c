@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must hold between the losses and for each of them (T3 to T6, T9, T11 to T13 of MATH.md
+/* What must hold between the losses and for each of them (T3 to T6, T9, T11 to T13 of docs/method.md
  * section 7), for the reference of oracle.c and for the library.
  *
  * Tolerances

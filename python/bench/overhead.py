@@ -75,7 +75,8 @@ def outside(aligner, x, y, rounds=5):
     lib.unicon_fit = timed
     for _ in range(rounds):
         found.append(0.0)
-        found[-1] += seconds(lambda: aligner.fit(x, y, K))
+        total = seconds(lambda: aligner.fit(x, y, K))
+        found[-1] += total
     lib.unicon_fit = call
     return statistics.median(found)
 

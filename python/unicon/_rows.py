@@ -104,7 +104,7 @@ def clip_retrieval(folder: Union[str, os.PathLike]) -> tuple[Path, Path]:
     """Image and text folders of a clip-retrieval run, to be given as X and Y.
 
     clip-retrieval writes `img_emb/img_emb_0.npy ...` and `text_emb/text_emb_0.npy ...`, row i of
-    the one belonging to row i of the other. The library maps the files and reads them piece by piece.
+    the one belonging to row i of the other. The library maps the files and reads them in pieces.
     """
     root = Path(folder)
     image, caption = root / "img_emb", root / "text_emb"

@@ -12,7 +12,8 @@ enum {
   ALIGNMENT = 64,
   /* Blocks of this size and more are mapped, so that freeing them gives the pages back at once and
    * the resident peak is what the budget says. */
-  MAP_FROM = 1 << 20
+  MAP_FROM = 1 << 20,
+  SPARE_MAX = 256 << 20 /* bytes kept for reuse */
 };
 
 struct unicon__budget {
@@ -71,7 +72,40 @@ static bool budget_take(unicon__budget *budget, uint64_t bytes) {
 void unicon__arena_init(unicon__arena *arena, unicon__budget *budget) {
   atomic_fetch_add(&budget->references, 1);
   arena->budget = budget;
-  arena->head = NULL;
+  arena->head = arena->spare = NULL;
+  arena->spare_bytes = 0;
+}
+
+static void spare_drop_all(unicon__arena *arena) {
+  while (arena->spare) {
+    unicon__block *block = arena->spare;
+    arena->spare = block->older;
+    munmap(block, block->bytes);
+  }
+  arena->spare_bytes = 0;
+}
+
+static bool spare_keep(unicon__arena *arena, unicon__block *block) {
+  if (!arena->head || unicon__budget_limit(arena->budget) != UINT64_MAX ||
+      arena->spare_bytes + block->bytes > SPARE_MAX)
+    return false;
+  block->older = arena->spare;
+  arena->spare = block;
+  arena->spare_bytes += block->bytes;
+  return true;
+}
+
+/* A spare block of just this size, cleared, or NULL. */
+static unicon__block *spare_take(unicon__arena *arena, size_t bytes) {
+  for (unicon__block **at = &arena->spare; *at; at = &(*at)->older)
+    if ((*at)->bytes == bytes) {
+      unicon__block *block = *at;
+      *at = block->older;
+      arena->spare_bytes -= bytes;
+      memset(block, 0, bytes);
+      return block;
+    }
+  return NULL;
 }
 
 static void block_free(unicon__arena *arena, unicon__block *block) {
@@ -81,10 +115,11 @@ static void block_free(unicon__arena *arena, unicon__block *block) {
     arena->head = block->older;
   if (block->older) block->older->newer = block->newer;
   atomic_fetch_sub(&arena->budget->used, block->bytes);
-  if (block->bytes >= MAP_FROM)
-    munmap(block, block->bytes);
-  else
+  if (block->bytes < MAP_FROM)
     free(block);
+  else if (!spare_keep(arena, block))
+    munmap(block, block->bytes);
+  if (!arena->head) spare_drop_all(arena);
 }
 
 void unicon__arena_release(unicon__arena *arena) {
@@ -126,7 +161,8 @@ void *unicon__arena_new(unicon_ctx *ctx, unicon__arena *arena, int64_t count, si
   const size_t bytes = (payload + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   if (unicon__fault(&ctx->faults.allocation) || !budget_take(arena->budget, bytes))
     return no_memory(ctx, arena->budget, (double)bytes);
-  unicon__block *block = block_get(bytes);
+  unicon__block *block = bytes >= MAP_FROM ? spare_take(arena, bytes) : NULL;
+  if (!block) block = block_get(bytes);
   if (!block) {
     atomic_fetch_sub(&arena->budget->used, bytes);
     return no_memory(ctx, arena->budget, (double)bytes);

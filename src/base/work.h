@@ -16,6 +16,10 @@ typedef struct unicon__block unicon__block;
 typedef struct unicon__arena {
   unicon__budget *budget;
   unicon__block *head; /* newest first */
+  /* Large blocks given back while others are in use, kept for the next of their size: fresh pages
+   * cost more than clearing old ones. Only without a limit, and gone with the last block. */
+  unicon__block *spare;
+  size_t spare_bytes;
 } unicon__arena;
 
 unicon__budget *unicon__budget_create(void);

@@ -7,7 +7,7 @@
  * Rows of a tile belong to one worker; numbers per column go to the worker's slot and are folded
  * into the totals in tile order, so that nothing depends on the number of threads.
  *
- * Weights of positives, one per direction (MATH.md section 1):
+ * Weights of positives, one per direction (docs/method.md section 1):
  *     omega^x_ik = (w_ik / |P_x(i)|) / Z_x,   Z_x = sum over P of w_ik / |P_x(i)|
  * and likewise omega^y with |P_y(k)|. L = share_x L_x + share_y L_y. */
 #ifndef UNICON_CORE_LOSS_H

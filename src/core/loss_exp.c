@@ -44,7 +44,7 @@ typedef struct exp_state {
   double *block_value;          /* settle: parts of L */
 } exp_state;
 
-/* The general loss with u = s/tau, for a positive of log N (MATH.md section 1):
+/* The general loss with u = s/tau, for a positive of log N (docs/method.md section 1):
  *     D = own e^u + N,  arg = D e^{-nu u},  phi = tau log, tau log1p or identity
  *     rho = phi'(arg) e^{-nu u} / tau,  S_ik = omega rho (nu N - (1 - nu) own e^u)
  * clip is nu = own = 1 with log. */

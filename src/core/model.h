@@ -3,7 +3,7 @@
  *
  * A fused model has several parts (one per batch of a kernel fit). Its embedding is the parts'
  * unit embeddings side by side, each times the square root of its weight, so that the cosine of
- * two fused vectors is the weighted mean of the parts' cosines (MATH.md section 6). */
+ * two fused vectors is the weighted mean of the parts' cosines (docs/method.md section 6). */
 #ifndef UNICON_CORE_MODEL_H
 #define UNICON_CORE_MODEL_H
 

@@ -4,7 +4,7 @@
  *     S(0)_ij = (omega^x_ij + omega^y_ij)/2 - (u_i + v_j) on candidates (positives and negatives),
  *     u_i = Omega^x_i / (2 candidates of row i),  v_j = Omega^y_j / (2 candidates of column j)
  *
- * With centred features the terms u 1^T and 1 v^T vanish from C. (MATH.md section 2.) */
+ * With centred features the terms u 1^T and 1 v^T vanish from C. (docs/method.md section 2.) */
 #ifndef UNICON_CORE_MOMENT_H
 #define UNICON_CORE_MOMENT_H
 

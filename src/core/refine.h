@@ -3,7 +3,7 @@
  *
  * A batch is B distinct rows of x, each with one of its positives drawn anew; other pairs of P that
  * fall into the batch are positives too. With u = F_x^T phi(x), unit u^, S of the batch:
- *     -dL/du_i = (I - u^ u^T) (S V^)_i / |u_i|,   dL/dG_x = R_x^T Phi_x^T dL/dU     (MATH.md T8)
+ *     -dL/du_i = (I - u^ u^T) (S V^)_i / |u_i|,   dL/dG_x = R_x^T Phi_x^T dL/dU     (docs/method.md T8)
  * The step length follows a cosine from `rate` to 0; factors start with unit mean square. A learned
  * temperature follows L/tau (plain cross-entropy), d(L/tau)/d(1/tau) = -sum S_ij s_ij. With
  * held-out pairs the best epoch is returned, the start included. The same engine from a random start

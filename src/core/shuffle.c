@@ -221,6 +221,10 @@ unicon_status unicon__shuffle_pairs(unicon_ctx *ctx, const unicon__batch *set,
   UNICON_TRY(unicon__blocks_open(ctx, set, groups, true, &blocks));
   UNICON_TRY(test_side(ctx, set, &blocks, true, zx, zy, r, seed, out));
   if (!blocks.single) return UNICON_OK;
+  if (!set->pairs->class_x || groups)
+    unicon__log(ctx, UNICON_LOG_WARNING,
+                "there are too few independent groups of rows: rows are shuffled one by one, and "
+                "the p-value may be too small");
   UNICON_TRY(unicon__blocks_open(ctx, set, groups, false, &blocks));
   UNICON_TRY(test_side(ctx, set, &blocks, false, zx, zy, r, seed, &other));
   if (other.p > out->p) out->p = other.p;

@@ -123,7 +123,7 @@ unicon_status unicon__aggregate(unicon_ctx *ctx, int how, const double *score, i
 /* ---- the spectral update ---------------------------------------------------------------------- */
 
 /* state = the r leading positive eigenvalues of (M + M^T)/2 and their vectors; the best symmetric
- * positive approximation (MATH.md T22). Missing ones are 0. */
+ * positive approximation (docs/method.md T22). Missing ones are 0. */
 static unicon_status symmetric_update(solver *s, int64_t rank, unicon__state *state) {
   const int64_t p = s->p_x;
   double *vectors = NULL, *values = NULL;

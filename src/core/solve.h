@@ -2,7 +2,7 @@
 /* The solver: a moment step, then spectral steps C -> rank-r SVD in the metric, safeguarded.
  *
  * The state is M = U diag(s) V^T in metric coordinates (paper's F_x F_y^T seen there), of rank r and
- * norm 1. One step (MATH.md section 5):
+ * norm 1. One step (docs/method.md section 5):
  *     M+ = [R_x^T C R_y]_r / norm,  M_eta = [(1 - eta) M + eta M+]_r,  eta = 1, 1/2, ..., 2^-7
  * The first M_eta whose cosine loss is below the present one is taken; if none is, the present
  * model stays. So the tracked loss never rises. `plain` takes M+ whatever its loss (the paper).

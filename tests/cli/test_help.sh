@@ -20,7 +20,7 @@ for fields in found:
         for command in commands[scope]:
             print(command, "--" + fields[1].replace("_", "-"))
 text = open(os.path.join(root, "programs/tool_options.c")).read()
-commands.update({"ALL": commands["CONTEXT"], "PAIRED": ["fit", "plan", "check", "eval"], "PLAN": ["plan"], "EMBED": ["embed"],
+commands.update({"FIT": ["fit"], "ALL": commands["CONTEXT"], "PAIRED": ["fit", "plan", "check", "eval"], "PLAN": ["plan"], "EMBED": ["embed"],
                  "SEARCH": ["search"], "INFO": ["info"], "TOP": []})
 for name, where in re.findall(r'\{CLI_OPT_\w+, "([a-z-]+)".*?((?:CLI_|PAIRED)[A-Z| CLI_]*),\s*(?:"|CLI_GENERAL)', text, re.S):
     for word in where.replace("CLI_", "").replace(" ", "").split("|"):
@@ -35,7 +35,7 @@ for shell in bash zsh fish; do
   run 0 --completion $shell
   cp out completion.$shell
 done
-for command in fit plan check eval probe embed search info synth; do
+for command in fit plan check eval embed search probe info synth; do
   run 0 $command --help
   cp out help.$command
   awk 'length > 100 { exit 1 }' out || fail "$command --help has a line over 100 columns"

@@ -227,11 +227,12 @@ def seeds_options():
     put("options", "context", options("threads", "3", "max_mem", "1.5GiB", "max-mem", "512m", "threads", "all"))
     put("options", "bounds", options("rank", "0", "rank", "1e6", "rank", "1000001", "temperature", "1e3", "batch", "1e12"))
     put("options", "not-numbers", options("rank", "nan", "ridge", "inf", "ridge", "-0", "rank", "0x10", "rank", "1.5"))
-    put("options", "unknown", options("temprature", "1", "", "", "rank ", "3", "x" * 200, "y" * 300))
+    put("options", "unknown", options("temprture", "1", "", "", "rank ", "3", "x" * 200, "y" * 300))
     put("options", "signs", options("rank", "+7", "rank", " 7", "rank", "7 ", "bias", "-10", "max-mem", "-1M"))
     put("options", "sizes", options("max-mem", "1M", "max-mem", "1048575", "max-mem", "9e18T", "max-mem", "1Mi", "max-mem", "1b"))
     put("options", "text", options("landmark_method", "uniform", "landmark-method", "file.tsv", "landmark_method", ""))
     put("options", "flags", options("ci", "on", "ci", "off", "ci", "ON", "ci", "1"))
+    put("options", "by-number", options(b"\x80", "fast", b"\x81", "7", b"\x84", "0.5", b"\xff", "x"))
     put("options", "bytes", options(b"\xff\xfe", b"%s%n", "rank", b"\xc3\xa9", "loss", b"clip|infonce"))
 
 
