@@ -12,12 +12,12 @@
 #include "base/ctx.h"
 #include "base/rng.h"
 
-#define BENCH_TRY(ctx, call)                                        \
-  do {                                                              \
-    if ((call) != UNICON_OK) {                                      \
-      fprintf(stderr, "%s\n", unicon_ctx_error(ctx));               \
-      exit(1);                                                      \
-    }                                                               \
+#define BENCH_TRY(ctx, call)                          \
+  do {                                                \
+    if ((call) != UNICON_OK) {                        \
+      fprintf(stderr, "%s\n", unicon_ctx_error(ctx)); \
+      exit(1);                                        \
+    }                                                 \
   } while (0)
 
 /* The value of --name N on the command line, or a default. */

@@ -4,7 +4,8 @@
  *
  *     UNICON_DATA=DIR bench_fit [--repeat 5]
  *
- * reads DIR/flickr8k-inceptionv3-use/{image,text}.train.npy; without it, random data of that size. */
+ * reads DIR/flickr8k-inceptionv3-use/{image,text}.train.npy; without it, random data of that size.
+ */
 #include "bench.h"
 #include "linalg/blas.h"
 

@@ -120,8 +120,8 @@ static void report(problem *p, const char *name, const unicon__loss_params *para
   double extra;
   const double pass = time_pass(p, params, repeat, &sweeps, &extra);
   const double products = time_products(p, sweeps, repeat);
-  const double flops = 2.0 * (double)p->n * (double)p->n *
-                       (double)((sweeps + 1) * p->r + p->d) + 2.0 * (double)(p->n * p->d * p->d);
+  const double flops = 2.0 * (double)p->n * (double)p->n * (double)((sweeps + 1) * p->r + p->d) +
+                       2.0 * (double)(p->n * p->d * p->d);
   printf("%-22s %8lld %8.2f %8.2f %7.1f %9.1f %8.1f\n", name, (long long)p->n, pass, products,
          100 * products / pass, flops / pass / 1e9, extra);
   fflush(stdout);
@@ -136,8 +136,8 @@ int main(int argc, char **argv) {
   unicon__ctx_set_threads(ctx, (int)bench_option(argc, argv, "--threads", 2));
   ctx->tile_x = bench_option(argc, argv, "--tile-x", (long)ctx->tile_x);
   ctx->tile_y = bench_option(argc, argv, "--tile-y", (long)ctx->tile_y);
-  const unicon__loss_params base = {.temperature = 0.1, .margin = 0.2, .scale = 10, .bias = -10,
-                                    .nu = 1, .own = 1};
+  const unicon__loss_params base = {
+      .temperature = 0.1, .margin = 0.2, .scale = 10, .bias = -10, .nu = 1, .own = 1};
   printf("%s, %d threads, d %lld, r %lld, tiles %lld x %lld, best of %ld\n", unicon_build_info(),
          ctx->threads, (long long)d, (long long)r, (long long)ctx->tile_x, (long long)ctx->tile_y,
          repeat);
@@ -148,8 +148,8 @@ int main(int argc, char **argv) {
   unicon__loss_params params = base;
   report(&p, "clip", &params, repeat);
   if (bench_option(argc, argv, "--all", 0)) {
-    static const char *const name[] = {"infonce", "general exp log1p", "triplet", "supcon", "siglip",
-                                       "spectral"};
+    static const char *const name[] = {"infonce", "general exp log1p", "triplet", "supcon",
+                                       "siglip",  "spectral"};
     for (int kind = UNICON__LOSS_INFONCE; kind <= UNICON__LOSS_SPECTRAL; kind++) {
       params = base;
       params.kind = kind;

@@ -3,11 +3,11 @@
 #include "inputs.h"
 
 static int print_json(tool *t, const unicon_plan_result *plan) {
-  json_t *out = json_pack(
-      "{s:I, s:I, s:I, s:I, s:f, s:f, s:s}", "memory", (json_int_t)plan->memory, "reads_x",
-      (json_int_t)plan->reads[0], "reads_y", (json_int_t)plan->reads[1], "plane_sweeps",
-      (json_int_t)plan->plane_sweeps, "flops", plan->flops, "seconds", plan->seconds, "advice",
-      plan->advice);
+  json_t *out =
+      json_pack("{s:I, s:I, s:I, s:I, s:f, s:f, s:s}", "memory", (json_int_t)plan->memory,
+                "reads_x", (json_int_t)plan->reads[0], "reads_y", (json_int_t)plan->reads[1],
+                "plane_sweeps", (json_int_t)plan->plane_sweeps, "flops", plan->flops, "seconds",
+                plan->seconds, "advice", plan->advice);
   return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
 }
 

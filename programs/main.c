@@ -28,7 +28,8 @@ const cli_command cli_commands[] = {
      2,
      "X Y [options of fit]",
      "say what a fit will take before it starts",
-     "Estimates memory, passes over the data and time of a fit with the same options, and says what "
+     "Estimates memory, passes over the data and time of a fit with the same options, and says "
+     "what "
      "to change when it does not fit into --max-mem.",
      "unicon plan image.train.npy text.train.npy --y-per-x 5 --max-mem 512M\n",
      cmd_plan},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The losses once more, in double precision and straight from their definitions (docs/method.md section
- * 1), with dense masks and naive loops: what the tiled, masked, log-domain float32 code must equal.
+/* The losses once more, in double precision and straight from their definitions (docs/method.md
+ * section 1), with dense masks and naive loops: what the tiled, masked, log-domain float32 code
+ * must equal.
  *
  * Nothing here shares a formula with src/core: the sums run over pairs and negatives as written,
  * without statistics of rows, sorting or log domains. */

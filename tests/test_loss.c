@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every loss on every kind of pairs: the reference against differences of itself (T1 of docs/method.md
- * section 7), the library against the reference (T2).
+/* Every loss on every kind of pairs: the reference against differences of itself (T1 of
+ * docs/method.md section 7), the library against the reference (T2).
  *
  * Tolerances
  *   differences  rel 1e-6. Steps of 1e-3 tau leave (nu h / tau)^2 / 6, below 7e-7 for nu <= 2;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ends of the losses: rows without negatives, single pairs, equal scores, weights at s = 0 (T10
- * of docs/method.md section 7), the coldest temperature, what is refused, and how options reach them.
+ * of docs/method.md section 7), the coldest temperature, what is refused, and how options reach
+ * them.
  *
  * Tolerances
  *   library      rel 1e-5 max(1, .1/tau) as in test_loss.c, of the largest |S|; so where S is 0 the

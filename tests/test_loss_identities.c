@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must hold between the losses and for each of them (T3 to T6, T9, T11 to T13 of docs/method.md
- * section 7), for the reference of oracle.c and for the library.
+/* What must hold between the losses and for each of them (T3 to T6, T9, T11 to T13 of
+ * docs/method.md section 7), for the reference of oracle.c and for the library.
  *
  * Tolerances
  *   reference    1e-14 of the sum of |S| in a row (or of the largest |S|): 40 terms of 1e-16 each.

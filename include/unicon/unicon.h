@@ -226,7 +226,8 @@ UNICON_API UNICON_CHECK unicon_status unicon_pairs_list(unicon_ctx *ctx, int64_t
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_labels(unicon_ctx *ctx, const int64_t *label_x,
                                                           int64_t n_x, const int64_t *label_y,
                                                           int64_t n_y, unicon_pairs **out);
-/* From a file: TSV `x_row<TAB>y_row[<TAB>weight]`, header line optional, or an integer npy n by 2. */
+/* From a file: TSV `x_row<TAB>y_row[<TAB>weight]`, header line optional, or an integer npy n by 2.
+ */
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_read(unicon_ctx *ctx, const char *path,
                                                         int64_t n_x, int64_t n_y,
                                                         unicon_pairs **out);
@@ -294,8 +295,7 @@ typedef enum unicon_side { UNICON_X = 0, UNICON_Y = 1 } unicon_side;
  * candidates. */
 UNICON_API UNICON_CHECK unicon_status unicon_fit(unicon_ctx *ctx, const unicon_data *train,
                                                  const unicon_data *validation,
-                                                 const unicon_options *options,
-                                                 unicon_model **out);
+                                                 const unicon_options *options, unicon_model **out);
 UNICON_API void unicon_model_destroy(unicon_model *model);
 
 /* What such a fit will take, before it starts. Estimates, good to about a factor of 1.5. */
@@ -304,8 +304,8 @@ typedef struct unicon_plan_result {
   int64_t reads[2];     /* how often the rows of x and of y are read */
   int64_t plane_sweeps; /* walks over all n_x n_y scores */
   double flops;
-  double seconds;       /* from a product timed here and now */
-  char advice[256];     /* a sentence: fits, or what to change */
+  double seconds;   /* from a product timed here and now */
+  char advice[256]; /* a sentence: fits, or what to change */
 } unicon_plan_result;
 
 UNICON_API UNICON_CHECK unicon_status unicon_plan(unicon_ctx *ctx, const unicon_data *data,
@@ -354,14 +354,14 @@ UNICON_API UNICON_CHECK unicon_status unicon_search(unicon_ctx *ctx, const unico
                                                     int64_t *ids, float *scores);
 
 enum {
-  UNICON_HIT_1,     /* share of queries with a true match among the first k: papers' R@k */
+  UNICON_HIT_1, /* share of queries with a true match among the first k: papers' R@k */
   UNICON_HIT_5,
   UNICON_HIT_10,
-  UNICON_RECALL_1,  /* mean share of a query's matches that are among the first k */
+  UNICON_RECALL_1, /* mean share of a query's matches that are among the first k */
   UNICON_RECALL_5,
   UNICON_RECALL_10,
-  UNICON_MRR,       /* mean 1/rank of the first match */
-  UNICON_MAP,       /* mean average precision */
+  UNICON_MRR, /* mean 1/rank of the first match */
+  UNICON_MAP, /* mean average precision */
   UNICON_NDCG_10,
   UNICON_MEDIAN_RANK, /* of the first match, 1 is best */
   UNICON_MEAN_RANK,
@@ -405,9 +405,9 @@ typedef struct unicon_probe_result {
 } unicon_probe_result;
 
 /* A linear probe: multinomial logistic regression with intercept on the unit embeddings of `train`
- * and their labels (any integers), tried on `test`. `confusion` (may be NULL) is classes by classes,
- * `classes` being what unicon_probe_classes says: entry (a, b) counts test rows of class a that were
- * given class b, classes in the order of their labels. */
+ * and their labels (any integers), tried on `test`. `confusion` (may be NULL) is classes by
+ * classes, `classes` being what unicon_probe_classes says: entry (a, b) counts test rows of class a
+ * that were given class b, classes in the order of their labels. */
 UNICON_API UNICON_CHECK unicon_status unicon_probe(unicon_ctx *ctx, const unicon_view *train,
                                                    const int64_t *train_label,
                                                    const unicon_view *test,

@@ -20,18 +20,30 @@ const char *unicon_version(void) {
 
 const char *unicon_status_name(unicon_status status) {
   switch (status) {
-    case UNICON_OK: return "UNICON_OK";
-    case UNICON_ERR_ARGUMENT: return "UNICON_ERR_ARGUMENT";
-    case UNICON_ERR_OPTION: return "UNICON_ERR_OPTION";
-    case UNICON_ERR_SHAPE: return "UNICON_ERR_SHAPE";
-    case UNICON_ERR_DATA: return "UNICON_ERR_DATA";
-    case UNICON_ERR_PAIRS: return "UNICON_ERR_PAIRS";
-    case UNICON_ERR_MEMORY: return "UNICON_ERR_MEMORY";
-    case UNICON_ERR_IO: return "UNICON_ERR_IO";
-    case UNICON_ERR_FORMAT: return "UNICON_ERR_FORMAT";
-    case UNICON_ERR_NUMERIC: return "UNICON_ERR_NUMERIC";
-    case UNICON_ERR_CANCELLED: return "UNICON_ERR_CANCELLED";
-    case UNICON_ERR_UNSUPPORTED: return "UNICON_ERR_UNSUPPORTED";
+    case UNICON_OK:
+      return "UNICON_OK";
+    case UNICON_ERR_ARGUMENT:
+      return "UNICON_ERR_ARGUMENT";
+    case UNICON_ERR_OPTION:
+      return "UNICON_ERR_OPTION";
+    case UNICON_ERR_SHAPE:
+      return "UNICON_ERR_SHAPE";
+    case UNICON_ERR_DATA:
+      return "UNICON_ERR_DATA";
+    case UNICON_ERR_PAIRS:
+      return "UNICON_ERR_PAIRS";
+    case UNICON_ERR_MEMORY:
+      return "UNICON_ERR_MEMORY";
+    case UNICON_ERR_IO:
+      return "UNICON_ERR_IO";
+    case UNICON_ERR_FORMAT:
+      return "UNICON_ERR_FORMAT";
+    case UNICON_ERR_NUMERIC:
+      return "UNICON_ERR_NUMERIC";
+    case UNICON_ERR_CANCELLED:
+      return "UNICON_ERR_CANCELLED";
+    case UNICON_ERR_UNSUPPORTED:
+      return "UNICON_ERR_UNSUPPORTED";
   }
   return "UNICON_ERR_UNKNOWN";
 }

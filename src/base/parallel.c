@@ -9,10 +9,10 @@ struct unicon__pool {
   pthread_mutex_t lock;
   pthread_cond_t wake, done;
   pthread_t thread[UNICON__MAX_THREADS];
-  int threads;      /* helpers; the caller works too */
-  int next_worker;  /* numbers given to helpers as they start */
-  int busy;         /* helpers still in the current loop */
-  uint64_t loop;    /* number of the current loop */
+  int threads;     /* helpers; the caller works too */
+  int next_worker; /* numbers given to helpers as they start */
+  int busy;        /* helpers still in the current loop */
+  uint64_t loop;   /* number of the current loop */
   bool stop;
   unicon__item_fn body;
   void *state;

@@ -19,9 +19,9 @@ unicon_status unicon__status(const unicon_ctx *ctx);
 /* Forgets the last failure; every public entry starts so. */
 void unicon__clear_error(unicon_ctx *ctx);
 
-#define UNICON_TRY(call)                            \
-  do {                                              \
-    const unicon_status try_status_ = (call);       \
+#define UNICON_TRY(call)                              \
+  do {                                                \
+    const unicon_status try_status_ = (call);         \
     if (try_status_ != UNICON_OK) return try_status_; \
   } while (0)
 

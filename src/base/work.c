@@ -131,8 +131,7 @@ void unicon__arena_release(unicon__arena *arena) {
 
 static unicon__block *block_get(size_t bytes) {
   if (bytes >= MAP_FROM) {
-    void *memory =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return memory == MAP_FAILED ? NULL : memory;
   }
   void *memory = NULL;

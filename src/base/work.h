@@ -47,16 +47,16 @@ unicon__block *unicon__frame_open(unicon_ctx *ctx);
 void unicon__frame_close(unicon_ctx *ctx, unicon__block *frame);
 
 /* p = count objects of *p, or return the error. */
-#define UNICON_NEW(ctx, p, count)                             \
-  do {                                                        \
-    (p) = unicon__new((ctx), (count), sizeof *(p));           \
-    if ((p) == NULL) return unicon__status(ctx);              \
+#define UNICON_NEW(ctx, p, count)                   \
+  do {                                              \
+    (p) = unicon__new((ctx), (count), sizeof *(p)); \
+    if ((p) == NULL) return unicon__status(ctx);    \
   } while (0)
 
-#define UNICON_ARENA_NEW(ctx, arena, p, count)                      \
-  do {                                                              \
-    (p) = unicon__arena_new((ctx), (arena), (count), sizeof *(p));  \
-    if ((p) == NULL) return unicon__status(ctx);                    \
+#define UNICON_ARENA_NEW(ctx, arena, p, count)                     \
+  do {                                                             \
+    (p) = unicon__arena_new((ctx), (arena), (count), sizeof *(p)); \
+    if ((p) == NULL) return unicon__status(ctx);                   \
   } while (0)
 
 #endif

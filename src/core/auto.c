@@ -22,8 +22,8 @@ typedef struct sweep {
   unicon_options *options;
   const unicon__dataset *train, *held;
   int folds;
-  bool larger;       /* preset best */
-  double deadline;   /* of the budget, or infinity */
+  bool larger;     /* preset best */
+  double deadline; /* of the budget, or infinity */
   unicon__auto_log *log;
   bool half_is_worse; /* power 1/4 lost clearly with another kernel: not tried again */
   /* the best so far */
@@ -95,8 +95,8 @@ static unicon_status sweep_settings(unicon_ctx *ctx, sweep *w, unicon__contest *
     }
   const double full = score_of(&step[at]);
   for (int k = 0; k < 2 && !power_given && !w->half_is_worse; k++) {
-    setting half = {.power = 0.25, .ridge = ridge_given || k == 0 ? step[at].ridge
-                                                                  : step[at].ridge / 10};
+    setting half = {.power = 0.25,
+                    .ridge = ridge_given || k == 0 ? step[at].ridge : step[at].ridge / 10};
     if (ridge_given && k == 1) break;
     UNICON_TRY(try_setting(ctx, w, contest, kernel, &half));
     if (k == 1) w->half_is_worse = score_of(&half) < full - 0.02;
@@ -120,16 +120,16 @@ static unicon_status try_kernel(unicon_ctx *ctx, sweep *w, const char *kernel, b
 
 static unicon_status try_kernels(unicon_ctx *ctx, sweep *w) {
   static const char *const some[] = {"linear", "angular", "rbf", "arccos0", "arccos2", "matern32"};
-  const bool fixed = unicon__given(w->options, UNICON__KERNEL) ||
-                     unicon__given(w->options, UNICON__KERNEL_X) ||
-                     unicon__given(w->options, UNICON__KERNEL_Y) ||
-                     unicon__given(w->options, UNICON__MAP);
+  const bool fixed =
+      unicon__given(w->options, UNICON__KERNEL) || unicon__given(w->options, UNICON__KERNEL_X) ||
+      unicon__given(w->options, UNICON__KERNEL_Y) || unicon__given(w->options, UNICON__MAP);
   if (fixed) return try_kernel(ctx, w, unicon__text(w->options, UNICON__KERNEL), true);
   for (int k = 0; k < (w->larger ? 6 : 2); k++) UNICON_TRY(try_kernel(ctx, w, some[k], false));
   return unicon__options_choose(ctx, w->options, UNICON__KERNEL, w->kernel);
 }
 
-/* ---- refine ------------------------------------------------------------------------------------- */
+/* ---- refine -------------------------------------------------------------------------------------
+ */
 
 /* About 45 steps: fewer epochs for many rows, more for few. */
 static void plan_refine(const unicon__batch *train, unicon__refine_params *params, bool larger) {
@@ -163,9 +163,8 @@ static unicon_status refine_fold(unicon_ctx *ctx, const sweep *w, const unicon__
 }
 
 /* Mean held-out score of each epoch over the folds decides how many epochs are run. */
-static unicon_status refine_at(unicon_ctx *ctx, const sweep *w,
-                               const unicon__refine_params *params, unicon__contest **contest,
-                               refined *r) {
+static unicon_status refine_at(unicon_ctx *ctx, const sweep *w, const unicon__refine_params *params,
+                               unicon__contest **contest, refined *r) {
   double score[UNICON__EPOCH_LOG] = {0};
   for (int f = 0; f < w->folds; f++) {
     UNICON_TRY(refine_fold(ctx, w, contest[f], params, r));
@@ -204,7 +203,10 @@ static unicon_status write_choice(unicon_ctx *ctx, const sweep *w,
   char text[64];
   snprintf(text, sizeof text, "%g", w->setting.ridge);
   UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__RIDGE, text));
-  snprintf(text, sizeof text, "%g", w->setting.power);
+  if (w->setting.power == 0.5)
+    snprintf(text, sizeof text, "whiten");
+  else
+    snprintf(text, sizeof text, "%g", w->setting.power);
   UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__METRIC, text));
   snprintf(text, sizeof text, "%lld", (long long)w->rank);
   UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__RANK, text));
@@ -238,10 +240,15 @@ unicon_status unicon__auto(unicon_ctx *ctx, unicon__arena *arena, unicon_options
   const double budget = unicon__word(options, UNICON__BUDGET) == 0
                             ? INFINITY
                             : unicon__number(options, UNICON__BUDGET);
-  sweep w = {.arena = arena, .options = options, .train = train, .held = held,
-             .folds = folds < FOLDS_MAX ? folds : FOLDS_MAX, .log = log,
+  sweep w = {.arena = arena,
+             .options = options,
+             .train = train,
+             .held = held,
+             .folds = folds < FOLDS_MAX ? folds : FOLDS_MAX,
+             .log = log,
              .larger = strcmp(unicon__text(options, UNICON__PRESET), "best") == 0,
-             .deadline = unicon__now() + 0.6 * budget, .best = -1};
+             .deadline = unicon__now() + 0.6 * budget,
+             .best = -1};
   unicon__contest *contest[FOLDS_MAX];
   refined winner;
   unicon__refine_params params;

@@ -9,9 +9,9 @@
 
 /* What was chosen, and the words about it for the metadata. */
 typedef struct unicon__auto_log {
-  char tried[3072];  /* "kernel ridge power rank score" of every setting, ; between */
+  char tried[3072]; /* "kernel ridge power rank score" of every setting, ; between */
   char chosen[256];
-  double score;      /* held-out, of the choice */
+  double score; /* held-out, of the choice */
   int folds;
 } unicon__auto_log;
 

@@ -75,8 +75,8 @@ unicon_status unicon__problem_cut(unicon_ctx *ctx, int64_t size, uint64_t seed,
   unicon__permutation(seed, UNICON__STREAM_BATCH, 0, n, order);
   for (int64_t b = 0; b < most; b++) {
     const int64_t from = n * b / most, to = n * (b + 1) / most; /* equal parts */
-    UNICON_TRY(make_batch(ctx, &problem->whole, order + from, to - from, seen,
-                          &batch[problem->batches]));
+    UNICON_TRY(
+        make_batch(ctx, &problem->whole, order + from, to - from, seen, &batch[problem->batches]));
     if (batch[problem->batches].pairs) problem->batches++;
   }
   unicon__drop(ctx, seen);

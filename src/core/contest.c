@@ -45,8 +45,8 @@ static unicon_status rotate_held(unicon_ctx *ctx, const unicon__source *source,
 /* 32, 64, ... up to what is allowed, or the one rank that was asked for. */
 static unicon_status choose_ranks(unicon_ctx *ctx, int64_t most, unicon__contest *c) {
   int64_t allowed;
-  UNICON_TRY(unicon__choose_rank(ctx, c->options, &c->side[0].source, &c->side[1].source,
-                                 &allowed));
+  UNICON_TRY(
+      unicon__choose_rank(ctx, c->options, &c->side[0].source, &c->side[1].source, &allowed));
   const bool given = unicon__given(c->options, UNICON__RANK);
   const int64_t p_x = c->side[0].map.out, p_y = c->side[1].map.out;
   if (!given && allowed == 256 && most > 256) {
@@ -108,8 +108,8 @@ unicon_status unicon__contest_open(unicon_ctx *ctx, unicon__arena *arena,
                                    const unicon__judge *held, int64_t most, unicon__contest *out) {
   *out = (unicon__contest){.options = options, .train = *train};
   for (int s = 0; s < 2; s++) {
-    const unicon__side_plan plan = {.options = options, .number = s, .covariance = true,
-                                    .cache = true};
+    const unicon__side_plan plan = {
+        .options = options, .number = s, .covariance = true, .cache = true};
     UNICON_TRY(unicon__side_fit(ctx, arena, &plan, s == 0 ? &train->x : &train->y, &out->side[s]));
   }
   out->train.x = out->side[0].source;
@@ -189,8 +189,8 @@ static unicon_status embed_held(unicon_ctx *ctx, const float *features, int64_t 
   return UNICON_OK;
 }
 
-static unicon_status score_setting(unicon_ctx *ctx, unicon__contest *c, double power,
-                                   double ridge, double score[UNICON__CONTEST_RANKS]) {
+static unicon_status score_setting(unicon_ctx *ctx, unicon__contest *c, double power, double ridge,
+                                   double score[UNICON__CONTEST_RANKS]) {
   const double split = unicon__number(c->options, UNICON__SPLIT);
   double *scale[2];
   float *zx, *zy;
@@ -199,10 +199,10 @@ static unicon_status score_setting(unicon_ctx *ctx, unicon__contest *c, double p
   UNICON_TRY(scales(ctx, &c->side[1], power, ridge, &scale[1]));
   UNICON_TRY(decompose_roughly(ctx, c, scale[0], scale[1], c->rank[c->ranks - 1], &svd));
   if (!(svd.s[0] > 0)) return UNICON_OK;
-  UNICON_TRY(embed_held(ctx, c->held[0], c->judge.x.count, svd.m, scale[0], svd.u, &svd, split,
-                        &zx));
-  UNICON_TRY(embed_held(ctx, c->held[1], c->judge.y.count, svd.n, scale[1], svd.v, &svd, 1 - split,
-                        &zy));
+  UNICON_TRY(
+      embed_held(ctx, c->held[0], c->judge.x.count, svd.m, scale[0], svd.u, &svd, split, &zx));
+  UNICON_TRY(
+      embed_held(ctx, c->held[1], c->judge.y.count, svd.n, scale[1], svd.v, &svd, 1 - split, &zy));
   const int64_t signal = signal_rank(&svd);
   for (int k = 0; k < c->ranks; k++) {
     unicon_metrics metrics[2];
@@ -238,8 +238,9 @@ unicon_status unicon__contest_factors(unicon_ctx *ctx, const unicon__contest *co
   unicon__blas_end(ctx->threads);
   UNICON_TRY(status);
   if (!(svd.s[0] > 0))
-    return unicon__fail(ctx, UNICON_ERR_DATA, "the paired rows have no covariance at all, so there "
-                                              "is nothing to align");
+    return unicon__fail(ctx, UNICON_ERR_DATA,
+                        "the paired rows have no covariance at all, so there "
+                        "is nothing to align");
   unicon__state state = {svd.m, svd.n, rank, svd.u, svd.s, svd.v};
   unicon__state_trim(&state, signal_rank(&svd));
   *log = (unicon__solve_log){.residual = svd.residual, .method = svd.method, .spectrum = svd.s};

@@ -13,14 +13,14 @@ enum { UNICON__CONTEST_RANKS = 6 };
 
 typedef struct unicon__contest {
   const unicon_options *options;
-  unicon__batch train;  /* through the sides' maps */
-  unicon__judge judge;  /* through the same maps */
+  unicon__batch train; /* through the sides' maps */
+  unicon__judge judge; /* through the same maps */
   unicon__side side[2];
-  double *rotated;      /* Q_x C Q_y^T */
-  float *held[2];       /* held-out features times Q^T */
-  double *start;        /* p_y by start_width: right basis of the last setting, or NULL */
+  double *rotated; /* Q_x C Q_y^T */
+  float *held[2];  /* held-out features times Q^T */
+  double *start;   /* p_y by start_width: right basis of the last setting, or NULL */
   int64_t start_width;
-  bool warm;            /* start comes from a setting, not from the generator */
+  bool warm;                           /* start comes from a setting, not from the generator */
   int64_t rank[UNICON__CONTEST_RANKS]; /* tried, ascending */
   int ranks;
 } unicon__contest;

@@ -8,10 +8,10 @@
 
 typedef struct unicon__cross {
   const unicon__source *x, *y;
-  double *c;        /* p_x by p_y */
-  float *buffer;    /* per slot: buffer_size floats for rows of either side */
-  float *product;   /* per slot: T, tile_x by p_y */
-  float *partial;   /* per slot: p_x by p_y */
+  double *c;      /* p_x by p_y */
+  float *buffer;  /* per slot: buffer_size floats for rows of either side */
+  float *product; /* per slot: T, tile_x by p_y */
+  float *partial; /* per slot: p_x by p_y */
   int64_t tile_x, buffer_size, items;
 } unicon__cross;
 

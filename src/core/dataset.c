@@ -19,11 +19,10 @@ static unicon_status check_shapes(unicon_ctx *ctx, const unicon_data *data) {
                         (long long)pairs->n_x, (long long)pairs->n_y, x->name, (long long)x->count,
                         y->name, (long long)y->count);
   if (x->count < 2 || y->count < 2)
-    return unicon__fail(ctx, UNICON_ERR_DATA,
-                        "%s has %lld row%s; a fit needs at least 2 on each side",
-                        x->count < 2 ? x->name : y->name,
-                        (long long)(x->count < 2 ? x->count : y->count),
-                        (x->count < 2 ? x->count : y->count) == 1 ? "" : "s");
+    return unicon__fail(
+        ctx, UNICON_ERR_DATA, "%s has %lld row%s; a fit needs at least 2 on each side",
+        x->count < 2 ? x->name : y->name, (long long)(x->count < 2 ? x->count : y->count),
+        (x->count < 2 ? x->count : y->count) == 1 ? "" : "s");
   return UNICON_OK;
 }
 
@@ -67,7 +66,8 @@ void unicon__dataset_close(unicon__dataset *set) {
   set->own = NULL;
 }
 
-/* ---- hold-out ----------------------------------------------------------------------------------- */
+/* ---- hold-out -----------------------------------------------------------------------------------
+ */
 
 /* Union-find over n_x + n_y nodes. */
 static int64_t root_of(int64_t *parent, int64_t node) {
@@ -232,11 +232,9 @@ unicon_status unicon__dataset_split(unicon_ctx *ctx, const unicon__dataset *set,
     mark_random(mark_x, whole->x.count, fraction, seed, 0);
     mark_random(mark_y, whole->y.count, fraction, seed, 1);
   } else {
-    UNICON_TRY(mark_components(ctx, whole, groups, fraction, seed, mark_x, mark_y,
-                               &one_component));
+    UNICON_TRY(mark_components(ctx, whole, groups, fraction, seed, mark_x, mark_y, &one_component));
   }
-  if (one_component)
-    return split_y_rows(ctx, whole, fraction, seed, mark_x, mark_y, train, held);
+  if (one_component) return split_y_rows(ctx, whole, fraction, seed, mark_x, mark_y, train, held);
   UNICON_TRY(take_marked(ctx, whole, mark_x, mark_y, 0, train));
   return take_marked(ctx, whole, mark_x, mark_y, 1, held);
 }

@@ -25,9 +25,9 @@ unicon_status unicon__components(unicon_ctx *ctx, const unicon__batch *whole, co
                                  int64_t **number, int64_t *count, int64_t *largest);
 
 /* Holds out about `fraction` of the pairs. Rows that belong together stay together: whole groups
- * (numbers per x row of the original data) or, without, whole connected components of the pairs. With
- * class labels single rows of both sides are held out. Where one component has most of the rows,
- * y rows are held out instead, and the log says so. */
+ * (numbers per x row of the original data) or, without, whole connected components of the pairs.
+ * With class labels single rows of both sides are held out. Where one component has most of the
+ * rows, y rows are held out instead, and the log says so. */
 unicon_status unicon__dataset_split(unicon_ctx *ctx, const unicon__dataset *set,
                                     const int64_t *groups, double fraction, uint64_t seed,
                                     unicon__dataset *train, unicon__dataset *held);

@@ -6,8 +6,7 @@
 #include "core/project.h"
 
 unicon_status unicon__lens_open(unicon_ctx *ctx, const unicon_view *view, unicon__lens *lens) {
-  if (!view || !view->rows)
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "a view needs rows");
+  if (!view || !view->rows) return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "a view needs rows");
   if (view->side != UNICON_X && view->side != UNICON_Y)
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "side is %d; accepted: 0 (x) or 1 (y)",
                         (int)view->side);
@@ -16,10 +15,9 @@ unicon_status unicon__lens_open(unicon_ctx *ctx, const unicon_view *view, unicon
   if (!view->model) return UNICON_OK;
   const int64_t width = unicon_model_width(view->model, view->side);
   if (rows->width != width)
-    return unicon__fail(ctx, UNICON_ERR_SHAPE,
-                        "%s has rows of %lld values, but side %s of the model takes %lld",
-                        rows->name, (long long)rows->width, view->side == UNICON_X ? "x" : "y",
-                        (long long)width);
+    return unicon__fail(
+        ctx, UNICON_ERR_SHAPE, "%s has rows of %lld values, but side %s of the model takes %lld",
+        rows->name, (long long)rows->width, view->side == UNICON_X ? "x" : "y", (long long)width);
   lens->r = view->model->rank;
   return UNICON_OK;
 }
@@ -52,9 +50,9 @@ static unicon_status embed(unicon_ctx *ctx, const unicon_view *view, int64_t fir
   unicon__lens lens;
   UNICON_TRY(unicon__lens_open(ctx, view, &lens));
   if (!out || first < 0 || count < 0 || count > lens.count || first > lens.count - count)
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "%lld rows from row %lld on were asked of %s, which has %lld",
-                        (long long)count, (long long)first, view->rows->name,
-                        (long long)lens.count);
+    return unicon__fail(
+        ctx, UNICON_ERR_ARGUMENT, "%lld rows from row %lld on were asked of %s, which has %lld",
+        (long long)count, (long long)first, view->rows->name, (long long)lens.count);
   return unicon__lens_rows(ctx, &lens, first, count, unit, out);
 }
 

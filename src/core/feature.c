@@ -109,8 +109,7 @@ static unicon_status report_bad(unicon_ctx *ctx, const scan *s, int64_t first, i
 }
 
 unicon_status unicon__usable_rows(unicon_ctx *ctx, const unicon_rows *rows, bool normalize,
-                                  bool drop, const int64_t **keep, int64_t *count,
-                                  uint64_t *hash) {
+                                  bool drop, const int64_t **keep, int64_t *count, uint64_t *hash) {
   scan s = {rows, normalize, NULL, NULL, NULL};
   const int64_t blocks = (rows->count + SCAN_ROWS - 1) / SCAN_ROWS;
   UNICON_NEW(ctx, s.hash, blocks);
@@ -245,10 +244,10 @@ const float *unicon__source_tile(const unicon__source *source, const int64_t *pi
 
 typedef struct sum_rows {
   const unicon__source *source;
-  float *buffer;  /* SCAN_ROWS tiles per worker */
-  double *sum;    /* per block of the round: sums of the features, then of all squares */
-  int64_t first;  /* first block of the round */
-  float *cache;   /* or: where features go */
+  float *buffer; /* SCAN_ROWS tiles per worker */
+  double *sum;   /* per block of the round: sums of the features, then of all squares */
+  int64_t first; /* first block of the round */
+  float *cache;  /* or: where features go */
 } sum_rows;
 
 static int64_t block_count(const unicon__source *source, int64_t block) {
@@ -260,9 +259,9 @@ static void sum_block(void *state, int64_t item, int worker) {
   sum_rows *s = state;
   const int64_t width = s->source->map->out, block = s->first + item;
   const int64_t count = block_count(s->source, block);
-  const float *rows = unicon__source_tile(s->source, NULL, block * SCAN_ROWS, count,
-                                          s->buffer + (int64_t)worker * SCAN_ROWS *
-                                                          unicon__map_room(s->source->map));
+  const float *rows = unicon__source_tile(
+      s->source, NULL, block * SCAN_ROWS, count,
+      s->buffer + (int64_t)worker * SCAN_ROWS * unicon__map_room(s->source->map));
   double *sum = s->sum + item * (width + 1);
   memset(sum, 0, (size_t)width * sizeof *sum);
   double square = 0;

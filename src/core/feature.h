@@ -2,8 +2,9 @@
 /* From rows to features: unit rows, feature map, centring.
  *
  *     linear        phi(x) = x/|x| - mean
- *     exact,nystrom phi(x) = factor^T k(landmarks, x/|x|) - mean,  factor factor^T = (K + ridge I)^-1
- *     random        phi(x) = sqrt(2/m) relu(W x/|x|)^n - mean, or sqrt(2/m) cos(W x/|x| + b) - mean
+ *     exact,nystrom phi(x) = factor^T k(landmarks, x/|x|) - mean,  factor factor^T = (K + ridge
+ * I)^-1 random        phi(x) = sqrt(2/m) relu(W x/|x|)^n - mean, or sqrt(2/m) cos(W x/|x| + b) -
+ * mean
  *
  * A source is one side of a problem: which rows, seen through which map. Everything that walks the
  * data asks a source for tiles. */
@@ -60,8 +61,7 @@ static inline float *unicon__map_raw(const unicon__map *map, float *buffer, int6
  * the first bad row is an error that names file, row and column. `hash` (may be NULL) receives a
  * number that depends on every value. */
 unicon_status unicon__usable_rows(unicon_ctx *ctx, const unicon_rows *rows, bool normalize,
-                                  bool drop, const int64_t **keep, int64_t *count,
-                                  uint64_t *hash);
+                                  bool drop, const int64_t **keep, int64_t *count, uint64_t *hash);
 
 /* Mean of the source's features (its map's own mean left aside) and, in *spread (may be NULL), the
  * trace of their covariance; sums in float64. */

@@ -20,8 +20,8 @@ typedef struct fit {
 /* Place of an original row among the rows in use, or -1. */
 static int64_t place_of(const unicon__source *source, int64_t row) {
   if (!source->index) return row >= 0 && row < source->count ? row : -1;
-  const int64_t *found = bsearch(&row, source->index, (size_t)source->count, sizeof row,
-                                 unicon__compare_int64);
+  const int64_t *found =
+      bsearch(&row, source->index, (size_t)source->count, sizeof row, unicon__compare_int64);
   return found ? found - source->index : -1;
 }
 
@@ -75,9 +75,10 @@ static void warn_idle(unicon_ctx *ctx, const fit *f) {
     unicon__log(ctx, UNICON_LOG_WARNING,
                 "aggregate has no effect without batches and validation pairs");
   if (f->judged && idle && !aggregate)
-    unicon__log(ctx, UNICON_LOG_WARNING,
-                "validation pairs have no effect: there are no iterations or refine epochs to choose "
-                "from");
+    unicon__log(
+        ctx, UNICON_LOG_WARNING,
+        "validation pairs have no effect: there are no iterations or refine epochs to choose "
+        "from");
   if (unicon__metric_power(f->options) == 0 && unicon__given(f->options, UNICON__RIDGE))
     unicon__log(ctx, UNICON_LOG_WARNING, "ridge has no effect without a metric");
 }
@@ -106,8 +107,7 @@ static unicon_status describe_steps(unicon_ctx *ctx, const fit *f, const unicon_
   if (refine->epochs == 0) return UNICON_OK;
   const int epochs = refine->epochs < UNICON__EPOCH_LOG ? refine->epochs : UNICON__EPOCH_LOG - 1;
   UNICON_TRY(note_numbers(ctx, model, "refine_loss_log", refine->loss + 1, epochs));
-  if (judged)
-    UNICON_TRY(note_numbers(ctx, model, "refine_score_log", refine->score, epochs + 1));
+  if (judged) UNICON_TRY(note_numbers(ctx, model, "refine_score_log", refine->score, epochs + 1));
   UNICON_TRY(unicon__model_note(ctx, model, "refine_best_epoch", "%d", refine->best));
   return unicon__model_note(ctx, model, "refine_temperature", "%.6g", refine->temperature);
 }
@@ -119,13 +119,14 @@ static unicon_status describe(unicon_ctx *ctx, const fit *f, const unicon__part_
   UNICON_TRY(unicon__model_note(ctx, model, "format", "unicon"));
   UNICON_TRY(unicon__model_note(ctx, model, "format_version", "1"));
   UNICON_TRY(unicon__model_note(ctx, model, "library_version", "%s", unicon_version()));
-  UNICON_TRY(unicon__model_note(ctx, model, "input_hash", "%016llx", (unsigned long long)f->train.hash));
+  UNICON_TRY(
+      unicon__model_note(ctx, model, "input_hash", "%016llx", (unsigned long long)f->train.hash));
   UNICON_TRY(unicon__model_note(ctx, model, "d_x", "%lld", (long long)whole->x.rows->width));
   UNICON_TRY(unicon__model_note(ctx, model, "d_y", "%lld", (long long)whole->y.rows->width));
   UNICON_TRY(unicon__model_note(ctx, model, "n_x", "%lld", (long long)whole->x.count));
   UNICON_TRY(unicon__model_note(ctx, model, "n_y", "%lld", (long long)whole->y.count));
-  UNICON_TRY(unicon__model_note(ctx, model, "pairs", "%lld",
-                                (long long)whole->pairs->positive.count));
+  UNICON_TRY(
+      unicon__model_note(ctx, model, "pairs", "%lld", (long long)whole->pairs->positive.count));
   UNICON_TRY(unicon__model_note(ctx, model, "rank", "%lld", (long long)model->rank));
   UNICON_TRY(unicon__model_note(ctx, model, "svd_method", "%s", log->solve.method));
   UNICON_TRY(unicon__model_note(ctx, model, "svd_residual", "%.3g", log->solve.residual));
@@ -159,7 +160,9 @@ static unicon_status take_single(unicon_ctx *ctx, unicon_model *model,
 
 static unicon_status fit_one(unicon_ctx *ctx, fit *f, unicon_model *model, unicon__part_log *log) {
   const bool full = unicon__word(f->options, UNICON__BATCH) == 0;
-  unicon__part_job job = {.options = f->options, .data = f->train.whole, .judge = f->judged ? &f->judge : NULL,
+  unicon__part_job job = {.options = f->options,
+                          .data = f->train.whole,
+                          .judge = f->judged ? &f->judge : NULL,
                           .arena = &model->arena,
                           .batch = full ? 0 : unicon__integer(f->options, UNICON__BATCH)};
   UNICON_TRY(given_landmarks(ctx, f, &job));
@@ -176,8 +179,8 @@ static unicon_status judge_part(unicon_ctx *ctx, const fit *f, const unicon__par
   if (!f->judged) return UNICON_OK;
   judge.x.map = &part->map[0];
   judge.y.map = &part->map[1];
-  UNICON_TRY(unicon__judge_weights(ctx, &judge, part->weight[0], part->weight[1], part->rank,
-                                   metrics));
+  UNICON_TRY(
+      unicon__judge_weights(ctx, &judge, part->weight[0], part->weight[1], part->rank, metrics));
   *score = unicon__score(metrics);
   return UNICON_OK;
 }
@@ -192,8 +195,8 @@ static unicon_status fit_fused(unicon_ctx *ctx, fit *f, unicon_model *model,
   UNICON_NEW(ctx, share, parts);
   for (int64_t b = 0; b < parts; b++) {
     unicon__block *frame = unicon__frame_open(ctx);
-    const unicon__part_job job = {.options = f->options, .data = f->batches.batch[b],
-                                  .arena = &model->arena};
+    const unicon__part_job job = {
+        .options = f->options, .data = f->batches.batch[b], .arena = &model->arena};
     UNICON_TRY(unicon__progress(ctx, "batches", (double)b / (double)parts));
     UNICON_TRY(unicon__part_fit(ctx, &job, &model->part[b], log));
     UNICON_ARENA_NEW(ctx, &model->arena, spectrum[b], model->part[b].rank);
@@ -226,7 +229,8 @@ static unicon_status open_sets(unicon_ctx *ctx, fit *f, const unicon_data *train
   return UNICON_OK;
 }
 
-/* ---- auto --------------------------------------------------------------------------------------- */
+/* ---- auto ---------------------------------------------------------------------------------------
+ */
 
 enum { FEWEST_PAIRS = 40, FOLDS_MAX = 5 };
 
@@ -318,8 +322,7 @@ static unicon_status fit_parts(unicon_ctx *ctx, fit *f, unicon_model *model,
 static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
   unicon__part_log log;
   unicon__auto_log chosen = {.folds = 0};
-  if (is_auto(f))
-    UNICON_TRY(fit_auto(ctx, f, model, &log, &chosen));
+  if (is_auto(f)) UNICON_TRY(fit_auto(ctx, f, model, &log, &chosen));
   if (model->parts == 0) UNICON_TRY(fit_parts(ctx, f, model, &log));
   if (chosen.folds > 0) {
     UNICON_TRY(unicon__model_note(ctx, model, "auto_tried", "%s", chosen.tried));

@@ -16,8 +16,7 @@ double unicon__score(const unicon_metrics metrics[2]) {
 static unicon_status leading_columns(unicon_ctx *ctx, const float *z, int64_t n, int64_t ld,
                                      int64_t rank, float **out) {
   UNICON_NEW(ctx, *out, n * rank);
-  for (int64_t i = 0; i < n; i++)
-    memcpy(*out + i * rank, z + i * ld, (size_t)rank * sizeof **out);
+  for (int64_t i = 0; i < n; i++) memcpy(*out + i * rank, z + i * ld, (size_t)rank * sizeof **out);
   unicon__scale_rows(*out, n, rank, rank, 1);
   return UNICON_OK;
 }

@@ -29,7 +29,9 @@ static double matern(unicon__kernel_kind kind, double a) {
 
 /* sqrt(2 nu) */
 static double matern_factor(unicon__kernel_kind kind) {
-  return kind == UNICON__KERNEL_MATERN32 ? sqrt(3.0) : kind == UNICON__KERNEL_MATERN52 ? sqrt(5.0) : 1;
+  return kind == UNICON__KERNEL_MATERN32   ? sqrt(3.0)
+         : kind == UNICON__KERNEL_MATERN52 ? sqrt(5.0)
+                                           : 1;
 }
 
 double unicon__kernel_value(const unicon__kernel *kernel, double product, double square_x,
@@ -39,15 +41,23 @@ double unicon__kernel_value(const unicon__kernel *kernel, double product, double
   const double c = ratio > 1 ? 1 : ratio < -1 ? -1 : ratio;
   const double gap = square_x + square_y - 2 * product, square = gap > 0 ? gap : 0;
   switch (kernel->kind) {
-    case UNICON__KERNEL_LINEAR: return product;
-    case UNICON__KERNEL_COSINE: return c;
-    case UNICON__KERNEL_ARCCOS0: return arccos(0, c);
+    case UNICON__KERNEL_LINEAR:
+      return product;
+    case UNICON__KERNEL_COSINE:
+      return c;
+    case UNICON__KERNEL_ARCCOS0:
+      return arccos(0, c);
     case UNICON__KERNEL_ANGULAR:
-    case UNICON__KERNEL_ARCCOS1: return lengths * arccos(1, c);
-    case UNICON__KERNEL_ARCCOS2: return lengths * lengths * arccos(2, c);
-    case UNICON__KERNEL_EXPCOS: return exp(c / (l * l));
-    case UNICON__KERNEL_RBF: return exp(-square / (2 * l * l));
-    case UNICON__KERNEL_POLY: return pow((1 + product) / 2, kernel->degree);
+    case UNICON__KERNEL_ARCCOS1:
+      return lengths * arccos(1, c);
+    case UNICON__KERNEL_ARCCOS2:
+      return lengths * lengths * arccos(2, c);
+    case UNICON__KERNEL_EXPCOS:
+      return exp(c / (l * l));
+    case UNICON__KERNEL_RBF:
+      return exp(-square / (2 * l * l));
+    case UNICON__KERNEL_POLY:
+      return pow((1 + product) / 2, kernel->degree);
     case UNICON__KERNEL_MATERN12:
     case UNICON__KERNEL_LAPLACE:
     case UNICON__KERNEL_MATERN32:
@@ -96,12 +106,21 @@ static void tile_row(const unicon__kernel *kernel, float *t, int64_t n, float sq
   const unicon__vec *vec = unicon__vec_best();
   const float inverse = (float)(1 / (kernel->width * kernel->width));
   switch (kernel->kind) {
-    case UNICON__KERNEL_LINEAR: return;
-    case UNICON__KERNEL_COSINE: to_cosines(t, n, square_x, square_y); return;
-    case UNICON__KERNEL_ARCCOS0: tile_arccos(0, t, n, square_x, square_y); return;
+    case UNICON__KERNEL_LINEAR:
+      return;
+    case UNICON__KERNEL_COSINE:
+      to_cosines(t, n, square_x, square_y);
+      return;
+    case UNICON__KERNEL_ARCCOS0:
+      tile_arccos(0, t, n, square_x, square_y);
+      return;
     case UNICON__KERNEL_ANGULAR:
-    case UNICON__KERNEL_ARCCOS1: tile_arccos(1, t, n, square_x, square_y); return;
-    case UNICON__KERNEL_ARCCOS2: tile_arccos(2, t, n, square_x, square_y); return;
+    case UNICON__KERNEL_ARCCOS1:
+      tile_arccos(1, t, n, square_x, square_y);
+      return;
+    case UNICON__KERNEL_ARCCOS2:
+      tile_arccos(2, t, n, square_x, square_y);
+      return;
     case UNICON__KERNEL_EXPCOS:
       to_cosines(t, n, square_x, square_y);
       vec->scale_shift(t, n, inverse, NULL);

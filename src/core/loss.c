@@ -72,8 +72,8 @@ static double normalizer(const unicon_pairs *pairs, bool x) {
 
 void unicon__plane_init(unicon__plane *plane, const unicon_pairs *pairs, int64_t r, const float *zx,
                         const float *zy) {
-  *plane = (unicon__plane){.n_x = pairs->n_x, .n_y = pairs->n_y, .r = r, .zx = zx, .zy = zy,
-                           .pairs = pairs};
+  *plane = (unicon__plane){
+      .n_x = pairs->n_x, .n_y = pairs->n_y, .r = r, .zx = zx, .zy = zy, .pairs = pairs};
   plane->weight_x = normalizer(pairs, true);
   plane->weight_y = normalizer(pairs, false);
 }
@@ -85,7 +85,9 @@ unicon_status unicon__loss_begin(unicon_ctx *ctx, const unicon__loss_params *par
     return unicon__fail(ctx, UNICON_ERR_OPTION,
                         "loss moment has constant weights, so there is nothing to refine; use clip "
                         "or another loss");
-  *out = (unicon__loss){.ops = table[params->kind], .plane = *plane, .params = *params,
+  *out = (unicon__loss){.ops = table[params->kind],
+                        .plane = *plane,
+                        .params = *params,
                         .slots = unicon__workers(ctx)};
   fill_params(&out->params);
   if (out->params.psi != UNICON__PSI_EXP) out->ops = &unicon__loss_pairwise;

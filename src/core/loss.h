@@ -94,7 +94,8 @@ void unicon__plane_init(unicon__plane *plane, const unicon_pairs *pairs, int64_t
 unicon_status unicon__loss_begin(unicon_ctx *ctx, const unicon__loss_params *params,
                                  const unicon__plane *plane, unicon__loss *out);
 
-/* ---- for the losses themselves ---------------------------------------------------------------- */
+/* ---- for the losses themselves ----------------------------------------------------------------
+ */
 
 static inline double unicon__pair_weight(unicon__partners partners, int64_t k) {
   return partners.weight ? (double)partners.weight[k] : 1.0;
@@ -120,8 +121,9 @@ double unicon__lse_value(double top, double sum);
 /* log(e^u + e^v) */
 double unicon__log_add(double u, double v);
 
-extern const unicon__loss_ops unicon__loss_exp;      /* clip, infonce, supcon, general exp */
-extern const unicon__loss_ops unicon__loss_pairwise; /* triplet, general hinge, softplus, identity */
+extern const unicon__loss_ops unicon__loss_exp; /* clip, infonce, supcon, general exp */
+extern const unicon__loss_ops
+    unicon__loss_pairwise; /* triplet, general hinge, softplus, identity */
 extern const unicon__loss_ops unicon__loss_siglip;
 extern const unicon__loss_ops unicon__loss_spectral;
 

@@ -8,7 +8,8 @@
  *     S^x_ik = omega_ik N_i / D_ik on positives
  *
  * supcon keeps the positives in the denominator D_i = N_i + sum_k e^{s_ik/tau}:
- *     L_x = sum_i Omega_i tau log D_i - sum_k omega_ik s_ik,  S^x_ij = omega_ij - Omega_i e^{s_ij/tau} / D_i
+ *     L_x = sum_i Omega_i tau log D_i - sum_k omega_ik s_ik,  S^x_ij = omega_ij - Omega_i
+ * e^{s_ij/tau} / D_i
  *
  * Only logarithms of N and R are kept. Where 1/tau <= 44, e^{s/tau} fits float32 for every cosine
  * and one exponential an entry serves rows and columns; below, each row and column has its own
@@ -25,10 +26,10 @@ enum { SETTLE_ROWS = 256 };
 /* Numbers of one direction: per row for x, per column for y. */
 typedef struct side {
   int64_t n;
-  double share;  /* of this direction in L */
-  double *log_n; /* log N, or log D for supcon */
+  double share;      /* of this direction in L */
+  double *log_n;     /* log N, or log D for supcon */
   double *top, *sum; /* running log-sum-exp: of scores in sweep 0, of log(omega rho) in sweep 1 */
-  float *weight; /* share * R, or its logarithm when shifted */
+  float *weight;     /* share * R, or its logarithm when shifted */
 } side;
 
 typedef struct exp_state {
@@ -41,7 +42,7 @@ typedef struct exp_state {
   double *slot_top, *slot_part; /* sweep 1, per slot: n_y */
   float *held, *positive;       /* per slot: tile_y scores */
   int64_t tile_y, tile_x;
-  double *block_value;          /* settle: parts of L */
+  double *block_value; /* settle: parts of L */
 } exp_state;
 
 /* The general loss with u = s/tau, for a positive of log N (docs/method.md section 1):
@@ -117,7 +118,8 @@ static int exp_sweeps(const unicon__loss *loss) {
   return loss->plane.pairs->class_x && !st->supcon ? 2 : 1;
 }
 
-/* ---- sweep 0: N of rows and columns ----------------------------------------------------------- */
+/* ---- sweep 0: N of rows and columns -----------------------------------------------------------
+ */
 
 static void observe_scores(unicon__loss *loss, const unicon__tile *tile, int slot) {
   exp_state *st = loss->state;
@@ -136,9 +138,10 @@ static void observe_scores(unicon__loss *loss, const unicon__tile *tile, int slo
     }
     const float top = vec->max(s, tile->ny);
     const float shift = top == -INFINITY ? 0 : top;
-    const float sum = vec->exp_sums_shifted(s, tile->ny, a, shift, st->slot_max + column,
-                                            st->slot_sum + column);
-    if (top > -INFINITY) unicon__lse_add(&st->x.top[i], &st->x.sum[i], st->a * (double)top, (double)sum);
+    const float sum =
+        vec->exp_sums_shifted(s, tile->ny, a, shift, st->slot_max + column, st->slot_sum + column);
+    if (top > -INFINITY)
+      unicon__lse_add(&st->x.top[i], &st->x.sum[i], st->a * (double)top, (double)sum);
   }
 }
 
@@ -157,7 +160,8 @@ static void fold_scores(exp_state *st, int slot, int64_t from, int64_t to) {
   }
 }
 
-/* ---- sweep 1, class labels only: R and L from the tiles --------------------------------------- */
+/* ---- sweep 1, class labels only: R and L from the tiles ---------------------------------------
+ */
 
 /* Value of one positive in one direction; its omega rho goes to R = (top, sum). */
 static double observe_one(const exp_state *st, double u, double log_n, double omega, double *top,
@@ -182,8 +186,8 @@ static void observe_positives(unicon__loss *loss, const unicon__tile *tile, int 
       const double u = st->a * (double)tile->s[row * tile->ld + j - tile->y0];
       const double omega_x = unicon__omega_x(plane, p.count, 1);
       const double omega_y = unicon__omega_y(plane, unicon__positives_y(plane->pairs, j).count, 1);
-      value += st->x.share * observe_one(st, u, st->x.log_n[i], omega_x, &st->x.top[i],
-                                         &st->x.sum[i]);
+      value +=
+          st->x.share * observe_one(st, u, st->x.log_n[i], omega_x, &st->x.top[i], &st->x.sum[i]);
       value += st->y.share * observe_one(st, u, st->y.log_n[j], omega_y, &st->slot_top[column],
                                          &st->slot_part[column]);
     }
@@ -214,7 +218,8 @@ static void exp_fold(unicon__loss *loss, int sweep, int slot, int64_t from, int6
     fold_positives(loss->state, slot, from, to);
 }
 
-/* ---- settling --------------------------------------------------------------------------------- */
+/* ---- settling ---------------------------------------------------------------------------------
+ */
 
 typedef struct settling {
   unicon__loss *loss;
@@ -316,7 +321,8 @@ static unicon_status settle_side(unicon_ctx *ctx, unicon__loss *loss, side *whic
 /* R as the weight that weigh multiplies with. */
 static void finish_weights(const exp_state *st, side *s) {
   for (int64_t i = 0; i < s->n; i++) {
-    const double log_r = s->share > 0 ? unicon__lse_value(s->top[i], s->sum[i]) + log(s->share) : -INFINITY;
+    const double log_r =
+        s->share > 0 ? unicon__lse_value(s->top[i], s->sum[i]) + log(s->share) : -INFINITY;
     s->weight[i] = (float)(st->shifted ? log_r : exp(log_r));
   }
 }
@@ -351,7 +357,8 @@ static unicon_status exp_settle(unicon_ctx *ctx, unicon__loss *loss, int sweep) 
   return UNICON_OK;
 }
 
-/* ---- weights ---------------------------------------------------------------------------------- */
+/* ---- weights ----------------------------------------------------------------------------------
+ */
 
 /* S of a positive with score u/a, both directions together. */
 static double positive_weight(const unicon__loss *loss, int64_t i, int64_t j, int64_t count_x,
@@ -394,6 +401,5 @@ static void exp_weigh(unicon__loss *loss, const unicon__tile *tile, int slot) {
 }
 
 const unicon__loss_ops unicon__loss_exp = {
-    "exp",      true,     false,      exp_begin, exp_sweeps,
-    exp_observe, exp_fold, exp_settle, exp_weigh,
+    "exp", true, false, exp_begin, exp_sweeps, exp_observe, exp_fold, exp_settle, exp_weigh,
 };

@@ -48,7 +48,7 @@ typedef struct pairwise {
   double nu, own, margin;
   side x, y;
   tally *slot_tally; /* columns, per slot */
-  float *held; /* per slot */
+  float *held;       /* per slot */
   int64_t tile_y;
   double *block_value;
 } pairwise;
@@ -70,7 +70,8 @@ static double softplus(double v, double *slope) {
   return (v > 0 ? v : 0) + log1p(e);
 }
 
-/* ---- setting up --------------------------------------------------------------------------------- */
+/* ---- setting up ---------------------------------------------------------------------------------
+ */
 
 typedef struct filling {
   const unicon__loss *loss;
@@ -104,7 +105,8 @@ static void fill_block(void *state, int64_t block, int worker) {
 static unicon_status side_begin(unicon_ctx *ctx, unicon__loss *loss, side *s, bool x) {
   s->n = x ? loss->plane.n_x : loss->plane.n_y;
   UNICON_NEW(ctx, s->start, s->n + 1);
-  for (int64_t i = 0; i < s->n; i++) s->start[i + 1] = s->start[i] + partners(&loss->plane, x, i).count;
+  for (int64_t i = 0; i < s->n; i++)
+    s->start[i + 1] = s->start[i] + partners(&loss->plane, x, i).count;
   UNICON_NEW(ctx, s->positive, s->start[s->n]);
   UNICON_NEW(ctx, s->rank, s->start[s->n]);
   UNICON_NEW(ctx, s->tally, s->start[s->n]);
@@ -123,7 +125,10 @@ static unicon_status pairwise_begin(unicon_ctx *ctx, unicon__loss *loss) {
   pairwise *st;
   UNICON_NEW(ctx, st, 1);
   loss->state = st;
-  *st = (pairwise){.psi = params->psi, .phi = params->phi, .nu = params->nu, .own = params->own,
+  *st = (pairwise){.psi = params->psi,
+                   .phi = params->phi,
+                   .nu = params->nu,
+                   .own = params->own,
                    .margin = params->psi == UNICON__PSI_HINGE ? params->margin : 0,
                    .tile_y = ctx->tile_y};
   UNICON_TRY(side_begin(ctx, loss, &st->x, true));
@@ -140,7 +145,8 @@ static int one_sweep(const unicon__loss *loss) {
   return 1;
 }
 
-/* ---- tallies ------------------------------------------------------------------------------------ */
+/* ---- tallies ------------------------------------------------------------------------------------
+ */
 
 /* How many of the sorted thresholds lie strictly below the score. */
 static int64_t active(const positive *list, int64_t count, double score) {
@@ -202,7 +208,8 @@ static void pairwise_fold(unicon__loss *loss, int sweep, int slot, int64_t from,
   }
 }
 
-/* ---- settling ----------------------------------------------------------------------------------- */
+/* ---- settling -----------------------------------------------------------------------------------
+ */
 
 /* psi of the positive's own term and its slope. */
 static double own_term(const pairwise *st, double score, double *slope) {
@@ -237,7 +244,8 @@ static double settle_row(const filling *f, int64_t i) {
     }
   for (int64_t k = 0; k < p.count; k++) {
     const double w = unicon__pair_weight(p, list[k].place);
-    const double omega = f->x ? unicon__omega_x(plane, p.count, w) : unicon__omega_y(plane, p.count, w);
+    const double omega =
+        f->x ? unicon__omega_x(plane, p.count, w) : unicon__omega_y(plane, p.count, w);
     double own_slope, slope, argument = sums[k].sum;
     if (st->psi != UNICON__PSI_SOFTPLUS)
       argument -= sums[k].slope * (st->nu * list[k].score - st->margin);
@@ -246,8 +254,7 @@ static double settle_row(const filling *f, int64_t i) {
     list[k].g = omega * slope;
     running += list[k].g;
     list[k].running = running;
-    list[k].weight =
-        list[k].g * (st->nu * sums[k].slope - (1 - st->nu) * st->own * own_slope);
+    list[k].weight = list[k].g * (st->nu * sums[k].slope - (1 - st->nu) * st->own * own_slope);
   }
   return value;
 }
@@ -275,7 +282,8 @@ static unicon_status pairwise_settle(unicon_ctx *ctx, unicon__loss *loss, int sw
   return UNICON_OK;
 }
 
-/* ---- weights ------------------------------------------------------------------------------------ */
+/* ---- weights ------------------------------------------------------------------------------------
+ */
 
 /* Sum over positives of g psi'(s - nu s_k). */
 static double pull(const pairwise *st, const positive *list, int64_t count, double s) {
@@ -315,8 +323,9 @@ static void pairwise_weigh(unicon__loss *loss, const unicon__tile *tile, int slo
       const unicon__partners q = unicon__positives_y(loss->plane.pairs, j);
       int64_t one;
       const int64_t back = unicon__list_range(q, i, i + 1, &one);
-      const double weight = st->x.positive[at + st->x.rank[at + k]].weight +
-                            st->y.positive[st->y.start[j] + st->y.rank[st->y.start[j] + back]].weight;
+      const double weight =
+          st->x.positive[at + st->x.rank[at + k]].weight +
+          st->y.positive[st->y.start[j] + st->y.rank[st->y.start[j] + back]].weight;
       s[j - tile->y0] = (float)(weight / 2);
     }
   }

@@ -28,7 +28,8 @@ static unicon_status sample_rows(unicon_ctx *ctx, uint64_t seed, uint32_t stream
   return UNICON_OK;
 }
 
-/* ---- kernel and width --------------------------------------------------------------------------- */
+/* ---- kernel and width ---------------------------------------------------------------------------
+ */
 
 static int compare_floats(const void *a, const void *b) {
   const float left = *(const float *)a, right = *(const float *)b;
@@ -80,12 +81,13 @@ unicon_status unicon__kernel_fit(unicon_ctx *ctx, const unicon_options *options,
                          (uint64_t)unicon__integer(options, UNICON__SEED), &kernel->width);
 }
 
-/* ---- landmarks ---------------------------------------------------------------------------------- */
+/* ---- landmarks ----------------------------------------------------------------------------------
+ */
 
 /* Landmark rows (unit if asked) and their squared lengths into the map. */
 static unicon_status load_landmarks(unicon_ctx *ctx, unicon__arena *arena,
-                                    const unicon__source *source, const int64_t *row,
-                                    int64_t count, unicon__map *map) {
+                                    const unicon__source *source, const int64_t *row, int64_t count,
+                                    unicon__map *map) {
   map->points = count;
   UNICON_ARENA_NEW(ctx, arena, map->base, count * map->in);
   UNICON_ARENA_NEW(ctx, arena, map->square, count);
@@ -167,13 +169,12 @@ static unicon_status fit_factor(unicon_ctx *ctx, unicon__arena *arena, double ri
 }
 
 static unicon_status fit_landmarks(unicon_ctx *ctx, unicon__arena *arena,
-                                   const unicon_options *options, int side,
-                                   const int64_t *given, int64_t givens,
-                                   const unicon__source *source, unicon__map *map) {
+                                   const unicon_options *options, int side, const int64_t *given,
+                                   int64_t givens, const unicon__source *source, unicon__map *map) {
   const uint64_t seed = (uint64_t)unicon__integer(options, UNICON__SEED);
   const uint32_t stream = side == 0 ? UNICON__STREAM_LANDMARK_X : UNICON__STREAM_LANDMARK_Y;
-  int64_t count = map->kind == UNICON__MAP_EXACT ? source->count
-                                                 : unicon__integer(options, UNICON__LANDMARKS);
+  int64_t count =
+      map->kind == UNICON__MAP_EXACT ? source->count : unicon__integer(options, UNICON__LANDMARKS);
   if (count > source->count) count = source->count;
   int64_t *row = NULL;
   if (map->kind == UNICON__MAP_NYSTROM && given) {
@@ -195,7 +196,8 @@ static unicon_status fit_landmarks(unicon_ctx *ctx, unicon__arena *arena,
   return fit_factor(ctx, arena, unicon__number(options, UNICON__KERNEL_RIDGE), side, map);
 }
 
-/* ---- random features ---------------------------------------------------------------------------- */
+/* ---- random features ----------------------------------------------------------------------------
+ */
 
 /* Lengths of W's rows follow chi(d); blocks of d rows are orthogonal. Orthogonal features have
  * lower variance (Yu et al. 2016). */
@@ -241,39 +243,40 @@ static void scale_frequencies(const unicon__kernel *kernel, uint64_t seed, uint3
 static unicon_status fit_random(unicon_ctx *ctx, unicon__arena *arena,
                                 const unicon_options *options, int side, unicon__map *map) {
   const unicon__kernel_kind kind = map->kernel.kind;
-  const bool fourier = kind == UNICON__KERNEL_RBF || (kind >= UNICON__KERNEL_MATERN12 &&
-                                                      kind <= UNICON__KERNEL_MATERN52);
+  const bool fourier = kind == UNICON__KERNEL_RBF ||
+                       (kind >= UNICON__KERNEL_MATERN12 && kind <= UNICON__KERNEL_MATERN52);
   const bool relu = kind >= UNICON__KERNEL_ARCCOS0 && kind <= UNICON__KERNEL_ARCCOS2;
   if (!fourier && !relu)
-    return unicon__fail(ctx, UNICON_ERR_OPTION,
-                        "map random serves angular, arccos, rbf and matern kernels; use nystrom for "
-                        "the others");
+    return unicon__fail(
+        ctx, UNICON_ERR_OPTION,
+        "map random serves angular, arccos, rbf and matern kernels; use nystrom for "
+        "the others");
   const uint64_t seed = (uint64_t)unicon__integer(options, UNICON__SEED);
   const uint32_t stream = side == 0 ? UNICON__STREAM_FEATURE_X : UNICON__STREAM_FEATURE_Y;
   const int64_t m = unicon__integer(options, UNICON__FEATURES), d = map->in;
   map->points = map->out = m;
   UNICON_ARENA_NEW(ctx, arena, map->base, m * d);
   UNICON_ARENA_NEW(ctx, arena, map->square, m);
-  for (int64_t i = 0; i < m; i++)
-    unicon__normals(seed, stream, (uint64_t)i, d, map->base + i * d);
+  for (int64_t i = 0; i < m; i++) unicon__normals(seed, stream, (uint64_t)i, d, map->base + i * d);
   if (unicon__word(options, UNICON__ORTHOGONAL) == 0)
     for (int64_t i = 0; i < m; i += d)
       UNICON_TRY(orthogonal_block(ctx, map->base + i * d, m - i < d ? m - i : d, d));
   if (!fourier) return UNICON_OK;
   scale_frequencies(&map->kernel, seed, stream, map->base, m, d);
   for (int64_t i = 0; i < m; i++)
-    map->square[i] = (float)(6.283185307179586 *
-                             unicon__uniform(seed, stream, (uint64_t)i, UINT32_MAX));
+    map->square[i] =
+        (float)(6.283185307179586 * unicon__uniform(seed, stream, (uint64_t)i, UINT32_MAX));
   return UNICON_OK;
 }
 
-/* ---- the choice --------------------------------------------------------------------------------- */
+/* ---- the choice ---------------------------------------------------------------------------------
+ */
 
 static unicon__map_kind choose_kind(const unicon_options *options, unicon__kernel_kind kernel,
                                     const unicon__source *source) {
   const int word = unicon__word(options, UNICON__MAP);
-  const bool landmarks = unicon__given(options, UNICON__LANDMARKS) ||
-                         unicon__given(options, UNICON__LANDMARK_METHOD);
+  const bool landmarks =
+      unicon__given(options, UNICON__LANDMARKS) || unicon__given(options, UNICON__LANDMARK_METHOD);
   if (word > 0) return (unicon__map_kind)(word - 1);
   if (kernel == UNICON__KERNEL_LINEAR)
     return source->rows->width > source->count ? UNICON__MAP_EXACT : UNICON__MAP_LINEAR;
@@ -283,7 +286,8 @@ static unicon__map_kind choose_kind(const unicon_options *options, unicon__kerne
 unicon_status unicon__map_fit(unicon_ctx *ctx, unicon__arena *arena, const unicon_options *options,
                               int side, const int64_t *landmark, int64_t landmarks,
                               const unicon__source *source, unicon__map *map) {
-  *map = (unicon__map){.in = source->rows->width, .out = source->rows->width,
+  *map = (unicon__map){.in = source->rows->width,
+                       .out = source->rows->width,
                        .normalize = unicon__word(options, UNICON__NORMALIZE) == 0};
   UNICON_TRY(unicon__kernel_fit(ctx, options, side, source, &map->kernel));
   map->kind = choose_kind(options, map->kernel.kind, source);

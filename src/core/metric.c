@@ -25,9 +25,9 @@ static void moment_tile(void *state, int64_t item, int worker) {
   moment *m = state;
   const int64_t p = m->source->map->out, first = (m->first + item) * MOMENT_ROWS;
   const int64_t left = m->source->count - first, count = left < MOMENT_ROWS ? left : MOMENT_ROWS;
-  const float *tile = unicon__source_tile(m->source, NULL, first, count,
-                                          m->rows + (int64_t)worker * MOMENT_ROWS *
-                                                        unicon__map_room(m->source->map));
+  const float *tile = unicon__source_tile(
+      m->source, NULL, first, count,
+      m->rows + (int64_t)worker * MOMENT_ROWS * unicon__map_room(m->source->map));
   unicon__ssyrk(p, count, tile, p, m->partial + item * p * p, p);
   double *sum = m->sum + item * p;
   memset(sum, 0, (size_t)p * sizeof *sum);

@@ -20,8 +20,8 @@
 enum { QUERY_ROWS = 128, SCORE_COLS = 1024, RESAMPLES = 1000 };
 
 static const char *const names[UNICON_METRIC_COUNT] = {
-    "hit@1",     "hit@5", "hit@10", "recall@1", "recall@5",    "recall@10",
-    "mrr",       "map",   "ndcg@10", "median_rank", "mean_rank"};
+    "hit@1", "hit@5", "hit@10",  "recall@1",    "recall@5", "recall@10",
+    "mrr",   "map",   "ndcg@10", "median_rank", "mean_rank"};
 
 const char *unicon_metric_name(size_t index) {
   return index < UNICON_METRIC_COUNT ? names[index] : NULL;
@@ -146,7 +146,8 @@ static void rank_block(void *state, int64_t item, int worker) {
   }
 }
 
-/* ---- averages and intervals --------------------------------------------------------------------- */
+/* ---- averages and intervals ---------------------------------------------------------------------
+ */
 
 static int ascending(const void *a, const void *b) {
   return descending(b, a);
@@ -217,15 +218,14 @@ static unicon_status summarize(unicon_ctx *ctx, const ranking *g, bool intervals
   int64_t *list;
   bootstrap b = {.value = g->value, .seed = seed};
   UNICON_NEW(ctx, list, g->queries);
-  for (int m = 0; m < UNICON_METRIC_COUNT; m++)
-    out->low[m] = out->high[m] = out->chance[m] = NAN;
+  for (int m = 0; m < UNICON_METRIC_COUNT; m++) out->low[m] = out->high[m] = out->chance[m] = NAN;
   for (int c = 0; c < 3; c++) out->chance[UNICON_HIT_1 + c] = 0;
   for (int64_t i = 0; i < g->queries; i++) {
     const int64_t count = positives(g, i).count;
     if (count == 0) continue;
     list[b.count++] = i;
-    const int64_t ignored = unicon__list_at(
-        g->from_x ? &g->pairs->ignore.by_x : &g->pairs->ignore.by_y, i).count;
+    const int64_t ignored =
+        unicon__list_at(g->from_x ? &g->pairs->ignore.by_x : &g->pairs->ignore.by_y, i).count;
     for (int c = 0; c < 3; c++)
       out->chance[UNICON_HIT_1 + c] += chance_hit(g->candidates - ignored, count, cut[c]);
   }
@@ -241,12 +241,17 @@ static unicon_status summarize(unicon_ctx *ctx, const ranking *g, bool intervals
 }
 
 unicon_status unicon__metrics(unicon_ctx *ctx, const float *zx, const float *zy, int64_t r,
-                              const unicon_pairs *pairs, bool from_x, bool intervals,
-                              uint64_t seed, double *per_query, unicon_metrics *out) {
+                              const unicon_pairs *pairs, bool from_x, bool intervals, uint64_t seed,
+                              double *per_query, unicon_metrics *out) {
   unicon__block *frame = unicon__frame_open(ctx);
-  ranking g = {.query = from_x ? zx : zy, .candidate = from_x ? zy : zx, .r = r, .pairs = pairs,
+  ranking g = {.query = from_x ? zx : zy,
+               .candidate = from_x ? zy : zx,
+               .r = r,
+               .pairs = pairs,
                .queries = from_x ? pairs->n_x : pairs->n_y,
-               .candidates = from_x ? pairs->n_y : pairs->n_x, .from_x = from_x, .most = 1};
+               .candidates = from_x ? pairs->n_y : pairs->n_x,
+               .from_x = from_x,
+               .most = 1};
   for (int64_t i = 0; i < g.queries; i++) {
     const int64_t count = positives(&g, i).count;
     g.most = count > g.most ? count : g.most;
@@ -267,7 +272,8 @@ unicon_status unicon__metrics(unicon_ctx *ctx, const float *zx, const float *zy,
   return UNICON_OK;
 }
 
-/* ---- unicon_evaluate ---------------------------------------------------------------------------- */
+/* ---- unicon_evaluate ----------------------------------------------------------------------------
+ */
 
 static unicon_status evaluate(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
                               const unicon_pairs *pairs, const unicon_options *options,
@@ -281,10 +287,9 @@ static unicon_status evaluate(unicon_ctx *ctx, const unicon_view *x, const unico
                         "x has %lld dimensions and y has %lld; both must lie in one shared space",
                         (long long)r, (long long)lens_y.r);
   if (pairs->n_x != n_x || pairs->n_y != n_y)
-    return unicon__fail(ctx, UNICON_ERR_SHAPE,
-                        "the pairs are for %lld by %lld rows, but there are %lld and %lld",
-                        (long long)pairs->n_x, (long long)pairs->n_y, (long long)n_x,
-                        (long long)n_y);
+    return unicon__fail(
+        ctx, UNICON_ERR_SHAPE, "the pairs are for %lld by %lld rows, but there are %lld and %lld",
+        (long long)pairs->n_x, (long long)pairs->n_y, (long long)n_x, (long long)n_y);
   const bool intervals = unicon__word(options, UNICON__CI) == 0;
   const uint64_t seed = (uint64_t)unicon__integer(options, UNICON__SEED);
   float *zx, *zy;

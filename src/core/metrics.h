@@ -10,7 +10,7 @@
  * entries. `per_query` (may be NULL) receives the rank of the first match of each query row, 0 for
  * rows without a match. With `intervals`, bootstrap with the seed. */
 unicon_status unicon__metrics(unicon_ctx *ctx, const float *zx, const float *zy, int64_t r,
-                              const unicon_pairs *pairs, bool from_x, bool intervals,
-                              uint64_t seed, double *per_query, unicon_metrics *out);
+                              const unicon_pairs *pairs, bool from_x, bool intervals, uint64_t seed,
+                              double *per_query, unicon_metrics *out);
 
 #endif

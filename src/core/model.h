@@ -22,7 +22,7 @@ struct unicon_model {
   int64_t rank;        /* of all parts together */
   unicon__part *part;
   int64_t parts;
-  float *spectrum; /* rank */
+  float *spectrum;    /* rank */
   unicon__meta *meta; /* sorted by key once the model is done */
   int64_t metas, meta_room;
 };

@@ -47,8 +47,7 @@ static unicon_status note_side(unicon_ctx *ctx, unicon_model *model, int side) {
     UNICON_TRY(unicon__model_note(ctx, model, key, "%d", map->kernel.degree));
   for (int64_t b = 0; b < model->parts && unicon__kernel_has_width(map->kernel.kind); b++) {
     side_name(model, b, side, "kernel_width", key);
-    UNICON_TRY(unicon__model_note(ctx, model, key, "%.17g",
-                                  model->part[b].map[side].kernel.width));
+    UNICON_TRY(unicon__model_note(ctx, model, key, "%.17g", model->part[b].map[side].kernel.width));
   }
   return UNICON_OK;
 }
@@ -64,7 +63,8 @@ unicon_status unicon__model_note_maps(unicon_ctx *ctx, unicon_model *model) {
   return note_side(ctx, model, 1);
 }
 
-/* ---- saving ------------------------------------------------------------------------------------- */
+/* ---- saving -------------------------------------------------------------------------------------
+ */
 
 static unicon__tensor tensor(const char *name, const float *data, int64_t rows, int64_t cols) {
   unicon__tensor t = {.name = name, .dtype = "F32", .data = data, .dims = cols > 0 ? 2 : 1};
@@ -119,7 +119,8 @@ unicon_status unicon_model_save(unicon_ctx *ctx, const unicon_model *model, cons
   return unicon__leave(ctx, frame, save(ctx, model, path));
 }
 
-/* ---- loading ------------------------------------------------------------------------------------ */
+/* ---- loading ------------------------------------------------------------------------------------
+ */
 
 /* What is being loaded. */
 typedef struct reading {

@@ -18,8 +18,8 @@ typedef struct moment {
   double *class_sum, *class_v; /* labels: sums over a class of phi_y and v phi_y, else NULL */
   double *all, *all_v;         /* sums over all y of phi_y and v phi_y; NULL when both centred */
   unicon__cross cross;
-  int64_t *pick; /* per slot: PICK_ROWS rows of y ... */
-  float *factor; /* ... their factors ... */
+  int64_t *pick;   /* per slot: PICK_ROWS rows of y ... */
+  float *factor;   /* ... their factors ... */
   int64_t *target; /* ... and the row of T they go to */
   int64_t first;
   bool centred;
@@ -31,15 +31,16 @@ static void half_shares(const moment *m, bool x, double *out) {
   const int64_t n = x ? pairs->n_x : pairs->n_y, other = x ? pairs->n_y : pairs->n_x;
   for (int64_t i = 0; i < n; i++) {
     const unicon__partners p = x ? unicon__positives_x(pairs, i) : unicon__positives_y(pairs, i);
-    const unicon__lists *extra = pairs->only_listed ? (x ? &pairs->negative.by_x : &pairs->negative.by_y)
-                                                    : (x ? &pairs->ignore.by_x : &pairs->ignore.by_y);
+    const unicon__lists *extra = pairs->only_listed
+                                     ? (x ? &pairs->negative.by_x : &pairs->negative.by_y)
+                                     : (x ? &pairs->ignore.by_x : &pairs->ignore.by_y);
     const int64_t listed = unicon__list_at(extra, i).count;
     const int64_t candidates = pairs->only_listed ? p.count + listed : other - listed;
     double total = p.weight ? 0 : (double)p.count;
     for (int64_t k = 0; p.weight && k < p.count; k++) total += (double)p.weight[k];
     if (p.count == 0) continue;
-    const double omega = x ? unicon__omega_x(&m->plane, p.count, total)
-                           : unicon__omega_y(&m->plane, p.count, total);
+    const double omega =
+        x ? unicon__omega_x(&m->plane, p.count, total) : unicon__omega_y(&m->plane, p.count, total);
     out[i] = omega / (2 * (double)candidates);
   }
 }
@@ -117,8 +118,8 @@ static void add_sums(const moment *m, int64_t i, float *row) {
   const unicon__partners list = unicon__positives_x(pairs, i);
   if (m->class_sum && list.count > 0) {
     const int64_t same = unicon__list_at(&pairs->positive.by_x, pairs->class_x[i]).count;
-    double factor = unicon__omega_x(&m->plane, list.count, 1) / 2 +
-                    unicon__omega_y(&m->plane, same, 1) / 2;
+    double factor =
+        unicon__omega_x(&m->plane, list.count, 1) / 2 + unicon__omega_y(&m->plane, same, 1) / 2;
     if (pairs->only_listed) factor -= m->u[i];
     const double *sum = m->class_sum + pairs->class_x[i] * p;
     const double *sum_v = m->class_v + pairs->class_x[i] * p;

@@ -11,7 +11,8 @@
 #include "core/feature.h"
 #include "io/pairs.h"
 
-/* C = Phi_x^T S(0) Phi_y; `centred`: the features of both sides sum to 0. O(nnz(P) p_y + n_x p_x p_y), with labels O(n_y p_y) for the first term. */
+/* C = Phi_x^T S(0) Phi_y; `centred`: the features of both sides sum to 0. O(nnz(P) p_y + n_x p_x
+ * p_y), with labels O(n_y p_y) for the first term. */
 unicon_status unicon__moment_cross(unicon_ctx *ctx, const unicon_pairs *pairs,
                                    const unicon__source *x, const unicon__source *y, bool centred,
                                    double *c);

@@ -35,10 +35,17 @@ typedef struct setting {
 static const setting preset_auto[] = {{0}}; /* chooses for itself, see auto.c */
 static const setting preset_fast[] = {
     {"metric", "whiten"}, {"ridge", "0.01"}, {"rank", "auto"}, {"iterations", "0"}, {0}};
-static const setting preset_paper[] = {
-    {"loss", "clip"},     {"temperature", "1"}, {"normalize", "on"},  {"center", "off"},
-    {"metric", "none"},   {"split", "0"},       {"iterations", "1"},  {"damping", "plain"},
-    {"rank", "128"},      {"batch", "500"},     {0}};
+static const setting preset_paper[] = {{"loss", "clip"},
+                                       {"temperature", "1"},
+                                       {"normalize", "on"},
+                                       {"center", "off"},
+                                       {"metric", "none"},
+                                       {"split", "0"},
+                                       {"iterations", "1"},
+                                       {"damping", "plain"},
+                                       {"rank", "128"},
+                                       {"batch", "500"},
+                                       {0}};
 
 static const setting *preset_settings(const char *preset) {
   if (strcmp(preset, "auto") == 0 || strcmp(preset, "best") == 0) return preset_auto;

@@ -17,9 +17,8 @@
     "differ (nu .1 or 1.5, log1p, temperature unused).")                                           \
   X(RANK, "rank", "integer", "auto", "auto", "N", 1, 1e6, FIT, "Method",                           \
     "Dimensions of the shared space. auto: 256, or fewer where the data allow no more.")           \
-  X(LOSS, "loss", "word", "clip",                                                                  \
-    "clip|infonce|general|triplet|supcon|siglip|spectral|moment", "NAME", 0, 0, FIT, "Loss",       \
-    "The loss whose weights S = -dL/ds the iterations use.")                                       \
+  X(LOSS, "loss", "word", "clip", "clip|infonce|general|triplet|supcon|siglip|spectral|moment",    \
+    "NAME", 0, 0, FIT, "Loss", "The loss whose weights S = -dL/ds the iterations use.")            \
   X(TEMPERATURE, "temperature", "real", "0.1", "", "T", 1e-3, 1e3, FIT, "Loss",                    \
     "Temperature of exponential losses.")                                                          \
   X(MARGIN, "margin", "real", "0.2", "", "M", 0, 1e3, FIT, "Loss",                                 \
@@ -47,14 +46,16 @@
     "Subtract the mean of the features.")                                                          \
   X(KERNEL, "kernel", "word", "linear",                                                            \
     "linear|cosine|angular|arccos0|arccos1|arccos2|expcos|rbf|matern12|laplace|matern32|matern52|" \
-    "poly", "NAME", 0, 0, FIT, "Kernel",                                                           \
-    "Kernel of both sides.")                                                                       \
+    "poly",                                                                                        \
+    "NAME", 0, 0, FIT, "Kernel", "Kernel of both sides.")                                          \
   X(KERNEL_X, "kernel_x", "word", "same",                                                          \
     "linear|cosine|angular|arccos0|arccos1|arccos2|expcos|rbf|matern12|laplace|matern32|matern52|" \
-    "poly|same", "NAME", 0, 0, FIT, "Kernel", "Kernel of x; same: as kernel says.")                \
+    "poly|same",                                                                                   \
+    "NAME", 0, 0, FIT, "Kernel", "Kernel of x; same: as kernel says.")                             \
   X(KERNEL_Y, "kernel_y", "word", "same",                                                          \
     "linear|cosine|angular|arccos0|arccos1|arccos2|expcos|rbf|matern12|laplace|matern32|matern52|" \
-    "poly|same", "NAME", 0, 0, FIT, "Kernel", "Kernel of y; same: as kernel says.")                \
+    "poly|same",                                                                                   \
+    "NAME", 0, 0, FIT, "Kernel", "Kernel of y; same: as kernel says.")                             \
   X(WIDTH, "width", "real", "auto", "auto", "L", 1e-6, 1e6, FIT, "Kernel",                         \
     "Width of expcos, rbf and matern. auto: the median distance between rows.")                    \
   X(DEGREE, "degree", "integer", "3", "", "N", 1, 16, FIT, "Kernel", "Degree of poly.")            \
@@ -114,8 +115,7 @@
     "What to do with rows that are all zero or not finite: stop, or drop them and their pairs.")   \
   X(SEED, "seed", "integer", "0", "", "N", 0, 9007199254740992.0, FIT | EVAL | SYNTH | CHECK,      \
     "Run", "Seed of every random draw.")                                                           \
-  X(THREADS, "threads", "integer", "all", "all", "N", 1, 256, CONTEXT, "Run",                      \
-    "Threads to use.")                                                                             \
+  X(THREADS, "threads", "integer", "all", "all", "N", 1, 256, CONTEXT, "Run", "Threads to use.")   \
   X(MAX_MEM, "max_mem", "bytes", "none", "none", "SIZE", 1048576, 1e18, CONTEXT, "Run",            \
     "Most memory the library may allocate, as 512M or 2G. Mapped input and about 64M for BLAS "    \
     "and code come on top.")                                                                       \

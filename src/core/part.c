@@ -104,9 +104,9 @@ static unicon_status map_back(unicon_ctx *ctx, const unicon__metric *metric, con
   return UNICON_OK;
 }
 
-unicon_status unicon__part_store(unicon_ctx *ctx, unicon__arena *arena,
-                                 const unicon__side side[2], const unicon__metric metric[2],
-                                 const unicon__factors *factors, unicon__part *part) {
+unicon_status unicon__part_store(unicon_ctx *ctx, unicon__arena *arena, const unicon__side side[2],
+                                 const unicon__metric metric[2], const unicon__factors *factors,
+                                 unicon__part *part) {
   part->rank = factors->r;
   part->share = 1;
   for (int s = 0; s < 2; s++) {
@@ -166,11 +166,10 @@ static unicon_status prepare(unicon_ctx *ctx, making *m) {
   const double power = unicon__metric_power(job->options);
   const double ridge = unicon__number(job->options, UNICON__RIDGE);
   const bool often = m->params.iterations > 0 || m->refine.epochs > 0;
-  unicon__side_plan plan = {job->options,   0,         job->landmark[0],
-                            job->landmarks, power > 0, often};
+  unicon__side_plan plan = {job->options, 0, job->landmark[0], job->landmarks, power > 0, often};
   if (m->params.shared)
-    UNICON_TRY(unicon__sides_fit_shared(ctx, job->arena, &plan, &job->data.x, &job->data.y,
-                                        m->side));
+    UNICON_TRY(
+        unicon__sides_fit_shared(ctx, job->arena, &plan, &job->data.x, &job->data.y, m->side));
   for (int s = 0; s < 2; s++) {
     plan.number = s;
     plan.landmark = job->landmark[s];
@@ -187,8 +186,8 @@ static unicon_status prepare(unicon_ctx *ctx, making *m) {
 
 static unicon_status solve(unicon_ctx *ctx, making *m, unicon__solve_log *log) {
   unicon__state state;
-  unicon__problem problem = {.whole = {.x = m->side[0].source, .y = m->side[1].source,
-                                       .pairs = m->job->data.pairs}};
+  unicon__problem problem = {
+      .whole = {.x = m->side[0].source, .y = m->side[1].source, .pairs = m->job->data.pairs}};
   unicon_status status = unicon__problem_cut(ctx, m->job->batch, m->params.seed, &problem);
   unicon__blas_begin(ctx->threads);
   if (status == UNICON_OK)
@@ -251,11 +250,11 @@ static unicon_status start_model(unicon_ctx *ctx, making *m, unicon__solve_log *
 }
 
 static unicon_status refine(unicon_ctx *ctx, making *m, unicon__refine_log *log) {
-  const unicon__batch data = {.x = m->side[0].source, .y = m->side[1].source,
-                              .pairs = m->job->data.pairs};
+  const unicon__batch data = {
+      .x = m->side[0].source, .y = m->side[1].source, .pairs = m->job->data.pairs};
   unicon__blas_begin(ctx->threads);
-  const unicon_status status = unicon__refine(ctx, &data, m->metric, m->params.judge, &m->refine,
-                                              &m->factors, log);
+  const unicon_status status =
+      unicon__refine(ctx, &data, m->metric, m->params.judge, &m->refine, &m->factors, log);
   unicon__blas_end(ctx->threads);
   return status;
 }

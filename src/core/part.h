@@ -11,8 +11,8 @@
 /* What a part is fitted on and with. */
 typedef struct unicon__part_job {
   const unicon_options *options;
-  unicon__batch data;   /* sources without maps, and pairs */
-  int64_t batch;        /* rows of x per batch; 0: one batch */
+  unicon__batch data;         /* sources without maps, and pairs */
+  int64_t batch;              /* rows of x per batch; 0: one batch */
   const unicon__judge *judge; /* held-out rows without maps, or NULL */
   const int64_t *landmark[2];
   int64_t landmarks;
@@ -50,8 +50,8 @@ unicon_status unicon__choose_rank(unicon_ctx *ctx, const unicon_options *options
                                   const unicon__source *x, const unicon__source *y, int64_t *out);
 
 /* F = R G of both sides becomes the part. */
-unicon_status unicon__part_store(unicon_ctx *ctx, unicon__arena *arena,
-                                 const unicon__side side[2], const unicon__metric metric[2],
-                                 const unicon__factors *factors, unicon__part *part);
+unicon_status unicon__part_store(unicon_ctx *ctx, unicon__arena *arena, const unicon__side side[2],
+                                 const unicon__metric metric[2], const unicon__factors *factors,
+                                 unicon__part *part);
 
 #endif

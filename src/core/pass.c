@@ -24,7 +24,8 @@ static void run_row(void *state, int64_t item, int worker) {
   unicon__loss *loss = p->loss;
   const unicon__plane *plane = &loss->plane;
   const int slot = (int)item;
-  unicon__tile tile = {.x0 = (p->first + item) * p->tile_x, .ld = p->tile_y,
+  unicon__tile tile = {.x0 = (p->first + item) * p->tile_x,
+                       .ld = p->tile_y,
                        .s = p->scores + item * p->tile_x * p->tile_y};
   tile.nx = plane->n_x - tile.x0 < p->tile_x ? plane->n_x - tile.x0 : p->tile_x;
   for (tile.y0 = 0; tile.y0 < plane->n_y; tile.y0 += p->tile_y) {
@@ -112,7 +113,8 @@ unicon_status unicon__pass_weights(unicon_ctx *ctx, unicon__loss *loss,
   return UNICON_OK;
 }
 
-/* ---- C = Phi_x^T S Phi_y ---------------------------------------------------------------------- */
+/* ---- C = Phi_x^T S Phi_y ----------------------------------------------------------------------
+ */
 
 static void cross_tile(void *state, const unicon__tile *tile, int slot) {
   const unicon__cross *k = state;

@@ -15,15 +15,15 @@ typedef struct pivoting {
   const unicon__source *source;
   const unicon__kernel *kernel;
   bool normalize;
-  int64_t most;    /* columns that f can hold */
-  int64_t done;    /* columns of f in use */
-  int64_t block;   /* rows picked this round */
-  float *f;        /* n by most: K ~ f f^T */
-  double *left;    /* n: diagonal of K - f f^T */
+  int64_t most;                /* columns that f can hold */
+  int64_t done;                /* columns of f in use */
+  int64_t block;               /* rows picked this round */
+  float *f;                    /* n by most: K ~ f f^T */
+  double *left;                /* n: diagonal of K - f f^T */
   float *point, *point_square; /* block by d: the rows picked, and their squared lengths */
-  float *point_f;  /* block by most: their rows of f */
-  float *solve;    /* block by block: L^{-T} of the block's residual kernel */
-  float *raw, *values; /* per worker: TILE_ROWS rows, TILE_ROWS by BLOCK residuals */
+  float *point_f;              /* block by most: their rows of f */
+  float *solve;                /* block by block: L^{-T} of the block's residual kernel */
+  float *raw, *values;         /* per worker: TILE_ROWS rows, TILE_ROWS by BLOCK residuals */
 } pivoting;
 
 static void load_unit(const pivoting *p, const int64_t *pick, int64_t first, int64_t count,
@@ -73,8 +73,8 @@ static int64_t draw_rows(const pivoting *p, int64_t wanted, uint64_t seed, uint3
   double target[BLOCK];
   int64_t count = 0, next = 0;
   for (int64_t k = 0; k < wanted; k++) /* stratified: one draw in each of `wanted` equal parts */
-    target[k] = total * ((double)k + unicon__uniform(seed, stream, (uint64_t)k, round)) /
-                (double)wanted;
+    target[k] =
+        total * ((double)k + unicon__uniform(seed, stream, (uint64_t)k, round)) / (double)wanted;
   double sum = 0;
   for (int64_t i = 0; i < p->source->count && next < wanted; i++) {
     sum += p->left[i];
@@ -135,8 +135,8 @@ static unicon_status pivot_open(unicon_ctx *ctx, pivoting *p) {
     float *square = p->raw + TILE_ROWS * d;
     load_unit(p, NULL, first, count, p->raw, square);
     for (int64_t i = 0; i < count; i++)
-      p->left[first + i] = unicon__kernel_value(p->kernel, (double)square[i], (double)square[i],
-                                                (double)square[i]);
+      p->left[first + i] =
+          unicon__kernel_value(p->kernel, (double)square[i], (double)square[i], (double)square[i]);
   }
   return UNICON_OK;
 }

@@ -21,8 +21,8 @@ typedef struct estimate {
   const unicon_options *options;
   side_sizes side[2];
   double pairs, workers, rank;
-  double limit;             /* max_mem, or infinity */
-  double held, peak;        /* bytes */
+  double limit;              /* max_mem, or infinity */
+  double held, peak;         /* bytes */
   double flops, small_flops; /* in float32 products, and in float64 dense algebra */
   double reads[2], sweeps;
 } estimate;
@@ -57,8 +57,7 @@ static void size_side(estimate *e, int number, bool kernel) {
   s->linear = !kernel && map <= 1 && s->d <= s->n;
   s->p = s->points = s->d;
   if (s->linear) return;
-  s->points = map == 1 + UNICON__MAP_RANDOM
-                  ? (double)unicon__integer(e->options, UNICON__FEATURES)
+  s->points = map == 1 + UNICON__MAP_RANDOM ? (double)unicon__integer(e->options, UNICON__FEATURES)
               : map == 1 + UNICON__MAP_EXACT ||
                       (map == 0 && s->n <= 4000 && !unicon__given(e->options, UNICON__LANDMARKS) &&
                        !unicon__given(e->options, UNICON__LANDMARK_METHOD))
@@ -115,8 +114,7 @@ static void plan_pass(estimate *e, bool cross) {
   const double w = e->workers, r = e->rank, n_y = y->n;
   const double z = (x->n + n_y) * r * 4, tiles = w * 256 * 1024 * 4;
   const double statistics = (x->n + n_y) * 28 + w * n_y * 8;
-  const double products =
-      w * 4 * (most(256 * room(x), 1024 * room(y)) + 256 * y->p + x->p * y->p);
+  const double products = w * 4 * (most(256 * room(x), 1024 * room(y)) + 256 * y->p + x->p * y->p);
   pass_by(e, z + tiles + statistics + (cross ? products : 0) + (x->p + y->p) * r * 12);
   e->flops += 2 * (x->n * x->p + n_y * y->p) * r + 2 * x->n * n_y * r;
   e->sweeps += 1;
@@ -148,8 +146,8 @@ static void plan_solver(estimate *e) {
   const double sides = x->p + y->p, steps = (double)epochs * most(1, most(x->n, y->n) / batch);
   pass_by(e, 4 * (6 * sides * e->rank + x->p * x->p + y->p * y->p) +
                  8 * (x->p * x->p + y->p * y->p) + batch * 4 * (room(x) + room(y) + 4 * e->rank));
-  e->flops += steps * e->rank *
-              (4 * batch * sides + 4 * (x->p * x->p + y->p * y->p) + 8 * batch * batch);
+  e->flops +=
+      steps * e->rank * (4 * batch * sides + 4 * (x->p * x->p + y->p * y->p) + 8 * batch * batch);
 }
 
 /* Float operations a second of a short product on all threads, float32 and float64. */
@@ -211,9 +209,8 @@ static void advise(const estimate *e, unicon_plan_result *out) {
              isinf(e->limit) ? "no memory limit is set" : "the fit stays within max-mem");
     return;
   }
-  snprintf(out->advice, sizeof out->advice,
-           "max-mem is %.0f MB, about %.0f MB too little: %s", e->limit / mb,
-           (e->peak - e->limit) / mb,
+  snprintf(out->advice, sizeof out->advice, "max-mem is %.0f MB, about %.0f MB too little: %s",
+           e->limit / mb, (e->peak - e->limit) / mb,
            e->side[0].linear && e->side[1].linear
                ? "lower --rank, use fewer --threads, or reduce the width of the vectors"
                : "lower --landmarks or --features, use fewer --threads, or --kernel linear");
@@ -222,7 +219,8 @@ static void advise(const estimate *e, unicon_plan_result *out) {
 static unicon_status plan(unicon_ctx *ctx, const unicon_data *data, const unicon_options *options,
                           unicon_plan_result *out) {
   const uint64_t limit = unicon__budget_limit(ctx->arena.budget);
-  estimate e = {.options = options, .workers = unicon__workers(ctx),
+  estimate e = {.options = options,
+                .workers = unicon__workers(ctx),
                 .limit = limit == UINT64_MAX ? INFINITY : (double)limit};
   e.side[0] = (side_sizes){.n = (double)data->x->count, .d = (double)data->x->width};
   e.side[1] = (side_sizes){.n = (double)data->y->count, .d = (double)data->y->width};
@@ -238,7 +236,8 @@ static unicon_status plan(unicon_ctx *ctx, const unicon_data *data, const unicon
     plan_once(&e, kernel);
   double single = 1e9, wide = 1e9;
   UNICON_TRY(measure_rate(ctx, &single, &wide));
-  *out = (unicon_plan_result){.memory = (uint64_t)e.peak, .flops = e.flops + e.small_flops,
+  *out = (unicon_plan_result){.memory = (uint64_t)e.peak,
+                              .flops = e.flops + e.small_flops,
                               .plane_sweeps = (int64_t)e.sweeps};
   out->reads[0] = (int64_t)e.reads[0];
   out->reads[1] = (int64_t)e.reads[1];

@@ -15,8 +15,8 @@ typedef struct project {
   const float *weight;
   int64_t r, ld, first, count, round;
   bool unit, check;
-  float *buffer;   /* per worker */
-  int64_t *bad;    /* per item of the round: first bad row, or -1 */
+  float *buffer; /* per worker */
+  int64_t *bad;  /* per item of the round: first bad row, or -1 */
   int64_t *column;
   float *out;
 } project;
@@ -92,13 +92,19 @@ static void project_tile(void *state, int64_t item, int worker) {
 unicon_status unicon__project(unicon_ctx *ctx, const unicon__source *source, const float *weight,
                               int64_t r, int64_t first, int64_t count, bool unit, bool check,
                               float *out, int64_t ld) {
-  project p = {.source = source, .weight = weight, .r = r, .first = first, .count = count,
-               .unit = unit, .check = check, .out = out, .ld = ld};
+  project p = {.source = source,
+               .weight = weight,
+               .r = r,
+               .first = first,
+               .count = count,
+               .unit = unit,
+               .check = check,
+               .out = out,
+               .ld = ld};
   int64_t bad[ROUND_ITEMS], column[ROUND_ITEMS];
   p.bad = bad;
   p.column = column;
-  UNICON_NEW(ctx, p.buffer,
-             unicon__workers(ctx) * PROJECT_ROWS * unicon__map_room(source->map));
+  UNICON_NEW(ctx, p.buffer, unicon__workers(ctx) * PROJECT_ROWS * unicon__map_room(source->map));
   const int64_t tiles = (count + PROJECT_ROWS - 1) / PROJECT_ROWS;
   for (p.round = 0; p.round < tiles; p.round += ROUND_ITEMS) {
     const int64_t items = tiles - p.round < ROUND_ITEMS ? tiles - p.round : ROUND_ITEMS;

@@ -21,9 +21,9 @@ typedef struct tuned {
   float *f, *gradient, *half; /* R G; its gradient; scratch */
   int64_t *row;               /* rows of the batch, ascending */
   int64_t count;
-  float *buffer;              /* features of the batch */
+  float *buffer; /* features of the batch */
   const float *features;
-  float *z, *dz;              /* embeddings of the batch, unit, and what S does to them */
+  float *z, *dz; /* embeddings of the batch, unit, and what S does to them */
   float *length;
 } tuned;
 
@@ -35,7 +35,7 @@ typedef struct refiner {
   tuned side[2];
   int64_t *order; /* rows of x that have a positive, shuffled each epoch */
   int64_t rows, steps, step;
-  unsigned char *seen; /* y rows of the batch */
+  unsigned char *seen;                        /* y rows of the batch */
   double log_scale, scale_mean, scale_square; /* log 1/tau and its moments */
 } refiner;
 
@@ -69,8 +69,8 @@ static unicon_status tuned_open(unicon_ctx *ctx, const unicon__source *source,
                                 int64_t batch, tuned *t) {
   float *r;
   UNICON_TRY(unicon__metric_matrix(ctx, metric, &r));
-  *t = (tuned){.source = source, .p = factors->p[s], .r = factors->r, .metric = r,
-               .g = factors->g[s]};
+  *t = (tuned){
+      .source = source, .p = factors->p[s], .r = factors->r, .metric = r, .g = factors->g[s]};
   const int64_t size = t->p * t->r;
   UNICON_NEW(ctx, t->best, size);
   UNICON_NEW(ctx, t->mean, size);
@@ -95,7 +95,8 @@ static const float *weights_of(tuned *t) {
   return t->f;
 }
 
-/* ---- batches ------------------------------------------------------------------------------------ */
+/* ---- batches ------------------------------------------------------------------------------------
+ */
 
 /* Rows of x from the shuffled order, and one positive of each. */
 static void draw_batch(refiner *f) {
@@ -130,7 +131,8 @@ static void embed_batch(tuned *t) {
   unicon__scale_rows(t->z, t->count, t->r, t->r, 1);
 }
 
-/* dz holds S V^; becomes dL/du, then G's gradient. Returns sum_i u^_i (S V^)_i = sum_ij S_ij s_ij. */
+/* dz holds S V^; becomes dL/du, then G's gradient. Returns sum_i u^_i (S V^)_i = sum_ij S_ij s_ij.
+ */
 static double pull_back(tuned *t) {
   const unicon__vec *vec = unicon__vec_best();
   double total = 0;
@@ -150,7 +152,8 @@ static double pull_back(tuned *t) {
   return total;
 }
 
-/* ---- Adam --------------------------------------------------------------------------------------- */
+/* ---- Adam ---------------------------------------------------------------------------------------
+ */
 
 static const double beta_1 = 0.9, beta_2 = 0.999, tiny = 1e-8;
 
@@ -158,8 +161,8 @@ static void adam(tuned *t, int64_t step, double rate, double decay) {
   const double bias_1 = 1 - pow(beta_1, (double)step), bias_2 = 1 - pow(beta_2, (double)step);
   const float size = (float)(rate / bias_1), root = (float)(1 / sqrt(bias_2));
   const float keep = (float)(1 - rate * decay), b1 = (float)beta_1, b2 = (float)beta_2;
-  const double norm = sqrt(unicon__vec_best()->dot(t->gradient, t->gradient, t->p * t->r) /
-                           (double)(t->p * t->r));
+  const double norm =
+      sqrt(unicon__vec_best()->dot(t->gradient, t->gradient, t->p * t->r) / (double)(t->p * t->r));
   const float floor = (float)(norm * 1e-4 + tiny * 1e-12); /* relative: gradients have any scale */
   for (int64_t k = 0; k < t->p * t->r; k++) {
     const float g = t->gradient[k];
@@ -210,7 +213,8 @@ static unicon_status take_step(unicon_ctx *ctx, refiner *f, double rate, double 
   return UNICON_OK;
 }
 
-/* ---- epochs ------------------------------------------------------------------------------------- */
+/* ---- epochs -------------------------------------------------------------------------------------
+ */
 
 static unicon_status judge_now(unicon_ctx *ctx, refiner *f, double *score) {
   unicon_metrics metrics[2];
@@ -285,8 +289,7 @@ unicon_status unicon__refine(unicon_ctx *ctx, const unicon__batch *data,
   UNICON_NEW(ctx, f.order, 2 * f.rows);
   UNICON_NEW(ctx, f.seen, data->pairs->n_y);
   for (int s = 0; s < 2; s++)
-    UNICON_TRY(
-        tuned_open(ctx, source[s], &metric[s], factors, s, params->batch, &f.side[s]));
+    UNICON_TRY(tuned_open(ctx, source[s], &metric[s], factors, s, params->batch, &f.side[s]));
   UNICON_TRY(run_epochs(ctx, &f));
   for (int s = 0; s < 2; s++)
     memcpy(factors->g[s], f.side[s].best, (size_t)(f.side[s].p * f.side[s].r) * sizeof(float));

@@ -3,11 +3,11 @@
  *
  * A batch is B distinct rows of x, each with one of its positives drawn anew; other pairs of P that
  * fall into the batch are positives too. With u = F_x^T phi(x), unit u^, S of the batch:
- *     -dL/du_i = (I - u^ u^T) (S V^)_i / |u_i|,   dL/dG_x = R_x^T Phi_x^T dL/dU     (docs/method.md T8)
- * The step length follows a cosine from `rate` to 0; factors start with unit mean square. A learned
- * temperature follows L/tau (plain cross-entropy), d(L/tau)/d(1/tau) = -sum S_ij s_ij. With
- * held-out pairs the best epoch is returned, the start included. The same engine from a random start
- * in the plain metric, with weight decay, is the SGD-CLIP linear baseline. */
+ *     -dL/du_i = (I - u^ u^T) (S V^)_i / |u_i|,   dL/dG_x = R_x^T Phi_x^T dL/dU     (docs/method.md
+ * T8) The step length follows a cosine from `rate` to 0; factors start with unit mean square. A
+ * learned temperature follows L/tau (plain cross-entropy), d(L/tau)/d(1/tau) = -sum S_ij s_ij. With
+ * held-out pairs the best epoch is returned, the start included. The same engine from a random
+ * start in the plain metric, with weight decay, is the SGD-CLIP linear baseline. */
 #ifndef UNICON_CORE_REFINE_H
 #define UNICON_CORE_REFINE_H
 
@@ -30,11 +30,11 @@ typedef struct unicon__refine_params {
 enum { UNICON__EPOCH_LOG = 512 };
 
 typedef struct unicon__refine_log {
-  int epochs;                     /* run */
-  int best;                       /* epoch returned; 0: the start */
+  int epochs;                      /* run */
+  int best;                        /* epoch returned; 0: the start */
   double score[UNICON__EPOCH_LOG]; /* held-out, entry 0: the start; 0 without held-out pairs */
   double loss[UNICON__EPOCH_LOG];  /* mean batch loss of the epoch; entry 0 unused */
-  double temperature;             /* at the end */
+  double temperature;              /* at the end */
 } unicon__refine_log;
 
 /* Factors of both sides, in metric coordinates: g[s] is features by r. */

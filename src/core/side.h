@@ -9,15 +9,15 @@
 typedef struct unicon__side {
   unicon__source source; /* the training rows through `map` */
   unicon__map map;
-  double *sigma;             /* covariance of the features (lower triangle), or NULL */
-  double mu;                 /* its largest eigenvalue */
-  double *vectors, *values;  /* its eigenvectors by row, where a caller has set them */
+  double *sigma;            /* covariance of the features (lower triangle), or NULL */
+  double mu;                /* its largest eigenvalue */
+  double *vectors, *values; /* its eigenvectors by row, where a caller has set them */
 } unicon__side;
 
 /* What a side is fitted with. */
 typedef struct unicon__side_plan {
   const unicon_options *options;
-  int number;             /* 0 for x, 1 for y */
+  int number;              /* 0 for x, 1 for y */
   const int64_t *landmark; /* rows given as landmarks, or NULL */
   int64_t landmarks;
   bool covariance; /* a metric will be needed */

@@ -27,7 +27,8 @@ typedef struct solver {
   double *share;    /* weight of each batch in c */
 } solver;
 
-/* ---- state ------------------------------------------------------------------------------------ */
+/* ---- state ------------------------------------------------------------------------------------
+ */
 
 static unicon_status state_new(unicon_ctx *ctx, int64_t m, int64_t n, int64_t r,
                                unicon__state *out) {
@@ -74,7 +75,8 @@ unicon_status unicon__state_factors(unicon_ctx *ctx, const unicon__state *state,
   return factor(ctx, metric_y, state->v, state->s, state->n, state->r, 1 - split, fy);
 }
 
-/* ---- weights of batches -------------------------------------------------------------------------- */
+/* ---- weights of batches
+ * -------------------------------------------------------------------------- */
 
 static int ascending(const void *a, const void *b) {
   const double left = *(const double *)a, right = *(const double *)b;
@@ -120,7 +122,8 @@ unicon_status unicon__aggregate(unicon_ctx *ctx, int how, const double *score, i
   return UNICON_OK;
 }
 
-/* ---- the spectral update ---------------------------------------------------------------------- */
+/* ---- the spectral update ----------------------------------------------------------------------
+ */
 
 /* state = the r leading positive eigenvalues of (M + M^T)/2 and their vectors; the best symmetric
  * positive approximation (docs/method.md T22). Missing ones are 0. */
@@ -156,8 +159,8 @@ static unicon_status spectral_update(solver *s, int64_t rank, unicon__state *sta
   UNICON_TRY(unicon__metric_left(s->ctx, s->metric_x, s->c, s->p_y));
   UNICON_TRY(unicon__metric_right(s->ctx, s->metric_y, s->c, s->p_x));
   if (s->params->shared) return symmetric_update(s, rank, state);
-  UNICON_TRY(unicon__svd_top(s->ctx, s->c, s->p_x, s->p_y, rank, s->params->svd, s->params->seed,
-                             &svd));
+  UNICON_TRY(
+      unicon__svd_top(s->ctx, s->c, s->p_x, s->p_y, rank, s->params->svd, s->params->seed, &svd));
   *state = (unicon__state){s->p_x, s->p_y, rank, svd.u, svd.s, svd.v};
   s->log->residual = svd.residual > s->log->residual ? svd.residual : s->log->residual;
   s->log->gap = svd.s[rank - 1] > 0 ? svd.next / svd.s[rank - 1] : 0;
@@ -180,8 +183,8 @@ static unicon_status judge_state(solver *s, const unicon__state *state, double *
   *score = 0;
   if (!s->params->judge) return UNICON_OK;
   unicon__block *frame = unicon__frame_open(s->ctx);
-  UNICON_TRY(unicon__state_factors(s->ctx, state, s->metric_x, s->metric_y, s->params->split, &fx,
-                                   &fy));
+  UNICON_TRY(
+      unicon__state_factors(s->ctx, state, s->metric_x, s->metric_y, s->params->split, &fx, &fy));
   UNICON_TRY(unicon__judge_weights(s->ctx, s->params->judge, fx, fy, state->r, metrics));
   *score = unicon__score(metrics);
   unicon__frame_close(s->ctx, frame);
@@ -246,7 +249,8 @@ static unicon_status moment_start(solver *s, unicon__state *state) {
   return UNICON_OK;
 }
 
-/* ---- loss and weights at a state ---------------------------------------------------------------- */
+/* ---- loss and weights at a state ----------------------------------------------------------------
+ */
 
 static unicon_status gather(unicon_ctx *ctx, const float *z, const int64_t *row, int64_t count,
                             int64_t r, const float **out) {
@@ -287,8 +291,8 @@ static unicon_status evaluate(solver *s, const unicon__state *state, bool cross,
   unicon__block *frame = unicon__frame_open(s->ctx);
   const unicon__batch *whole = &s->problem->whole;
   float *fx, *fy, *zx, *zy;
-  UNICON_TRY(unicon__state_factors(s->ctx, state, s->metric_x, s->metric_y, s->params->split, &fx,
-                                   &fy));
+  UNICON_TRY(
+      unicon__state_factors(s->ctx, state, s->metric_x, s->metric_y, s->params->split, &fx, &fy));
   UNICON_NEW(s->ctx, zx, whole->x.count * state->r);
   UNICON_NEW(s->ctx, zy, whole->y.count * state->r);
   UNICON_TRY(unicon__project(s->ctx, &whole->x, fx, state->r, 0, whole->x.count, s->cosine, false,
@@ -303,10 +307,11 @@ static unicon_status evaluate(solver *s, const unicon__state *state, bool cross,
   return UNICON_OK;
 }
 
-/* ---- mixing two states -------------------------------------------------------------------------- */
+/* ---- mixing two states --------------------------------------------------------------------------
+ */
 
-/* [keep M + eta M+]_r of two states, either through the QR factors of their stacked bases (made once
- * for all eta) or, where 2r exceeds a side, through the dense matrix. */
+/* [keep M + eta M+]_r of two states, either through the QR factors of their stacked bases (made
+ * once for all eta) or, where 2r exceeds a side, through the dense matrix. */
 typedef struct mixer {
   const unicon__state *from, *to;
   bool cosine; /* keep = 1 - eta, result of norm 1; else keep = 1: a gradient step */
@@ -325,8 +330,8 @@ static double kept(const mixer *mix, double eta) {
   return mix->cosine ? 1 - eta : 1;
 }
 
-static unicon_status mixer_open(unicon_ctx *ctx, const unicon__state *from,
-                                const unicon__state *to, bool cosine, mixer *out) {
+static unicon_status mixer_open(unicon_ctx *ctx, const unicon__state *from, const unicon__state *to,
+                                bool cosine, mixer *out) {
   const int64_t m = from->m, n = from->n, r = from->r;
   *out = (mixer){.from = from, .to = to, .cosine = cosine, .dense = 2 * r > m || 2 * r > n};
   if (out->dense) return UNICON_OK;
@@ -359,8 +364,7 @@ static unicon_status mix_dense(unicon_ctx *ctx, const mixer *mix, double eta, un
   UNICON_NEW(ctx, matrix, out->m * out->n);
   UNICON_TRY(add_dense(ctx, mix->from, kept(mix, eta), matrix));
   UNICON_TRY(add_dense(ctx, mix->to, eta, matrix));
-  UNICON_TRY(
-      unicon__svd_top(ctx, matrix, out->m, out->n, out->r, UNICON__SVD_DENSE, 0, &svd));
+  UNICON_TRY(unicon__svd_top(ctx, matrix, out->m, out->n, out->r, UNICON__SVD_DENSE, 0, &svd));
   const unicon__state top = {out->m, out->n, out->r, svd.u, svd.s, svd.v};
   state_copy(out, &top);
   return UNICON_OK;
@@ -397,7 +401,8 @@ static unicon_status mix_at(unicon_ctx *ctx, const mixer *mix, double eta, unico
   return UNICON_OK;
 }
 
-/* ---- steps -------------------------------------------------------------------------------------- */
+/* ---- steps --------------------------------------------------------------------------------------
+ */
 
 /* Looks for a shorter and shorter step that lowers the loss; *eta is 0 when there is none. */
 static unicon_status safe_step(solver *s, unicon__state *state, const unicon__state *candidate,
@@ -474,8 +479,13 @@ unicon_status unicon__solve(unicon_ctx *ctx, const unicon__problem *problem,
                             const unicon__metric *metric_x, const unicon__metric *metric_y,
                             const unicon__solve_params *params, unicon__state *state,
                             unicon__solve_log *log) {
-  solver s = {.ctx = ctx, .problem = problem, .metric_x = metric_x, .metric_y = metric_y,
-              .params = params, .log = log, .p_x = problem->whole.x.map->out,
+  solver s = {.ctx = ctx,
+              .problem = problem,
+              .metric_x = metric_x,
+              .metric_y = metric_y,
+              .params = params,
+              .log = log,
+              .p_x = problem->whole.x.map->out,
               .p_y = problem->whole.y.map->out};
   *log = (unicon__solve_log){.method = "none"};
   s.cosine = params->loss.kind != UNICON__LOSS_SPECTRAL;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The solver: a moment step, then spectral steps C -> rank-r SVD in the metric, safeguarded.
  *
- * The state is M = U diag(s) V^T in metric coordinates (paper's F_x F_y^T seen there), of rank r and
- * norm 1. One step (docs/method.md section 5):
- *     M+ = [R_x^T C R_y]_r / norm,  M_eta = [(1 - eta) M + eta M+]_r,  eta = 1, 1/2, ..., 2^-7
- * The first M_eta whose cosine loss is below the present one is taken; if none is, the present
- * model stays. So the tracked loss never rises. `plain` takes M+ whatever its loss (the paper).
- * Losses on dot products (spectral) keep the scale of M and step along the gradient, M + eta M+:
- * eta = 1/2 in the full metric without ridge is Newton's step and lands on the minimiser. */
+ * The state is M = U diag(s) V^T in metric coordinates (paper's F_x F_y^T seen there), of rank r
+ * and norm 1. One step (docs/method.md section 5): M+ = [R_x^T C R_y]_r / norm,  M_eta = [(1 - eta)
+ * M + eta M+]_r,  eta = 1, 1/2, ..., 2^-7 The first M_eta whose cosine loss is below the present
+ * one is taken; if none is, the present model stays. So the tracked loss never rises. `plain` takes
+ * M+ whatever its loss (the paper). Losses on dot products (spectral) keep the scale of M and step
+ * along the gradient, M + eta M+: eta = 1/2 in the full metric without ridge is Newton's step and
+ * lands on the minimiser. */
 #ifndef UNICON_CORE_SOLVE_H
 #define UNICON_CORE_SOLVE_H
 
@@ -52,7 +52,7 @@ typedef struct unicon__solve_log {
   double loss[UNICON__LOG_STEPS], eta[UNICON__LOG_STEPS];
   double score[UNICON__LOG_STEPS]; /* held-out, where there is a judge */
   int best;                        /* step returned */
-  double residual, gap; /* worst certificate of all decompositions; last s_r+1 / s_r */
+  double residual, gap;            /* worst certificate of all decompositions; last s_r+1 / s_r */
   const char *method;
   double *spectrum; /* r values of the moment step, before scaling */
 } unicon__solve_log;

@@ -78,8 +78,7 @@ static unicon_status dense(unicon_ctx *ctx, const double *matrix, unicon__svd *s
   memcpy(copy, matrix, (size_t)(m * n) * sizeof *copy);
   UNICON_TRY(unicon__dgesvd(ctx, m, n, copy, s, u, vt, &info));
   if (info) return no_convergence(ctx, m, n);
-  for (int64_t i = 0; i < m; i++)
-    memcpy(svd->u + i * r, u + i * q, (size_t)r * sizeof *u);
+  for (int64_t i = 0; i < m; i++) memcpy(svd->u + i * r, u + i * q, (size_t)r * sizeof *u);
   for (int64_t k = 0; k < r; k++) {
     svd->s[k] = s[k];
     for (int64_t j = 0; j < n; j++) svd->v[j * r + k] = vt[k * n + j];
@@ -122,8 +121,8 @@ static unicon_status krylov_append(unicon_ctx *ctx, krylov *k, double *basis, in
     if (k->width > 0) {
       unicon__dgemm(true, false, k->width, b, rows, 1, basis, k->most, k->fresh, b, 0, k->product,
                     b);
-      unicon__dgemm(false, false, rows, b, k->width, -1, basis, k->most, k->product, b, 1,
-                    k->fresh, b);
+      unicon__dgemm(false, false, rows, b, k->width, -1, basis, k->most, k->product, b, 1, k->fresh,
+                    b);
     }
     UNICON_TRY(unicon__dqr(ctx, rows, b, k->fresh, NULL));
   }

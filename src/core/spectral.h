@@ -3,8 +3,8 @@
  *
  * dense:  LAPACK, divide and conquer, O(m n min(m, n)).
  * random: block Krylov space from a random start (Halko, Martinsson, Tropp 2011; Musco & Musco
- *         2015), grown from 2r columns until the residual of every kept triple is small: 4 m n flops
- *         a column and 2 (m + n) K^2 for the orthogonality of K columns. */
+ *         2015), grown from 2r columns until the residual of every kept triple is small: 4 m n
+ * flops a column and 2 (m + n) K^2 for the orthogonality of K columns. */
 #ifndef UNICON_CORE_SPECTRAL_H
 #define UNICON_CORE_SPECTRAL_H
 

@@ -62,14 +62,15 @@ static unicon_status synth(unicon_ctx *ctx, const char *kind, const unicon_optio
   if (strcmp(kind, "linear") != 0 && strcmp(kind, "nonlinear") != 0)
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
                         "there is no synthetic model \"%.60s\"; accepted: linear, nonlinear", kind);
-  model m = {.d = {unicon__integer(options, UNICON__DIM_X), unicon__integer(options, UNICON__DIM_Y)},
-             .latent = unicon__integer(options, UNICON__LATENT),
-             .clusters = unicon__integer(options, UNICON__CLUSTERS),
-             .spread = unicon__number(options, UNICON__SPREAD),
-             .centers = unicon__number(options, UNICON__CENTERS),
-             .noise = unicon__number(options, UNICON__NOISE),
-             .nonlinear = kind[0] == 'n',
-             .seed = (uint64_t)unicon__integer(options, UNICON__SEED)};
+  model m = {
+      .d = {unicon__integer(options, UNICON__DIM_X), unicon__integer(options, UNICON__DIM_Y)},
+      .latent = unicon__integer(options, UNICON__LATENT),
+      .clusters = unicon__integer(options, UNICON__CLUSTERS),
+      .spread = unicon__number(options, UNICON__SPREAD),
+      .centers = unicon__number(options, UNICON__CENTERS),
+      .noise = unicon__number(options, UNICON__NOISE),
+      .nonlinear = kind[0] == 'n',
+      .seed = (uint64_t)unicon__integer(options, UNICON__SEED)};
   if (m.latent > m.d[0] || m.latent > m.d[1])
     return unicon__fail(ctx, UNICON_ERR_OPTION,
                         "latent is %lld, more than dim_x %lld or dim_y %lld", (long long)m.latent,

@@ -24,9 +24,7 @@ static pthread_mutex_t region_lock = PTHREAD_MUTEX_INITIALIZER;
 static int region_single, region_multi, region_threads, outside_threads;
 
 static void apply_regions(void) {
-  const int wanted = region_single > 0  ? 1
-                     : region_multi > 0 ? region_threads
-                                        : outside_threads;
+  const int wanted = region_single > 0 ? 1 : region_multi > 0 ? region_threads : outside_threads;
   if (openblas_get_num_threads() != wanted) openblas_set_num_threads(wanted);
 }
 
@@ -134,8 +132,8 @@ unicon_status unicon__dsyevd(unicon_ctx *ctx, int64_t n, double *a, double *w, i
   const int size = narrow(n);
   double best = 0;
   int best_int = 0;
-  *info = LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, 'V', 'U', size, a, size, w, &best, -1, &best_int,
-                              -1);
+  *info =
+      LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, 'V', 'U', size, a, size, w, &best, -1, &best_int, -1);
   if (*info) return UNICON_OK;
   double *work;
   int *iwork;

@@ -14,7 +14,8 @@
 enum { UNICON__MAX_WIDTH = 1 << 24 };
 
 /* From begin to end at most `threads` BLAS threads run in this process; regions nest and may
- * overlap between contexts (the smallest count wins). The old count comes back with the last end. */
+ * overlap between contexts (the smallest count wins). The old count comes back with the last end.
+ */
 void unicon__blas_begin(int threads);
 void unicon__blas_end(int threads);
 

@@ -32,8 +32,7 @@ typedef struct unicon__vec {
   /* Weights of negatives: s_j = -(e^{a s_j} row + e^{a s_j} column[j]); needs |a s| <= 44. */
   void (*exp_weights)(float *s, int64_t n, float a, float row, const float *column);
   /* s_j = -(e^{a s_j + log_row} + e^{a s_j + log_column[j]}). */
-  void (*exp_weights_shifted)(float *s, int64_t n, float a, float log_row,
-                              const float *log_column);
+  void (*exp_weights_shifted)(float *s, int64_t n, float a, float log_row, const float *log_column);
 
   /* With v = t s_j + b: s_j = -factor / (1 + e^-v); returns the sum of log(1 + e^v). */
   double (*sigmoid_weights)(float *s, int64_t n, float t, float b, float factor);

@@ -226,10 +226,10 @@ static void vec_exp_weights(float *s, int64_t n, float a, float row, const float
     if (part >= LANES)
       store(s + k, exp16(load(s + k) * scale) * (minus_row - load(column + k)));
     else
-      store_part(s + k,
-                 exp16(load_part(s + k, part, 0) * scale) *
-                     (minus_row - load_part(column + k, part, 0)),
-                 part);
+      store_part(
+          s + k,
+          exp16(load_part(s + k, part, 0) * scale) * (minus_row - load_part(column + k, part, 0)),
+          part);
   }
 }
 
@@ -339,8 +339,18 @@ static void vec_matern(float *square, int64_t n, int order) {
 }
 
 const unicon__vec VEC_TABLE = {
-    VEC_NAME,     vec_sum_squares, vec_dot,
-    vec_scale_shift, vec_add_scaled, vec_max, vec_exp,
-    vec_exp_sums, vec_exp_sums_shifted, vec_exp_weights, vec_exp_weights_shifted,
-    vec_sigmoid_weights, vec_arccos, vec_matern,
+    VEC_NAME,
+    vec_sum_squares,
+    vec_dot,
+    vec_scale_shift,
+    vec_add_scaled,
+    vec_max,
+    vec_exp,
+    vec_exp_sums,
+    vec_exp_sums_shifted,
+    vec_exp_weights,
+    vec_exp_weights_shifted,
+    vec_sigmoid_weights,
+    vec_arccos,
+    vec_matern,
 };

@@ -99,7 +99,6 @@ refused 2 "rank" fit x y -o m --rank -3
 refused 2 "temperature" fit x y -o m --temperature 0
 refused 2 "temperature" fit x y -o m --temperature nan
 refused 2 "clip" fit x y -o m --loss clpi
-refused 2 "best" fit x y -o m --preset best
 refused 2 "threads" fit x y -o m --threads none
 refused 2 "max_mem" fit x y -o m --max-mem lots
 refused 2 "it can be x or y" embed m x --side z -o z.npy
