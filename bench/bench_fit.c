@@ -57,6 +57,9 @@ int main(int argc, char **argv) {
   BENCH_TRY(ctx, unicon_pairs_per_x(ctx, n_x, n_y, n_y / n_x, &pairs));
   float *fx = malloc((size_t)(n_x * d_x) * 4), *fy = malloc((size_t)(n_y * d_y) * 4);
   if (!fx || !fy) return 1;
+  unicon_options *fast;
+  BENCH_TRY(ctx, unicon_options_create(ctx, &fast));
+  BENCH_TRY(ctx, unicon_options_set(ctx, fast, "preset", "fast"));
   double read = 1e30, fit = 1e30;
   for (long k = 0; k < repeat; k++) {
     double start = unicon__now();
@@ -65,7 +68,7 @@ int main(int argc, char **argv) {
     read = unicon__now() - start < read ? unicon__now() - start : read;
     unicon_model *model;
     start = unicon__now();
-    BENCH_TRY(ctx, unicon_fit(ctx, &(unicon_data){x, y, pairs, NULL}, NULL, NULL, &model));
+    BENCH_TRY(ctx, unicon_fit(ctx, &(unicon_data){x, y, pairs, NULL}, NULL, fast, &model));
     fit = unicon__now() - start < fit ? unicon__now() - start : fit;
     unicon_model_destroy(model);
   }
@@ -79,6 +82,7 @@ int main(int argc, char **argv) {
   printf("library memory    %7.1f MB at most\n", (double)unicon_ctx_memory_peak(ctx) / 1e6);
   free(fy);
   free(fx);
+  unicon_options_destroy(fast);
   unicon_pairs_destroy(pairs);
   unicon_rows_close(y);
   unicon_rows_close(x);
