@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- messages ---------------------------------------------------------------------------- */
+/* ---- messages ----------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 0))) static void say(const cli_command *command,
                                                       const char *format, va_list arguments) {
@@ -32,7 +32,7 @@ int cli_usage_error(const cli_command *command, const char *format, ...) {
   return EXIT_USAGE;
 }
 
-/* ---- nearest name ------------------------------------------------------------------------ */
+/* ---- nearest name ------------------------------------------------------------------------- */
 
 enum { LONGEST_NAME = 48, LONGEST_WORDS = 20 };
 
@@ -69,7 +69,7 @@ bool cli_nearer(const char *word, const char *known, size_t *best) {
   return true;
 }
 
-/* ---- the two tables as one --------------------------------------------------------------- */
+/* ---- the two tables as one ---------------------------------------------------------------- */
 
 static void describe(cli_entry *out, const char *words, const char *default_value,
                      const char *group, const char *help) {
@@ -142,7 +142,7 @@ static bool find_letter(const cli_command *command, char letter, cli_entry *out)
   return false;
 }
 
-/* ---- the parser -------------------------------------------------------------------------- */
+/* ---- the parser --------------------------------------------------------------------------- */
 
 typedef struct parser {
   const cli_command *command;

@@ -42,7 +42,7 @@ static const char *verdict(const unicon_check_result *r, char *out, size_t size)
   return out;
 }
 
-/* ---- text ------------------------------------------------------------------------------------ */
+/* ---- text --------------------------------------------------------------------------------- */
 
 static void print_number(FILE *stream, const char *form, int64_t row) {
   if (row >= 0)
@@ -96,7 +96,7 @@ static int print_text(const findings *f) {
   return EXIT_DONE;
 }
 
-/* ---- JSON and file --------------------------------------------------------------------------- */
+/* ---- JSON and file ------------------------------------------------------------------------ */
 
 static json_t *row_json(int64_t row) {
   return row >= 0 ? json_integer((json_int_t)row) : json_null();
@@ -151,7 +151,7 @@ static int write_file(tool *t, const findings *f, const char *path) {
   return done ? EXIT_DONE : tool_error(t, "cannot write %s: %s", path, strerror(why));
 }
 
-/* ---- the command ----------------------------------------------------------------------------- */
+/* ---- the command -------------------------------------------------------------------------- */
 
 static int check(tool *t, const inputs *in, int64_t room) {
   findings f = {.in = in, .suspect = calloc((size_t)room + 1, sizeof *f.suspect)};

@@ -6,7 +6,7 @@
 
 enum { LEADING = 6 };
 
-/* ---- a model ----------------------------------------------------------------------------- */
+/* ---- a model ------------------------------------------------------------------------------ */
 
 static json_t *model_json(const unicon_model *model, const char *path) {
   json_t *spectrum = json_array(), *metadata = json_object();
@@ -52,7 +52,7 @@ static int info_model(tool *t, const char *path) {
   return code;
 }
 
-/* ---- presets, formats, build ------------------------------------------------------------- */
+/* ---- presets, formats, build -------------------------------------------------------------- */
 
 static const unicon_option_info *find_option(const char *name) {
   for (size_t i = 0; i < unicon_option_count(); i++)

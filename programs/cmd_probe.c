@@ -26,7 +26,7 @@ static int64_t row_sum(const probe *p, int64_t class) {
   return sum;
 }
 
-/* ---- table ----------------------------------------------------------------------------------- */
+/* ---- table -------------------------------------------------------------------------------- */
 
 static int widest(const probe *p, int64_t class) {
   const size_t length = strlen(name_of(p, class));
@@ -106,7 +106,7 @@ static int print_table(const probe *p) {
   return EXIT_DONE;
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------ */
+/* ---- JSON --------------------------------------------------------------------------------- */
 
 static int print_json(tool *t, const probe *p) {
   const unicon_probe_result *r = &p->result;
@@ -132,7 +132,7 @@ static int print_json(tool *t, const probe *p) {
   return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
 }
 
-/* ---- the command ----------------------------------------------------------------------------- */
+/* ---- the command -------------------------------------------------------------------------- */
 
 static unicon_status open_files(tool *t, probe *p) {
   const char *const *path = t->args->positional;

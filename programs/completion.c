@@ -30,7 +30,7 @@ static void put_names(FILE *stream, const cli_command *command) {
   }
 }
 
-/* ---- bash -------------------------------------------------------------------------------- */
+/* ---- bash --------------------------------------------------------------------------------- */
 
 /* Cases `COMMAND,--OPTION)` for options whose value is a word; other values are files. */
 static void bash_values(FILE *stream, const cli_command *command) {
@@ -84,7 +84,7 @@ static void bash(FILE *stream) {
       stream);
 }
 
-/* ---- zsh --------------------------------------------------------------------------------- */
+/* ---- zsh ---------------------------------------------------------------------------------- */
 
 static void zsh_options(FILE *stream, const cli_command *command) {
   cli_entry entry;
@@ -129,7 +129,7 @@ static void zsh(FILE *stream) {
   fputs("    --completion) _values 'shell' bash zsh fish;;\n  esac\n}\n_unicon \"$@\"\n", stream);
 }
 
-/* ---- fish -------------------------------------------------------------------------------- */
+/* ---- fish --------------------------------------------------------------------------------- */
 
 static void fish_options(FILE *stream, const cli_command *command) {
   cli_entry entry;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- pair options ------------------------------------------------------------------------ */
+/* ---- pair options ------------------------------------------------------------------------- */
 
 static int check_both(tool *t, cli_id a, cli_id b) {
   if (tool_has(t, a) == tool_has(t, b)) return EXIT_DONE;
@@ -62,7 +62,7 @@ int inputs_check_options(tool *t) {
   return code == EXIT_DONE ? check_validation(t) : code;
 }
 
-/* ---- pairs ------------------------------------------------------------------------------- */
+/* ---- pairs -------------------------------------------------------------------------------- */
 
 /* Without any pair option row i belongs to row i; when the counts differ, says what would fit. */
 static int identity_pairs(tool *t, const char *x_path, const char *y_path, int64_t n_x, int64_t n_y,
@@ -142,7 +142,7 @@ void inputs_close(inputs *in) {
   *in = (inputs){0};
 }
 
-/* ---- outputs ----------------------------------------------------------------------------- */
+/* ---- outputs ------------------------------------------------------------------------------ */
 
 /* stat of a path, or of the file in front of `:TENSOR`. */
 static bool stat_input(const char *path, struct stat *out) {

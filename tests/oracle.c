@@ -12,7 +12,7 @@
 #include "base/rng.h"
 #include "core/pass.h"
 
-/* ---- psi and phi ----------------------------------------------------------------------------- */
+/* ---- psi and phi -------------------------------------------------------------------------- */
 
 /* psi, phi, nu and epsilon+ of the losses that have them. */
 static unicon__loss_params family(const unicon__loss_params *params) {
@@ -55,7 +55,7 @@ double oracle_phi(const unicon__loss_params *params, double x, int derivative) {
   }
 }
 
-/* ---- pairs ----------------------------------------------------------------------------------- */
+/* ---- pairs -------------------------------------------------------------------------------- */
 
 int oracle_row_count(const oracle_problem *problem, int i) {
   int count = 0;
@@ -102,7 +102,7 @@ void oracle_transpose(const oracle_problem *problem, oracle_problem *out) {
   oracle_transpose_matrix(&problem->epsilon, &out->epsilon);
 }
 
-/* ---- one direction --------------------------------------------------------------------------- */
+/* ---- one direction ------------------------------------------------------------------------ */
 
 /* arg_ik = epsilon+ psi((1 - nu) s_ik) + sum_j epsilon_ij psi(s_ij - nu s_ik). */
 static double argument(const unicon__loss_params *f, const oracle_problem *problem,
@@ -214,7 +214,7 @@ void oracle_weights_x(const unicon__loss_params *params, const oracle_problem *p
     general_weights(params, problem, s, out);
 }
 
-/* ---- losses of single pairs ------------------------------------------------------------------ */
+/* ---- losses of single pairs --------------------------------------------------------------- */
 
 /* siglip: e log(1 + exp(-z (t s + b))) / sum w. */
 static double siglip_pair(const unicon__loss_params *params, const oracle_problem *problem,
@@ -284,7 +284,7 @@ void oracle_weights(const unicon__loss_params *params, const oracle_problem *pro
       out->at[i][j] = -pair_part(params, problem, s->at[i][j], i, j, 1);
 }
 
-/* ---- what is tested on what ------------------------------------------------------------------ */
+/* ---- what is tested on what --------------------------------------------------------------- */
 
 #define GENERAL(psi_, phi_, nu_, own_)                                                  \
   {                                                                                     \
@@ -453,7 +453,7 @@ void oracle_close(oracle_problem *problem) {
   problem->pairs = NULL;
 }
 
-/* ---- the library on a small plane ------------------------------------------------------------ */
+/* ---- the library on a small plane --------------------------------------------------------- */
 
 void oracle_rows_draw(uint64_t seed, int n, int r, bool grid, oracle_rows *out) {
   out->n = n;

@@ -27,7 +27,7 @@ typedef struct oracle_problem {
   unicon_pairs *pairs;
 } oracle_problem;
 
-/* ---- losses ---------------------------------------------------------------------------------- */
+/* ---- losses ------------------------------------------------------------------------------- */
 
 double oracle_loss(const unicon__loss_params *params, const oracle_problem *problem,
                    const oracle_matrix *s);
@@ -53,7 +53,7 @@ int oracle_anchors(const oracle_problem *problem);
 double oracle_psi(const unicon__loss_params *params, double x, int derivative);
 double oracle_phi(const unicon__loss_params *params, double x, int derivative);
 
-/* ---- what is tested on what ------------------------------------------------------------------ */
+/* ---- what is tested on what --------------------------------------------------------------- */
 
 /* A loss with its parameters; the temperature is the test's to set. */
 typedef struct oracle_case {
@@ -97,7 +97,7 @@ void oracle_open(unicon_ctx *ctx, int set, bool small, oracle_problem *out);
 void oracle_attach(unicon_ctx *ctx, bool listed, oracle_problem *problem);
 void oracle_close(oracle_problem *problem);
 
-/* ---- the library on a small plane ------------------------------------------------------------ */
+/* ---- the library on a small plane --------------------------------------------------------- */
 
 typedef struct oracle_rows {
   int n, r;

@@ -6,8 +6,7 @@
 #include "base/parallel.h"
 #include "support.h"
 
-/* ---- workspace ----------------------------------------------------------------------------------
- */
+/* ---- workspace ---------------------------------------------------------------------------- */
 
 static void blocks_are_aligned_and_zeroed(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
@@ -129,8 +128,7 @@ static void budget_outlives_the_context(void **state) {
   unicon_ctx_destroy(other);
 }
 
-/* ---- errors, log, progress ----------------------------------------------------------------------
- */
+/* ---- errors, log, progress ---------------------------------------------------------------- */
 
 static void errors_have_names_and_texts(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
@@ -220,8 +218,7 @@ static void progress_names_phases_and_stops(void **state) {
   assert_int_equal(r.count, 5);
 }
 
-/* ---- loops on threads ---------------------------------------------------------------------------
- */
+/* ---- loops on threads --------------------------------------------------------------------- */
 
 typedef struct tally {
   atomic_int visits[1000];

@@ -49,7 +49,7 @@ static unicon_status check(unicon_ctx *ctx, const sample *s, const unicon_pairs 
   return status;
 }
 
-/* ---- what is there --------------------------------------------------------------------------- */
+/* ---- what is there ------------------------------------------------------------------------ */
 
 static void aligned_data_are_seen(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
@@ -86,7 +86,7 @@ static void the_spectrum_is_that_of_a_fit(void **state) {
   sample_free(&s);
 }
 
-/* ---- what is not ----------------------------------------------------------------------------- */
+/* ---- what is not -------------------------------------------------------------------------- */
 
 /* A p-value below .05 comes in 2 of 40 by chance, in more than 6 once in 300. */
 static void few(int count, const char *what) {
@@ -183,7 +183,7 @@ static void labels_of_one_side_are_not_seen(void **state) {
   }
 }
 
-/* ---- what is wrong --------------------------------------------------------------------------- */
+/* ---- what is wrong ------------------------------------------------------------------------ */
 
 static bool listed(const unicon_suspect *suspects, int64_t count, int64_t x, int64_t y) {
   for (int64_t k = 0; k < count; k++)
@@ -281,7 +281,7 @@ static void connected_rows_are_checked_too(void **state) {
   sample_free(&s);
 }
 
-/* ---- promises -------------------------------------------------------------------------------- */
+/* ---- promises ----------------------------------------------------------------------------- */
 
 static void the_seed_decides(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;

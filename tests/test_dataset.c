@@ -79,7 +79,7 @@ static void check_pairs(const split *s, const unicon__dataset *part) {
   assert_int_equal(found, wanted);
 }
 
-/* ---- components ------------------------------------------------------------------------------ */
+/* ---- components --------------------------------------------------------------------------- */
 
 static void components_stay_together(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
@@ -143,7 +143,7 @@ static void seed_and_share_settle_it(void **state) {
   assert_memory_not_equal(side[0], side[2], N);
 }
 
-/* ---- groups ---------------------------------------------------------------------------------- */
+/* ---- groups ------------------------------------------------------------------------------- */
 
 /* Rows of a group (given by original number, with some rows dropped) are on one side. */
 static void groups_are_never_split(void **state) {
@@ -181,7 +181,7 @@ static void groups_are_never_split(void **state) {
   }
 }
 
-/* ---- labels ---------------------------------------------------------------------------------- */
+/* ---- labels ------------------------------------------------------------------------------- */
 
 static void labels_split_rows(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
@@ -214,7 +214,7 @@ static void labels_split_rows(void **state) {
   unicon_pairs_destroy(pairs);
 }
 
-/* ---- one component --------------------------------------------------------------------------- */
+/* ---- one component ------------------------------------------------------------------------ */
 
 /* All rows in one ring: y rows are held out, x rows stay, and the log says so. */
 static void one_component_holds_out_y_rows(void **state) {

@@ -8,7 +8,7 @@
 /* Four ulp: one for 1/length, one for the product, and the float sum of squares of few entries. */
 static const double unit_error = 2.5e-7;
 
-/* ---- unit rows ------------------------------------------------------------------------------- */
+/* ---- unit rows ---------------------------------------------------------------------------- */
 
 /* Rows of one shape (1, -2, 2, 0) at every size float32 has, denormals included. */
 static void rows_of_any_size_become_unit(void **state) {
@@ -76,7 +76,7 @@ static void wide_and_mixed_rows_become_unit(void **state) {
   free(tile);
 }
 
-/* ---- centring -------------------------------------------------------------------------------- */
+/* ---- centring ----------------------------------------------------------------------------- */
 
 /* The mean that a model keeps, over the rows that are used, whatever the threads. */
 static void mean_is_the_plain_mean(void **state) {
@@ -162,7 +162,7 @@ static void cache_changes_nothing(void **state) {
   free(data);
 }
 
-/* ---- rows that cannot be used ---------------------------------------------------------------- */
+/* ---- rows that cannot be used ------------------------------------------------------------- */
 
 static void bad_values_are_named(void **state) {
   scratch *s = *state;

@@ -207,7 +207,7 @@ static unicon__safetensors example(unicon__tensor tensor[3], unicon__meta meta[2
   tensor[0] = (unicon__tensor){"x.weight", "F32", {3, 2}, 2, matrix, 24};
   tensor[1] = (unicon__tensor){"empty", "F16", {0, 7}, 2, matrix, 0};
   tensor[2] = (unicon__tensor){"spectrum", "F64", {3}, 1, wide, 24};
-  return (unicon__safetensors){tensor, 3, meta, 2};
+  return (unicon__safetensors){.tensor = tensor, .tensors = 3, .meta = meta, .metas = 2};
 }
 
 static void container(void **state) {

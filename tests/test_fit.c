@@ -222,7 +222,7 @@ static void labels_are_their_list(void **state) {
   problem_free(&p);
 }
 
-/* ---- shapes ---------------------------------------------------------------------------------- */
+/* ---- shapes ------------------------------------------------------------------------------- */
 
 static void any_shape_fits(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;

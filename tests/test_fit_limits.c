@@ -184,7 +184,7 @@ static void memory_limit_is_kept(void **state) {
   problem_free(&p);
 }
 
-/* ---- batches --------------------------------------------------------------------------------- */
+/* ---- batches ------------------------------------------------------------------------------ */
 
 static void batch_of_everything_is_full(void **state) {
   scratch *s = *state;
@@ -240,7 +240,7 @@ static void seeds_choose_the_batches(void **state) {
   problem_free(&p);
 }
 
-/* ---- what it says ---------------------------------------------------------------------------- */
+/* ---- what it says ------------------------------------------------------------------------- */
 
 static void idle_options_are_announced(void **state) {
   scratch *s = *state;

@@ -40,7 +40,7 @@ static const kernel_case cases[] = {
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
-/* ---- the formulas again ---------------------------------------------------------------------- */
+/* ---- the formulas again ------------------------------------------------------------------- */
 
 /* 2 E[(w.x)^n (w.y)^n; w.x > 0, w.y > 0] for normal w and unit x, y at an angle theta (Cho & Saul
  * 2009, eq. 1): in the plane of x and y, over the angle of w by Simpson's rule; the radius gives
@@ -102,7 +102,7 @@ static double expected(const unicon__kernel *kernel, const double *x, const doub
   return NAN;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------ */
+/* ---- rows --------------------------------------------------------------------------------- */
 
 /* Random directions; then row 1 is row 0, row 2 its opposite, and rows 3.. turn away from 0 by
  * 1e-1, 1e-2, ... and from its opposite by as much. Lengths 1, or from 0.25 to 2.5. */
@@ -140,7 +140,7 @@ static double plain_dot(const double *x, const double *y) {
   return sum;
 }
 
-/* ---- values ---------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------- */
 
 /* The float64 value is the formula; next to theta = 0 only sqrt(1e-16) of it is left for roots. */
 static void values_are_the_formulas(void **state) {
@@ -224,7 +224,7 @@ static void odd_products_stay_finite(void **state) {
   }
 }
 
-/* ---- identities ------------------------------------------------------------------------------ */
+/* ---- identities --------------------------------------------------------------------------- */
 
 /* T19, on unit rows. */
 static void kernels_that_are_others(void **state) {

@@ -28,8 +28,7 @@ static float element(int64_t k) {
   return (float)((k * 7919) % 10007 - 5003) / 64;
 }
 
-/* ---- more than 2^31 elements --------------------------------------------------------------------
- */
+/* ---- more than 2^31 elements -------------------------------------------------------------- */
 
 /* Row i is elements i .. i+WIDTH-1 of one line: 2.8e9 elements in 440 kB. */
 static float *line_make(void) {
@@ -220,8 +219,7 @@ static void text_numbers_overflow(void **state) {
   scratch_failed(s, unicon_pairs_per_x(s->ctx, 4, 4, INT64_MAX, &pairs), UNICON_ERR_PAIRS, "", "");
 }
 
-/* ---- ten million pairs --------------------------------------------------------------------------
- */
+/* ---- ten million pairs -------------------------------------------------------------------- */
 
 /* x row i has the ten y rows 7 i + 100003 k modulo n. */
 static void ten_million_pairs(void **state) {
@@ -269,8 +267,7 @@ static void million_million_pairs(void **state) {
   free(label);
 }
 
-/* ---- the memory limit ---------------------------------------------------------------------------
- */
+/* ---- the memory limit --------------------------------------------------------------------- */
 
 enum { FIT_ROWS = 1500, FIT_X = 300, FIT_Y = 200, ALLOWANCE = 64 };
 

@@ -32,7 +32,7 @@ static void expect_below(double found, double bound, const char *what, const cha
   assert_true(found <= bound);
 }
 
-/* ---- T1 -------------------------------------------------------------------------------------- */
+/* ---- T1 ----------------------------------------------------------------------------------- */
 
 static void differences(const unicon__loss_params *params, const oracle_problem *problem,
                         oracle_matrix *s, double h, oracle_matrix *out) {
@@ -80,7 +80,7 @@ static void reference_is_a_gradient(void **state) {
   }
 }
 
-/* ---- T2 -------------------------------------------------------------------------------------- */
+/* ---- T2 ----------------------------------------------------------------------------------- */
 
 /* A problem with its embeddings and scores. */
 typedef struct fixture {
@@ -150,7 +150,7 @@ static void rounded_scores(void **state) {
         at_temperatures(k->ctx, &oracle_cases[c], set, false);
 }
 
-/* ---- tiles and threads ----------------------------------------------------------------------- */
+/* ---- tiles and threads -------------------------------------------------------------------- */
 
 static void expect_same_bytes(unicon_ctx *ctx, const oracle_case *c,
                               const unicon__loss_params *params, const fixture *f) {
@@ -239,8 +239,7 @@ static void order_does_not_matter(void **state) {
   oracle_close(&f.problem);
 }
 
-/* ---- more rows than a block or a tile ---------------------------------------------------------
- */
+/* ---- more rows than a block or a tile ----------------------------------------------------- */
 
 enum { LARGE = 1100, LARGE_R = 8 };
 

@@ -66,7 +66,7 @@ static void expect_all(unicon_ctx *ctx, const char *what, const oracle_problem *
     }
 }
 
-/* ---- small and degenerate problems ----------------------------------------------------------- */
+/* ---- small and degenerate problems -------------------------------------------------------- */
 
 /* Letters say what a pair is: + positive, - negative, anything else neither. */
 static void problem_spell(unicon_ctx *ctx, const char *const *lines, int n_x, bool listed,
@@ -204,7 +204,7 @@ static void coldest(void **state) {
   }
 }
 
-/* ---- T10: weights at s = 0 ------------------------------------------------------------------- */
+/* ---- T10: weights at s = 0 ---------------------------------------------------------------- */
 
 static bool plain_set(int set) {
   return set == ORACLE_ONE_TO_ONE || set == ORACLE_FIVE_PER_X || set == ORACLE_MANY ||
@@ -257,7 +257,7 @@ static void weights_at_zero(void **state) {
   }
 }
 
-/* ---- refusals and options -------------------------------------------------------------------- */
+/* ---- refusals and options ----------------------------------------------------------------- */
 
 static unicon_status begin(scratch *k, const oracle_problem *p, unicon__loss_params params) {
   const oracle_rows x = {.n = p->n_x, .r = 1}, y = {.n = p->n_y, .r = 1};

@@ -22,7 +22,7 @@
 
 enum { P_X = 6, P_Y = 5, RANK = 4, WIDTH = 6 };
 
-/* ---- small dense algebra --------------------------------------------------------------------- */
+/* ---- small dense algebra ------------------------------------------------------------------ */
 
 /* out = a b, a m by k, b k by n; or a^T b with a k by m. */
 static void product(bool transposed, int m, int k, int n, const oracle_matrix *a,
@@ -54,7 +54,7 @@ static double float_tolerance(const unicon__loss_params *params) {
   return 1e-5 * (hot && params->temperature < 0.1 ? 0.1 / params->temperature : 1);
 }
 
-/* ---- features -------------------------------------------------------------------------------- */
+/* ---- features ----------------------------------------------------------------------------- */
 
 /* One side: raw rows, the library's source of them, and their features in double. */
 typedef struct side {
@@ -172,7 +172,7 @@ static void expect_cross(const model *m, const oracle_matrix *s, const double *g
   assert_true(error <= bound);
 }
 
-/* ---- C of every loss ------------------------------------------------------------------------- */
+/* ---- C of every loss ---------------------------------------------------------------------- */
 
 static void library_cross(unicon_ctx *ctx, const unicon__loss_params *params, const model *m,
                           bool unit, double *c, double *value) {
@@ -218,7 +218,7 @@ static void cross_is_dense(void **state) {
   }
 }
 
-/* ---- T7, T8: gradients ----------------------------------------------------------------------- */
+/* ---- T7, T8: gradients -------------------------------------------------------------------- */
 
 static double model_loss(const unicon__loss_params *params, const model *m, bool unit) {
   oracle_matrix s;
@@ -331,7 +331,7 @@ static void gradient_of_cosines(void **state) {
         gradient_of_case(k->ctx, set, &oracle_cases[c], true);
 }
 
-/* ---- T10: the moment weights ----------------------------------------------------------------- */
+/* ---- T10: the moment weights -------------------------------------------------------------- */
 
 static bool plain_set(int set) {
   return set == ORACLE_ONE_TO_ONE || set == ORACLE_FIVE_PER_X || set == ORACLE_MANY ||
@@ -384,7 +384,7 @@ static void moment_is_dense(void **state) {
   }
 }
 
-/* ---- T14: the Hessian at 0 ------------------------------------------------------------------- */
+/* ---- T14: the Hessian at 0 ---------------------------------------------------------------- */
 
 /* Phi^T Phi / n. */
 static void second_moment(const side *s, oracle_matrix *out) {
@@ -447,7 +447,7 @@ static void hessian_at_zero(void **state) {
   }
 }
 
-/* ---- T15: spectral is solved in one step ----------------------------------------------------- */
+/* ---- T15: spectral is solved in one step -------------------------------------------------- */
 
 /* Lower L with L L^T = Phi^T Phi / n. */
 static void cholesky(const side *s, oracle_matrix *l) {

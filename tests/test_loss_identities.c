@@ -51,7 +51,7 @@ static double total_omega(const oracle_problem *problem, int i) {
   return sum;
 }
 
-/* ---- T3 -------------------------------------------------------------------------------------- */
+/* ---- T3 ----------------------------------------------------------------------------------- */
 
 /* Rows of S^x sum to 0 for nu = 1, and to (nu - 1) Omega_i for psi = exp, phi = log, any nu. */
 static void expect_row_sums(const oracle_case *c, const oracle_problem *problem,
@@ -108,7 +108,7 @@ static void infonce_rows_sum_to_nothing(void **state) {
   }
 }
 
-/* ---- T4 -------------------------------------------------------------------------------------- */
+/* ---- T4 ----------------------------------------------------------------------------------- */
 
 static void rows_are_bounded(void **state) {
   scratch *k = *state;
@@ -134,7 +134,7 @@ static void rows_are_bounded(void **state) {
   }
 }
 
-/* ---- T5 -------------------------------------------------------------------------------------- */
+/* ---- T5 ----------------------------------------------------------------------------------- */
 
 /* siglip is no ratio: its negatives have no w, so their share falls as the weights grow. */
 static void expect_scaled(unicon_ctx *ctx, const unicon__loss_params *params, const fixture *f,
@@ -209,7 +209,7 @@ static void zero_weights_and_ignored_pairs(void **state) {
   oracle_close(&f.problem);
 }
 
-/* ---- T6 -------------------------------------------------------------------------------------- */
+/* ---- T6 ----------------------------------------------------------------------------------- */
 
 /* Perfect positives at tau = .01: S_ii = N_i / (n D_i) is 1e-10 and less of a row whose total is 1;
  * it survives only if N_i never contained the positive. */
@@ -237,7 +237,7 @@ static void negatives_are_summed_alone(void **state) {
   oracle_close(&f.problem);
 }
 
-/* ---- T9 -------------------------------------------------------------------------------------- */
+/* ---- T9 ----------------------------------------------------------------------------------- */
 
 /* alpha_ij of Nakada et al. (paper, appendix "Relationship with"), epsilon_ii = own. */
 static double alpha(const unicon__loss_params *p, int n, const oracle_matrix *s, int i, int j) {
@@ -287,7 +287,7 @@ static void beta_form_of_nakada(void **state) {
   oracle_close(&f.problem);
 }
 
-/* ---- T11 and relatives ----------------------------------------------------------------------- */
+/* ---- T11 and relatives -------------------------------------------------------------------- */
 
 /* The library's two ways of saying the same loss. */
 static void expect_equal(unicon_ctx *ctx, unicon__loss_params a, unicon__loss_params b, int set) {
@@ -348,7 +348,7 @@ static void identity_is_the_moment(void **state) {
   oracle_close(&f.problem);
 }
 
-/* ---- T12 ------------------------------------------------------------------------------------- */
+/* ---- T12 ---------------------------------------------------------------------------------- */
 
 static void triplet_counts(void **state) {
   scratch *k = *state;
@@ -407,7 +407,7 @@ static void triplet_at_the_kink(void **state) {
   }
 }
 
-/* ---- T13 ------------------------------------------------------------------------------------- */
+/* ---- T13 ---------------------------------------------------------------------------------- */
 
 /* Entropy of the softmax of row i over `own` (or all positives, own < 0) and the negatives. */
 static double entropy(const oracle_problem *p, const oracle_matrix *s, double t, int i, int own) {

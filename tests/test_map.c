@@ -105,7 +105,7 @@ static double *nystrom_matrix(unicon_ctx *ctx, const double *knm, const double *
   return out;
 }
 
-/* ---- T18 ------------------------------------------------------------------------------------- */
+/* ---- T18 ---------------------------------------------------------------------------------- */
 
 static void features_have_the_kernel(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
@@ -165,7 +165,7 @@ static void ridge_is_one_map(void **state) {
     }
 }
 
-/* ---- landmarks ------------------------------------------------------------------------------- */
+/* ---- landmarks ---------------------------------------------------------------------------- */
 
 /* T19: as many landmarks as rows, or more, are the exact map, to the last bit. */
 static void all_rows_are_exact(void **state) {
@@ -267,7 +267,7 @@ static void uniform_landmarks_are_rows(void **state) {
   free(x);
 }
 
-/* ---- centring -------------------------------------------------------------------------------- */
+/* ---- centring ----------------------------------------------------------------------------- */
 
 /* Centred features: their Gram matrix is H K H, their mean 0, and mu the largest eigenvalue of
  * H K H / n. */
@@ -314,7 +314,7 @@ static void centring_is_hkh(void **state) {
   free(x);
 }
 
-/* ---- width ----------------------------------------------------------------------------------- */
+/* ---- width -------------------------------------------------------------------------------- */
 
 static int compare_doubles(const void *a, const void *b) {
   const double left = *(const double *)a, right = *(const double *)b;

@@ -153,7 +153,7 @@ static void rank_is_that_of_a_part(void **state) {
   problem_free(&p);
 }
 
-/* ---- every map ------------------------------------------------------------------------------- */
+/* ---- every map ---------------------------------------------------------------------------- */
 
 /* Options of one model of each kind: name, value, ... */
 static const char *const kinds[][12] = {

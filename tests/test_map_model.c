@@ -20,7 +20,7 @@ static double *compare(unicon_ctx *ctx, const problem *train, const problem *tes
   return cosines;
 }
 
-/* ---- T17 ------------------------------------------------------------------------------------- */
+/* ---- T17 ---------------------------------------------------------------------------------- */
 
 /* The exact map of the linear kernel (folded back to a linear map) and of the cosine kernel (not
  * folded: it keeps its landmarks) against the linear path, on new rows; more rows than dimensions,
@@ -62,7 +62,7 @@ static void linear_kernel_is_the_linear_path(void **state) {
   }
 }
 
-/* ---- the spectrum ---------------------------------------------------------------------------- */
+/* ---- the spectrum ------------------------------------------------------------------------- */
 
 /* K^1/2 of unit rows in float64, H K H where centred; n by n, to be freed. */
 static double *kernel_root(unicon_ctx *ctx, const unicon__kernel *kernel, const float *x, int64_t d,
@@ -171,7 +171,7 @@ static void sides_may_differ(void **state) {
   problem_free(&p);
 }
 
-/* ---- landmarks from a file ------------------------------------------------------------------- */
+/* ---- landmarks from a file ---------------------------------------------------------------- */
 
 static double length_of(const float *row, int64_t d) {
   double sum = 0;
@@ -249,7 +249,7 @@ static void bad_landmark_files_are_named(void **state) {
   problem_free(&p);
 }
 
-/* ---- rows that say little -------------------------------------------------------------------- */
+/* ---- rows that say little ----------------------------------------------------------------- */
 
 /* Counts what is said about landmarks that were dropped. */
 static void hear_dropped(void *user, unicon_log_level level, const char *text) {

@@ -118,7 +118,7 @@ static void singular_moments_are_handled(void **state) {
   free(r);
 }
 
-/* ---- T16 ------------------------------------------------------------------------------------- */
+/* ---- T16 ---------------------------------------------------------------------------------- */
 
 enum { N = 300, Q = 9 };
 
@@ -229,7 +229,7 @@ static void no_ridge_gives_canonical_correlations(void **state) {
   free(m);
 }
 
-/* ---- second moments -------------------------------------------------------------------------- */
+/* ---- second moments ----------------------------------------------------------------------- */
 
 static void check_moment(unicon_ctx *ctx, int64_t n, int64_t p) {
   float *data = support_normals((uint64_t)n, n * p);

@@ -3,7 +3,7 @@
 #include "core/metrics.h"
 #include "support.h"
 
-/* ---- the oracle ------------------------------------------------------------------------------ */
+/* ---- the oracle --------------------------------------------------------------------------- */
 
 typedef struct candidate {
   double score;
@@ -107,7 +107,7 @@ static void oracle(const table *t, bool from_x, unicon_metrics *out, double *fir
   free(ranks);
 }
 
-/* ---- problems -------------------------------------------------------------------------------- */
+/* ---- problems ----------------------------------------------------------------------------- */
 
 enum { ONE_TO_ONE, SPARSE, LABELS, IGNORED };
 
@@ -198,7 +198,7 @@ static void free_table(table *t) {
   free(t->mark);
 }
 
-/* ---- tests ----------------------------------------------------------------------------------- */
+/* ---- tests -------------------------------------------------------------------------------- */
 
 /* Ranks are whole numbers, so both sides add the same terms and differ by rounding alone. */
 static void check_table(unicon_ctx *ctx, const table *t) {

@@ -24,7 +24,7 @@ static void refused(scratch *s, const char *path, unicon_status expected, const 
   assert_null(model);
 }
 
-/* ---- there and back -------------------------------------------------------------------------- */
+/* ---- there and back ----------------------------------------------------------------------- */
 
 static void check_round_trip(scratch *s, const unicon_options *options) {
   problem p;
@@ -148,7 +148,7 @@ static void views_are_checked(void **state) {
   problem_free(&p);
 }
 
-/* ---- files that are no models ---------------------------------------------------------------- */
+/* ---- files that are no models ------------------------------------------------------------- */
 
 /* A saved model, its bytes, and where its data start. */
 static unsigned char *saved_bytes(scratch *s, size_t *size, size_t *data) {
@@ -283,7 +283,7 @@ static void other_files_are_refused(void **state) {
   assert_null(model);
 }
 
-/* ---- saves that fail ------------------------------------------------------------------------- */
+/* ---- saves that fail ---------------------------------------------------------------------- */
 
 typedef struct save_case {
   const unicon_model *model;

@@ -33,7 +33,7 @@ static void bundle_free(bundle *b) {
   free(b->label);
 }
 
-/* ---- loss and gradient ----------------------------------------------------------------------- */
+/* ---- loss and gradient -------------------------------------------------------------------- */
 
 /* L and its gradient from the definition. */
 static double oracle(const bundle *b, int64_t d, int64_t k, double ridge, const double *point,
@@ -128,7 +128,7 @@ static void the_minimum_is_reached(void **state) {
   bundle_free(&b);
 }
 
-/* ---- answers --------------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------ */
 
 typedef struct outcome {
   unicon_probe_result result;
@@ -266,7 +266,7 @@ static void a_model_is_looked_through(void **state) {
   problem_free(&p);
 }
 
-/* ---- failures -------------------------------------------------------------------------------- */
+/* ---- failures ----------------------------------------------------------------------------- */
 
 static int stop(void *user, const char *phase, double done) {
   (void)user, (void)done;
@@ -326,7 +326,7 @@ static void memory_may_run_out(void **state) {
   bundle_free(&b);
 }
 
-/* ---- label files ----------------------------------------------------------------------------- */
+/* ---- label files -------------------------------------------------------------------------- */
 
 static void label_files_are_numbered_together(void **state) {
   scratch *s = *state;

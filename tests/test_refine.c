@@ -8,7 +8,7 @@
 #include "oracle.h"
 #include "support.h"
 
-/* ---- gradients ------------------------------------------------------------------------------- */
+/* ---- gradients ---------------------------------------------------------------------------- */
 
 /* dL/dangle when row i of x turns towards t (unit, orthogonal to it), and the same for y. */
 static double turned_loss(const unicon__loss_params *params, const oracle_problem *p,
@@ -96,7 +96,7 @@ static void gradients_are_differences(void **state) {
     }
 }
 
-/* ---- one whole step -------------------------------------------------------------------------- */
+/* ---- one whole step ----------------------------------------------------------------------- */
 
 enum { N = 24, D = 7, RANK = 3 };
 
@@ -223,7 +223,7 @@ static void a_step_follows_the_gradient(void **state) {
   problem_free(&q);
 }
 
-/* ---- whole fits ------------------------------------------------------------------------------ */
+/* ---- whole fits --------------------------------------------------------------------------- */
 
 /* Numbers of a metadata entry; returns how many. */
 static int numbers_of(const unicon_model *model, const char *key, double *out, int most) {

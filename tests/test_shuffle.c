@@ -4,7 +4,7 @@
 #include "core/suspect.h"
 #include "support.h"
 
-/* ---- grades ---------------------------------------------------------------------------------- */
+/* ---- grades ------------------------------------------------------------------------------- */
 
 static double dot(const float *a, const float *b, int64_t r) {
   double sum = 0;
@@ -86,7 +86,7 @@ static void grades_count_farther_rows(void **state) {
   unicon__frame_close(ctx, frame);
 }
 
-/* ---- shuffles -------------------------------------------------------------------------------- */
+/* ---- shuffles ----------------------------------------------------------------------------- */
 
 /* A shuffle moves every row that has a partner, blocks as a whole, and no other row. */
 static void a_shuffle_keeps_blocks(void **state) {

@@ -6,7 +6,7 @@
 
 enum { N = 150, DX = 9, DY = 7, NEW = 20 };
 
-/* ---- the closed form, the plain way ---------------------------------------------------------- */
+/* ---- the closed form, the plain way ------------------------------------------------------- */
 
 typedef struct side {
   int64_t d;
@@ -117,7 +117,7 @@ static void closed_form_is_the_formula(void **state) {
   check_closed_form(ctx, "1", 1, "1", 7);
 }
 
-/* ---- T20 ------------------------------------------------------------------------------------- */
+/* ---- T20 ---------------------------------------------------------------------------------- */
 
 /* F_x F_y^T is the same for every split; the cosines are not. */
 static void split_keeps_the_product(void **state) {
@@ -167,7 +167,7 @@ static void split_keeps_the_product(void **state) {
   problem_free(&p);
 }
 
-/* ---- T24 ------------------------------------------------------------------------------------- */
+/* ---- T24 ---------------------------------------------------------------------------------- */
 
 /* tau times the mean cross-entropy of rows and of columns, halved, from the cosines themselves. */
 static double clip_loss(const double *s, int64_t n, double tau) {

@@ -36,7 +36,7 @@ static double *known_matrix(uint64_t seed, int64_t m, int64_t n, int64_t q, cons
   return a;
 }
 
-/* ---- QR -------------------------------------------------------------------------------------- */
+/* ---- QR ----------------------------------------------------------------------------------- */
 
 static void check_qr(unicon_ctx *ctx, double *a, int64_t m, int64_t n) {
   double *q = support_doubles(m * n), *again = support_doubles(m * n), *r = support_doubles(n * n);
@@ -73,7 +73,7 @@ static void qr_gives_the_matrix_back(void **state) {
   free(zero);
 }
 
-/* ---- singular values ------------------------------------------------------------------------- */
+/* ---- singular values ---------------------------------------------------------------------- */
 
 /* max over k of |M v - s u| and |M^T u - s v|, over s_1: the certificate, computed the plain way.
  */
@@ -219,7 +219,7 @@ static void auto_goes_by_size_and_seeds_repeat(void **state) {
   free(right);
 }
 
-/* ---- eigenvalues ----------------------------------------------------------------------------- */
+/* ---- eigenvalues -------------------------------------------------------------------------- */
 
 static void eigenvectors_are_eigenvectors(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
@@ -274,7 +274,7 @@ static void largest_eigenvalue_is_found(void **state) {
     }
 }
 
-/* ---- triangular products --------------------------------------------------------------------- */
+/* ---- triangular products ------------------------------------------------------------------ */
 
 static void triangles_solve_what_they_multiply(void **state) {
   (void)state;

@@ -241,8 +241,7 @@ static const struct {
 
 enum { SETS = sizeof sets / sizeof *sets, METHODS = sizeof methods / sizeof *methods };
 
-/* ---- one fit ----------------------------------------------------------------------------------
- */
+/* ---- one fit ------------------------------------------------------------------------------ */
 
 typedef struct result {
   unicon_status status;

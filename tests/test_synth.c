@@ -23,7 +23,7 @@ static void free_sample(sample *s) {
   free(s->label);
 }
 
-/* ---- the data -------------------------------------------------------------------------------- */
+/* ---- the data ----------------------------------------------------------------------------- */
 
 /* Without noise x = U_1 z and y = U_2 z with orthonormal columns: the same inner products on both
  * sides, and no more dimensions than z has. */
@@ -134,7 +134,7 @@ static void misuse_is_a_sentence(void **state) {
   CHECK_OK(s->ctx, unicon_synth(s->ctx, "linear", NULL, 5, 0, x, y, label));
 }
 
-/* ---- the paper's setting --------------------------------------------------------------------- */
+/* ---- the paper's setting ------------------------------------------------------------------ */
 
 typedef struct figures {
   double hit, same_cluster; /* both directions, averaged */

@@ -41,8 +41,7 @@ static void for_all(check_fn check) {
   assert_null(unicon__vec_set(UNICON__VEC_SETS));
 }
 
-/* ---- sums ---------------------------------------------------------------------------------------
- */
+/* ---- sums --------------------------------------------------------------------------------- */
 
 static void check_sums(const unicon__vec *vec, int64_t n) {
   lane_buffer a, b;
@@ -85,8 +84,7 @@ static void maximum_is_found_anywhere(void **state) {
   for_all(check_maximum);
 }
 
-/* ---- in place -----------------------------------------------------------------------------------
- */
+/* ---- in place ----------------------------------------------------------------------------- */
 
 static void check_scaling(const unicon__vec *vec, int64_t n) {
   lane_buffer a, b, c;
@@ -162,7 +160,7 @@ static void exp_is_accurate_everywhere(void **state) {
   }
 }
 
-/* ---- rows of scores -------------------------------------------------------------------------- */
+/* ---- rows of scores ----------------------------------------------------------------------- */
 
 /* Relative error of e^{a s} in float: that of exp, and the rounding of the product a s. */
 static double exp_error(double argument) {
@@ -292,7 +290,7 @@ static void shifted_weights_match(void **state) {
   for_all(check_shifted_weights);
 }
 
-/* ---- kernels and sigmoids -------------------------------------------------------------------- */
+/* ---- kernels and sigmoids ----------------------------------------------------------------- */
 
 static void check_sigmoids(const unicon__vec *vec, int64_t n) {
   lane_buffer a, b;

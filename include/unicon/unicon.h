@@ -62,7 +62,7 @@
 extern "C" {
 #endif
 
-/* ---- 1. Version and status ------------------------------------------------------------------ */
+/* ---- 1. Version and status ---------------------------------------------------------------- */
 
 /* "0.1.0". */
 UNICON_API const char *unicon_version(void);
@@ -88,7 +88,7 @@ typedef enum unicon_status {
 /* "UNICON_ERR_SHAPE", for logs; "UNICON_ERR_UNKNOWN" for other numbers. */
 UNICON_API const char *unicon_status_name(unicon_status status);
 
-/* ---- 2. Context ------------------------------------------------------------------------------ */
+/* ---- 2. Context --------------------------------------------------------------------------- */
 
 /* Where and how work runs: threads, memory limit, callbacks, the text of the last error. */
 typedef struct unicon_ctx unicon_ctx;
@@ -122,7 +122,7 @@ typedef int (*unicon_progress_fn)(void *user, const char *phase, double done);
 UNICON_API void unicon_ctx_set_log(unicon_ctx *ctx, unicon_log_fn fn, void *user);
 UNICON_API void unicon_ctx_set_progress(unicon_ctx *ctx, unicon_progress_fn fn, void *user);
 
-/* ---- 3. Options ------------------------------------------------------------------------------ */
+/* ---- 3. Options --------------------------------------------------------------------------- */
 
 /* All options live in one table, which also feeds the command line, the man page, the bindings and
  * the model metadata. Values travel as text. NULL for `options` anywhere means all defaults. */
@@ -168,7 +168,7 @@ UNICON_API const char *unicon_options_get(const unicon_options *options, const c
 UNICON_API int unicon_preset_at(const char *preset, size_t index, const char **name,
                                 const char **value);
 
-/* ---- 4. Data --------------------------------------------------------------------------------- */
+/* ---- 4. Data ------------------------------------------------------------------------------ */
 
 /* A matrix given by rows: a file, a folder of shards, or the caller's memory. Files are mapped and
  * converted to float32 tile by tile, so they may be larger than memory. */
@@ -285,7 +285,7 @@ typedef struct unicon_data {
   const int64_t *groups;
 } unicon_data;
 
-/* ---- 5. Model -------------------------------------------------------------------------------- */
+/* ---- 5. Model ----------------------------------------------------------------------------- */
 
 typedef struct unicon_model unicon_model;
 
@@ -331,7 +331,7 @@ UNICON_API const char *unicon_model_meta(const unicon_model *model, const char *
 UNICON_API int unicon_model_meta_at(const unicon_model *model, size_t index, const char **key,
                                     const char **value);
 
-/* ---- 6. Use ---------------------------------------------------------------------------------- */
+/* ---- 6. Use ------------------------------------------------------------------------------- */
 
 /* Rows as seen through a model. `model` NULL: the rows are vectors of a shared space already. */
 typedef struct unicon_view {
@@ -452,7 +452,7 @@ UNICON_API UNICON_CHECK unicon_status unicon_check(unicon_ctx *ctx, const unicon
                                                    unicon_suspect *suspects,
                                                    unicon_check_result *out);
 
-/* ---- 7. Files and synthetic data ------------------------------------------------------------- */
+/* ---- 7. Files and synthetic data ---------------------------------------------------------- */
 
 /* Writes an .npy or (by suffix) .fbin file row block by row block under a temporary name. */
 typedef struct unicon_writer unicon_writer;

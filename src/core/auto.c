@@ -128,8 +128,7 @@ static unicon_status try_kernels(unicon_ctx *ctx, sweep *w) {
   return unicon__options_choose(ctx, w->options, UNICON__KERNEL, w->kernel);
 }
 
-/* ---- refine -------------------------------------------------------------------------------------
- */
+/* ---- refine ------------------------------------------------------------------------------- */
 
 /* About 45 steps: fewer epochs for many rows, more for few. */
 static void plan_refine(const unicon__batch *train, unicon__refine_params *params, bool larger) {

@@ -6,9 +6,8 @@
 
 #include "base/rng.h"
 
-/* Source of the given rows of a source. */
-static unicon_status narrow_source(unicon_ctx *ctx, const unicon__source *from, const int64_t *row,
-                                   int64_t count, unicon__source *out) {
+unicon_status unicon__source_narrow(unicon_ctx *ctx, const unicon__source *from, const int64_t *row,
+                                    int64_t count, unicon__source *out) {
   *out = *from;
   out->count = count;
   out->index = row;
@@ -48,8 +47,8 @@ static unicon_status make_batch(unicon_ctx *ctx, const unicon__batch *whole, int
   qsort(x_row, (size_t)x_count, sizeof *x_row, unicon__compare_int64);
   UNICON_TRY(paired_rows(ctx, whole->pairs, x_row, x_count, seen, &y_row, &y_count));
   if (y_count == 0) return UNICON_OK;
-  UNICON_TRY(narrow_source(ctx, &whole->x, x_row, x_count, &out->x));
-  UNICON_TRY(narrow_source(ctx, &whole->y, y_row, y_count, &out->y));
+  UNICON_TRY(unicon__source_narrow(ctx, &whole->x, x_row, x_count, &out->x));
+  UNICON_TRY(unicon__source_narrow(ctx, &whole->y, y_row, y_count, &out->y));
   UNICON_TRY(unicon__pairs_subset(ctx, whole->pairs, x_row, x_count, y_row, y_count, &pairs));
   out->pairs = pairs;
   out->x_row = x_row;

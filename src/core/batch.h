@@ -25,4 +25,8 @@ unicon_status unicon__problem_cut(unicon_ctx *ctx, int64_t size, uint64_t seed,
                                   unicon__problem *problem);
 void unicon__problem_close(unicon__problem *problem);
 
+/* The source of the given rows (positions) of a source. `row` must outlive it. */
+unicon_status unicon__source_narrow(unicon_ctx *ctx, const unicon__source *from, const int64_t *row,
+                                    int64_t count, unicon__source *out);
+
 #endif

@@ -28,7 +28,7 @@ typedef struct check {
   unicon_check_result *out;
 } check;
 
-/* ---- spectrum -------------------------------------------------------------------------------- */
+/* ---- spectrum ----------------------------------------------------------------------------- */
 
 typedef struct spectrum {
   unicon__side side[2];
@@ -120,7 +120,7 @@ static unicon_status study_spectrum(unicon_ctx *ctx, check *c) {
   return UNICON_OK;
 }
 
-/* ---- halves ---------------------------------------------------------------------------------- */
+/* ---- halves ------------------------------------------------------------------------------- */
 
 /* Fits one half and tries it on the other; the test needs the pairs of the other half to be unseen,
  * and two tests would not be independent, so it is made once. */
@@ -167,7 +167,7 @@ static unicon_status study_halves(unicon_ctx *ctx, check *c) {
   return UNICON_OK;
 }
 
-/* ---- unicon_check ---------------------------------------------------------------------------- */
+/* ---- unicon_check ------------------------------------------------------------------------- */
 
 /* Options of our scope; everything else is as in preset fast. */
 static unicon_status take_options(unicon_ctx *ctx, const unicon_options *from, check *c) {

@@ -66,8 +66,7 @@ void unicon__dataset_close(unicon__dataset *set) {
   set->own = NULL;
 }
 
-/* ---- hold-out -----------------------------------------------------------------------------------
- */
+/* ---- hold-out ----------------------------------------------------------------------------- */
 
 /* Union-find over n_x + n_y nodes. */
 static int64_t root_of(int64_t *parent, int64_t node) {
@@ -137,17 +136,6 @@ static unicon_status marked_rows(unicon_ctx *ctx, const unsigned char *mark, int
   return UNICON_OK;
 }
 
-static unicon_status subset_source(unicon_ctx *ctx, const unicon__source *from, const int64_t *row,
-                                   int64_t count, unicon__source *out) {
-  *out = (unicon__source){.rows = from->rows, .count = count, .index = row};
-  if (!from->index) return UNICON_OK;
-  int64_t *index;
-  UNICON_NEW(ctx, index, count);
-  for (int64_t k = 0; k < count; k++) index[k] = from->index[row[k]];
-  out->index = index;
-  return UNICON_OK;
-}
-
 /* The rows with mark `value` on either side, and the pairs among them. */
 static unicon_status take_marked(unicon_ctx *ctx, const unicon__batch *whole,
                                  const unsigned char *mark_x, const unsigned char *mark_y,
@@ -160,8 +148,8 @@ static unicon_status take_marked(unicon_ctx *ctx, const unicon__batch *whole,
     return unicon__fail(ctx, UNICON_ERR_DATA,
                         "there are too few independent pairs to hold some out; give --val-x and "
                         "--val-y, or use --preset fast");
-  UNICON_TRY(subset_source(ctx, &whole->x, x, n_x, &out->whole.x));
-  UNICON_TRY(subset_source(ctx, &whole->y, y, n_y, &out->whole.y));
+  UNICON_TRY(unicon__source_narrow(ctx, &whole->x, x, n_x, &out->whole.x));
+  UNICON_TRY(unicon__source_narrow(ctx, &whole->y, y, n_y, &out->whole.y));
   UNICON_TRY(unicon__pairs_subset(ctx, whole->pairs, x, n_x, y, n_y, &out->own));
   out->whole.pairs = out->own;
   return check_left(ctx, &out->whole);

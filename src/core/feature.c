@@ -56,7 +56,7 @@ unicon_status unicon__bad_row(unicon_ctx *ctx, const unicon_rows *rows, int64_t 
                       rows->name, (long long)row, (long long)column);
 }
 
-/* ---- which rows can be used ------------------------------------------------------------------ */
+/* ---- which rows can be used --------------------------------------------------------------- */
 
 typedef struct scan {
   const unicon_rows *rows;
@@ -139,7 +139,7 @@ unicon_status unicon__usable_rows(unicon_ctx *ctx, const unicon_rows *rows, bool
   return UNICON_OK;
 }
 
-/* ---- features -------------------------------------------------------------------------------- */
+/* ---- features ----------------------------------------------------------------------------- */
 
 void unicon__source_load(const unicon__source *source, const int64_t *pick, int64_t first,
                          int64_t count, float *out) {
@@ -333,6 +333,7 @@ unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__source *source, floa
   unicon__blas_end(1);
   unicon__drop(ctx, s.buffer);
   source->cache = *cache = s.cache;
+  source->cache_row = NULL; /* the cache has the rows of this source, in its order */
   return UNICON_OK;
 }
 

@@ -229,8 +229,7 @@ static unicon_status open_sets(unicon_ctx *ctx, fit *f, const unicon_data *train
   return UNICON_OK;
 }
 
-/* ---- auto ---------------------------------------------------------------------------------------
- */
+/* ---- auto --------------------------------------------------------------------------------- */
 
 enum { FEWEST_PAIRS = 40, FOLDS_MAX = 5 };
 

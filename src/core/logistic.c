@@ -18,7 +18,7 @@ enum {
 
 static const double wanted_gradient = 1e-6; /* over max(1, length of the point) */
 
-/* ---- loss and gradient ----------------------------------------------------------------------- */
+/* ---- loss and gradient -------------------------------------------------------------------- */
 
 unicon_status unicon__logistic_open(unicon_ctx *ctx, unicon__logistic *p) {
   const int64_t workers = unicon__workers(ctx);
@@ -110,7 +110,7 @@ double unicon__logistic_loss(unicon_ctx *ctx, unicon__logistic *p, const double 
   return loss + p->ridge * square / 2;
 }
 
-/* ---- minimum --------------------------------------------------------------------------------- */
+/* ---- minimum ------------------------------------------------------------------------------ */
 
 typedef struct descent {
   unicon_ctx *ctx;
@@ -180,7 +180,7 @@ unicon_status unicon__logistic_minimize(unicon_ctx *ctx, unicon__logistic *fit,
   return UNICON_OK;
 }
 
-/* ---- answers --------------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------ */
 
 typedef struct answers {
   const unicon__logistic *fit;

@@ -94,8 +94,7 @@ void unicon__plane_init(unicon__plane *plane, const unicon_pairs *pairs, int64_t
 unicon_status unicon__loss_begin(unicon_ctx *ctx, const unicon__loss_params *params,
                                  const unicon__plane *plane, unicon__loss *out);
 
-/* ---- for the losses themselves ----------------------------------------------------------------
- */
+/* ---- for the losses themselves ------------------------------------------------------------ */
 
 static inline double unicon__pair_weight(unicon__partners partners, int64_t k) {
   return partners.weight ? (double)partners.weight[k] : 1.0;

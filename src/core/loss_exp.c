@@ -118,8 +118,7 @@ static int exp_sweeps(const unicon__loss *loss) {
   return loss->plane.pairs->class_x && !st->supcon ? 2 : 1;
 }
 
-/* ---- sweep 0: N of rows and columns -----------------------------------------------------------
- */
+/* ---- sweep 0: N of rows and columns ------------------------------------------------------- */
 
 static void observe_scores(unicon__loss *loss, const unicon__tile *tile, int slot) {
   exp_state *st = loss->state;
@@ -160,8 +159,7 @@ static void fold_scores(exp_state *st, int slot, int64_t from, int64_t to) {
   }
 }
 
-/* ---- sweep 1, class labels only: R and L from the tiles ---------------------------------------
- */
+/* ---- sweep 1, class labels only: R and L from the tiles ----------------------------------- */
 
 /* Value of one positive in one direction; its omega rho goes to R = (top, sum). */
 static double observe_one(const exp_state *st, double u, double log_n, double omega, double *top,
@@ -218,8 +216,7 @@ static void exp_fold(unicon__loss *loss, int sweep, int slot, int64_t from, int6
     fold_positives(loss->state, slot, from, to);
 }
 
-/* ---- settling ---------------------------------------------------------------------------------
- */
+/* ---- settling ----------------------------------------------------------------------------- */
 
 typedef struct settling {
   unicon__loss *loss;
@@ -357,8 +354,7 @@ static unicon_status exp_settle(unicon_ctx *ctx, unicon__loss *loss, int sweep) 
   return UNICON_OK;
 }
 
-/* ---- weights ----------------------------------------------------------------------------------
- */
+/* ---- weights ------------------------------------------------------------------------------ */
 
 /* S of a positive with score u/a, both directions together. */
 static double positive_weight(const unicon__loss *loss, int64_t i, int64_t j, int64_t count_x,

@@ -70,8 +70,7 @@ static double softplus(double v, double *slope) {
   return (v > 0 ? v : 0) + log1p(e);
 }
 
-/* ---- setting up ---------------------------------------------------------------------------------
- */
+/* ---- setting up --------------------------------------------------------------------------- */
 
 typedef struct filling {
   const unicon__loss *loss;
@@ -145,8 +144,7 @@ static int one_sweep(const unicon__loss *loss) {
   return 1;
 }
 
-/* ---- tallies ------------------------------------------------------------------------------------
- */
+/* ---- tallies ------------------------------------------------------------------------------ */
 
 /* How many of the sorted thresholds lie strictly below the score. */
 static int64_t active(const positive *list, int64_t count, double score) {
@@ -208,8 +206,7 @@ static void pairwise_fold(unicon__loss *loss, int sweep, int slot, int64_t from,
   }
 }
 
-/* ---- settling -----------------------------------------------------------------------------------
- */
+/* ---- settling ----------------------------------------------------------------------------- */
 
 /* psi of the positive's own term and its slope. */
 static double own_term(const pairwise *st, double score, double *slope) {
@@ -282,8 +279,7 @@ static unicon_status pairwise_settle(unicon_ctx *ctx, unicon__loss *loss, int sw
   return UNICON_OK;
 }
 
-/* ---- weights ------------------------------------------------------------------------------------
- */
+/* ---- weights ------------------------------------------------------------------------------ */
 
 /* Sum over positives of g psi'(s - nu s_k). */
 static double pull(const pairwise *st, const positive *list, int64_t count, double s) {

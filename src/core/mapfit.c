@@ -28,8 +28,7 @@ static unicon_status sample_rows(unicon_ctx *ctx, uint64_t seed, uint32_t stream
   return UNICON_OK;
 }
 
-/* ---- kernel and width ---------------------------------------------------------------------------
- */
+/* ---- kernel and width --------------------------------------------------------------------- */
 
 static int compare_floats(const void *a, const void *b) {
   const float left = *(const float *)a, right = *(const float *)b;
@@ -81,8 +80,7 @@ unicon_status unicon__kernel_fit(unicon_ctx *ctx, const unicon_options *options,
                          (uint64_t)unicon__integer(options, UNICON__SEED), &kernel->width);
 }
 
-/* ---- landmarks ----------------------------------------------------------------------------------
- */
+/* ---- landmarks ---------------------------------------------------------------------------- */
 
 /* Landmark rows (unit if asked) and their squared lengths into the map. */
 static unicon_status load_landmarks(unicon_ctx *ctx, unicon__arena *arena,
@@ -196,8 +194,7 @@ static unicon_status fit_landmarks(unicon_ctx *ctx, unicon__arena *arena,
   return fit_factor(ctx, arena, unicon__number(options, UNICON__KERNEL_RIDGE), side, map);
 }
 
-/* ---- random features ----------------------------------------------------------------------------
- */
+/* ---- random features ---------------------------------------------------------------------- */
 
 /* Lengths of W's rows follow chi(d); blocks of d rows are orthogonal. Orthogonal features have
  * lower variance (Yu et al. 2016). */
@@ -269,8 +266,7 @@ static unicon_status fit_random(unicon_ctx *ctx, unicon__arena *arena,
   return UNICON_OK;
 }
 
-/* ---- the choice ---------------------------------------------------------------------------------
- */
+/* ---- the choice --------------------------------------------------------------------------- */
 
 static unicon__map_kind choose_kind(const unicon_options *options, unicon__kernel_kind kernel,
                                     const unicon__source *source) {

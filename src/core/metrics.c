@@ -146,8 +146,7 @@ static void rank_block(void *state, int64_t item, int worker) {
   }
 }
 
-/* ---- averages and intervals ---------------------------------------------------------------------
- */
+/* ---- averages and intervals --------------------------------------------------------------- */
 
 static int ascending(const void *a, const void *b) {
   return descending(b, a);
@@ -272,8 +271,7 @@ unicon_status unicon__metrics(unicon_ctx *ctx, const float *zx, const float *zy,
   return UNICON_OK;
 }
 
-/* ---- unicon_evaluate ----------------------------------------------------------------------------
- */
+/* ---- unicon_evaluate ---------------------------------------------------------------------- */
 
 static unicon_status evaluate(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
                               const unicon_pairs *pairs, const unicon_options *options,

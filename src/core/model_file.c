@@ -63,8 +63,7 @@ unicon_status unicon__model_note_maps(unicon_ctx *ctx, unicon_model *model) {
   return note_side(ctx, model, 1);
 }
 
-/* ---- saving -------------------------------------------------------------------------------------
- */
+/* ---- saving ------------------------------------------------------------------------------- */
 
 static unicon__tensor tensor(const char *name, const float *data, int64_t rows, int64_t cols) {
   unicon__tensor t = {.name = name, .dtype = "F32", .data = data, .dims = cols > 0 ? 2 : 1};
@@ -107,7 +106,8 @@ static unicon_status save(unicon_ctx *ctx, const unicon_model *model, const char
   for (int64_t b = 0; b < model->parts; b++)
     for (int side = 0; side < 2; side++)
       count += side_tensors(model, b, side, list + count, name + (2 * b + side) * SIDE_TENSORS);
-  const unicon__safetensors content = {list, count, meta, model->metas};
+  const unicon__safetensors content = {
+      .tensor = list, .tensors = count, .meta = meta, .metas = model->metas};
   return unicon__safetensors_write(ctx, path, &content);
 }
 
@@ -119,8 +119,7 @@ unicon_status unicon_model_save(unicon_ctx *ctx, const unicon_model *model, cons
   return unicon__leave(ctx, frame, save(ctx, model, path));
 }
 
-/* ---- loading ------------------------------------------------------------------------------------
- */
+/* ---- loading ------------------------------------------------------------------------------ */
 
 /* What is being loaded. */
 typedef struct reading {

@@ -113,8 +113,7 @@ unicon_status unicon__pass_weights(unicon_ctx *ctx, unicon__loss *loss,
   return UNICON_OK;
 }
 
-/* ---- C = Phi_x^T S Phi_y ----------------------------------------------------------------------
- */
+/* ---- C = Phi_x^T S Phi_y ------------------------------------------------------------------ */
 
 static void cross_tile(void *state, const unicon__tile *tile, int slot) {
   const unicon__cross *k = state;

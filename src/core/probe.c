@@ -11,7 +11,7 @@ enum { BLOCK_ROWS = 8192 }; /* test rows embedded at once */
 
 static const double poor_gradient = 1e-3; /* above this the probe is said to be unfinished */
 
-/* ---- classes --------------------------------------------------------------------------------- */
+/* ---- classes ------------------------------------------------------------------------------ */
 
 /* Distinct labels of both lists, ascending, in a new array. */
 static unicon_status distinct(unicon_ctx *ctx, const int64_t *a, int64_t n_a, const int64_t *b,
@@ -61,7 +61,7 @@ unicon_status unicon_probe_classes(unicon_ctx *ctx, const int64_t *label_a, int6
                        copy_classes(ctx, label_a, count_a, label_b, count_b, classes, label));
 }
 
-/* ---- probe ----------------------------------------------------------------------------------- */
+/* ---- probe -------------------------------------------------------------------------------- */
 
 typedef struct probe {
   unicon__lens train, test;

@@ -85,7 +85,7 @@ static void project_tile(void *state, int64_t item, int worker) {
   else
     for (int64_t i = 0; i < count; i++)
       memcpy(out + i * p->ld, features + i * p->r, (size_t)p->r * sizeof *out);
-  if (p->check) p->bad[item] = first_overflow(out, count, p->r, p->ld, &p->column[item]);
+  p->bad[item] = first_overflow(out, count, p->r, p->ld, &p->column[item]);
   if (p->unit) unicon__scale_rows(out, count, p->r, p->ld, 1);
 }
 

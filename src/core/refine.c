@@ -95,8 +95,7 @@ static const float *weights_of(tuned *t) {
   return t->f;
 }
 
-/* ---- batches ------------------------------------------------------------------------------------
- */
+/* ---- batches ------------------------------------------------------------------------------ */
 
 /* Rows of x from the shuffled order, and one positive of each. */
 static void draw_batch(refiner *f) {
@@ -152,8 +151,7 @@ static double pull_back(tuned *t) {
   return total;
 }
 
-/* ---- Adam ---------------------------------------------------------------------------------------
- */
+/* ---- Adam --------------------------------------------------------------------------------- */
 
 static const double beta_1 = 0.9, beta_2 = 0.999, tiny = 1e-8;
 
@@ -213,8 +211,7 @@ static unicon_status take_step(unicon_ctx *ctx, refiner *f, double rate, double 
   return UNICON_OK;
 }
 
-/* ---- epochs -------------------------------------------------------------------------------------
- */
+/* ---- epochs ------------------------------------------------------------------------------- */
 
 static unicon_status judge_now(unicon_ctx *ctx, refiner *f, double *score) {
   unicon_metrics metrics[2];

@@ -97,7 +97,7 @@ unicon_status unicon__source_shuffle(unicon_ctx *ctx, const unicon__source *sour
   return UNICON_OK;
 }
 
-/* ---- the test -------------------------------------------------------------------------------- */
+/* ---- the test ----------------------------------------------------------------------------- */
 
 /* Rows a of one side against the partners of rows b: score[a * rows + b] is the mean cosine of row
  * a with the partners of row b. The true pairing is the diagonal. */

@@ -78,7 +78,6 @@ unicon_status unicon__side_fit(unicon_ctx *ctx, unicon__arena *arena, const unic
                                const unicon__source *source, unicon__side *side) {
   float *cache = NULL;
   *side = (unicon__side){.source = *source};
-  side->source.cache_row = NULL; /* a cache made here has the rows of this source */
   UNICON_TRY(fit_map(ctx, arena, plan, source, &side->map));
   side->source.map = &side->map;
   if (plan->cache || side->map.kind != UNICON__MAP_LINEAR)

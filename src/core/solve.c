@@ -27,29 +27,7 @@ typedef struct solver {
   double *share;    /* weight of each batch in c */
 } solver;
 
-/* ---- state ------------------------------------------------------------------------------------
- */
-
-static unicon_status state_new(unicon_ctx *ctx, int64_t m, int64_t n, int64_t r,
-                               unicon__state *out) {
-  *out = (unicon__state){.m = m, .n = n, .r = r};
-  UNICON_NEW(ctx, out->u, m * r);
-  UNICON_NEW(ctx, out->s, r);
-  UNICON_NEW(ctx, out->v, n * r);
-  return UNICON_OK;
-}
-
-static void state_copy(unicon__state *to, const unicon__state *from) {
-  memcpy(to->u, from->u, (size_t)(from->m * from->r) * sizeof *to->u);
-  memcpy(to->s, from->s, (size_t)from->r * sizeof *to->s);
-  memcpy(to->v, from->v, (size_t)(from->n * from->r) * sizeof *to->v);
-}
-
-static void state_normalize(unicon__state *state) {
-  double sum = 0;
-  for (int64_t k = 0; k < state->r; k++) sum += state->s[k] * state->s[k];
-  for (int64_t k = 0; k < state->r && sum > 0; k++) state->s[k] /= sqrt(sum);
-}
+/* ---- state -------------------------------------------------------------------------------- */
 
 static unicon_status factor(unicon_ctx *ctx, const unicon__metric *metric, const double *u,
                             const double *s, int64_t m, int64_t r, double power, float **out) {
@@ -122,8 +100,7 @@ unicon_status unicon__aggregate(unicon_ctx *ctx, int how, const double *score, i
   return UNICON_OK;
 }
 
-/* ---- the spectral update ----------------------------------------------------------------------
- */
+/* ---- the spectral update ------------------------------------------------------------------ */
 
 /* state = the r leading positive eigenvalues of (M + M^T)/2 and their vectors; the best symmetric
  * positive approximation (docs/method.md T22). Missing ones are 0. */
@@ -133,7 +110,7 @@ static unicon_status symmetric_update(solver *s, int64_t rank, unicon__state *st
   for (int64_t i = 0; i < p; i++)
     for (int64_t j = 0; j < i; j++)
       s->c[i * p + j] = s->c[j * p + i] = (s->c[i * p + j] + s->c[j * p + i]) / 2;
-  UNICON_TRY(state_new(s->ctx, p, p, rank, state));
+  UNICON_TRY(unicon__state_new(s->ctx, p, p, rank, state));
   UNICON_TRY(unicon__eigen(s->ctx, s->c, p, &vectors, &values));
   for (int64_t k = 0; k < rank; k++) {
     const int64_t from = p - 1 - k; /* ascending order */
@@ -166,14 +143,6 @@ static unicon_status spectral_update(solver *s, int64_t rank, unicon__state *sta
   s->log->gap = svd.s[rank - 1] > 0 ? svd.next / svd.s[rank - 1] : 0;
   s->log->method = svd.method;
   return UNICON_OK;
-}
-
-void unicon__state_trim(unicon__state *state, int64_t keep) {
-  for (int64_t i = 0; i < state->m; i++)
-    memmove(state->u + i * keep, state->u + i * state->r, (size_t)keep * sizeof *state->u);
-  for (int64_t j = 0; j < state->n; j++)
-    memmove(state->v + j * keep, state->v + j * state->r, (size_t)keep * sizeof *state->v);
-  state->r = keep;
 }
 
 /* Held-out score of a state; 0 without a judge. */
@@ -245,12 +214,11 @@ static unicon_status moment_start(solver *s, unicon__state *state) {
                 (long long)state->r);
   UNICON_NEW(s->ctx, s->log->spectrum, state->r);
   memcpy(s->log->spectrum, state->s, (size_t)state->r * sizeof *state->s);
-  if (s->cosine) state_normalize(state);
+  if (s->cosine) unicon__state_normalize(state);
   return UNICON_OK;
 }
 
-/* ---- loss and weights at a state ----------------------------------------------------------------
- */
+/* ---- loss and weights at a state ---------------------------------------------------------- */
 
 static unicon_status gather(unicon_ctx *ctx, const float *z, const int64_t *row, int64_t count,
                             int64_t r, const float **out) {
@@ -307,117 +275,22 @@ static unicon_status evaluate(solver *s, const unicon__state *state, bool cross,
   return UNICON_OK;
 }
 
-/* ---- mixing two states --------------------------------------------------------------------------
- */
-
-/* [keep M + eta M+]_r of two states, either through the QR factors of their stacked bases (made
- * once for all eta) or, where 2r exceeds a side, through the dense matrix. */
-typedef struct mixer {
-  const unicon__state *from, *to;
-  bool cosine; /* keep = 1 - eta, result of norm 1; else keep = 1: a gradient step */
-  bool dense;
-  double *qu, *ru, *qv, *rv; /* m by 2r, 2r by 2r, n by 2r, 2r by 2r */
-} mixer;
-
-static void stack(const double *a, const double *b, int64_t rows, int64_t r, double *out) {
-  for (int64_t i = 0; i < rows; i++) {
-    memcpy(out + i * 2 * r, a + i * r, (size_t)r * sizeof *out);
-    memcpy(out + i * 2 * r + r, b + i * r, (size_t)r * sizeof *out);
-  }
-}
-
-static double kept(const mixer *mix, double eta) {
-  return mix->cosine ? 1 - eta : 1;
-}
-
-static unicon_status mixer_open(unicon_ctx *ctx, const unicon__state *from, const unicon__state *to,
-                                bool cosine, mixer *out) {
-  const int64_t m = from->m, n = from->n, r = from->r;
-  *out = (mixer){.from = from, .to = to, .cosine = cosine, .dense = 2 * r > m || 2 * r > n};
-  if (out->dense) return UNICON_OK;
-  UNICON_NEW(ctx, out->qu, m * 2 * r);
-  UNICON_NEW(ctx, out->ru, 4 * r * r);
-  UNICON_NEW(ctx, out->qv, n * 2 * r);
-  UNICON_NEW(ctx, out->rv, 4 * r * r);
-  stack(from->u, to->u, m, r, out->qu);
-  stack(from->v, to->v, n, r, out->qv);
-  UNICON_TRY(unicon__dqr(ctx, m, 2 * r, out->qu, out->ru));
-  return unicon__dqr(ctx, n, 2 * r, out->qv, out->rv);
-}
-
-/* weight * U diag(s) V^T added to `out` (m by n). */
-static unicon_status add_dense(unicon_ctx *ctx, const unicon__state *state, double weight,
-                               double *out) {
-  double *us;
-  UNICON_NEW(ctx, us, state->m * state->r);
-  for (int64_t i = 0; i < state->m; i++)
-    for (int64_t k = 0; k < state->r; k++)
-      us[i * state->r + k] = state->u[i * state->r + k] * state->s[k];
-  unicon__dgemm(false, true, state->m, state->n, state->r, weight, us, state->r, state->v, state->r,
-                1, out, state->n);
-  return UNICON_OK;
-}
-
-static unicon_status mix_dense(unicon_ctx *ctx, const mixer *mix, double eta, unicon__state *out) {
-  double *matrix;
-  unicon__svd svd;
-  UNICON_NEW(ctx, matrix, out->m * out->n);
-  UNICON_TRY(add_dense(ctx, mix->from, kept(mix, eta), matrix));
-  UNICON_TRY(add_dense(ctx, mix->to, eta, matrix));
-  UNICON_TRY(unicon__svd_top(ctx, matrix, out->m, out->n, out->r, UNICON__SVD_DENSE, 0, &svd));
-  const unicon__state top = {out->m, out->n, out->r, svd.u, svd.s, svd.v};
-  state_copy(out, &top);
-  return UNICON_OK;
-}
-
-static unicon_status mix_stacked(unicon_ctx *ctx, const mixer *mix, double eta,
-                                 unicon__state *out) {
-  const int64_t r = out->r, w = 2 * r;
-  double *scaled, *core;
-  unicon__svd svd;
-  UNICON_NEW(ctx, scaled, w * w);
-  UNICON_NEW(ctx, core, w * w);
-  for (int64_t i = 0; i < w; i++)
-    for (int64_t k = 0; k < w; k++)
-      scaled[i * w + k] =
-          mix->ru[i * w + k] * (k < r ? kept(mix, eta) * mix->from->s[k] : eta * mix->to->s[k - r]);
-  unicon__dgemm(false, true, w, w, w, 1, scaled, w, mix->rv, w, 0, core, w);
-  UNICON_TRY(unicon__svd_top(ctx, core, w, w, r, UNICON__SVD_DENSE, 0, &svd));
-  memcpy(out->s, svd.s, (size_t)r * sizeof *out->s);
-  unicon__dgemm(false, false, out->m, r, w, 1, mix->qu, w, svd.u, r, 0, out->u, r);
-  unicon__dgemm(false, false, out->n, r, w, 1, mix->qv, w, svd.v, r, 0, out->v, r);
-  return UNICON_OK;
-}
-
-static unicon_status mix_at(unicon_ctx *ctx, const mixer *mix, double eta, unicon__state *out) {
-  if (kept(mix, eta) == 0) {
-    state_copy(out, mix->to);
-    return UNICON_OK;
-  }
-  unicon__block *frame = unicon__frame_open(ctx);
-  UNICON_TRY(mix->dense ? mix_dense(ctx, mix, eta, out) : mix_stacked(ctx, mix, eta, out));
-  unicon__frame_close(ctx, frame);
-  if (mix->cosine) state_normalize(out);
-  return UNICON_OK;
-}
-
-/* ---- steps --------------------------------------------------------------------------------------
- */
+/* ---- steps -------------------------------------------------------------------------------- */
 
 /* Looks for a shorter and shorter step that lowers the loss; *eta is 0 when there is none. */
 static unicon_status safe_step(solver *s, unicon__state *state, const unicon__state *candidate,
                                bool more, double *loss, double *eta) {
-  mixer mix;
+  unicon__mixer mix;
   unicon__state trial;
-  UNICON_TRY(mixer_open(s->ctx, state, candidate, s->cosine, &mix));
-  UNICON_TRY(state_new(s->ctx, state->m, state->n, state->r, &trial));
+  UNICON_TRY(unicon__mixer_open(s->ctx, state, candidate, s->cosine, &mix));
+  UNICON_TRY(unicon__state_new(s->ctx, state->m, state->n, state->r, &trial));
   *eta = s->cosine ? 1 : 0.5; /* 1/2 is the Newton step of the spectral loss */
   for (int k = 0; k <= HALVINGS; k++, *eta /= 2) {
     double value;
-    UNICON_TRY(mix_at(s->ctx, &mix, *eta, &trial));
+    UNICON_TRY(unicon__mix(s->ctx, &mix, *eta, &trial));
     UNICON_TRY(evaluate(s, &trial, false, &value));
     if (!(value < *loss - enough * fabs(*loss))) continue;
-    state_copy(state, &trial);
+    unicon__state_copy(state, &trial);
     if (more) UNICON_TRY(evaluate(s, state, true, &value));
     *loss = value;
     return UNICON_OK;
@@ -435,7 +308,7 @@ static unicon_status note_step(solver *s, const unicon__state *state, double los
   unicon__log(s->ctx, UNICON_LOG_DEBUG, "step %d: loss %.6f, length %g, held-out score %.4f",
               log->steps, loss, eta, score);
   if (!s->params->judge || log->steps == 0 || score > *best_score) {
-    state_copy(best, state);
+    unicon__state_copy(best, state);
     *best_score = score;
     log->best = log->steps;
   }
@@ -450,7 +323,7 @@ static unicon_status note_step(solver *s, const unicon__state *state, double los
 static unicon_status iterate(solver *s, unicon__state *state) {
   double loss, best_score = 0;
   unicon__state best;
-  UNICON_TRY(state_new(s->ctx, state->m, state->n, state->r, &best));
+  UNICON_TRY(unicon__state_new(s->ctx, state->m, state->n, state->r, &best));
   UNICON_TRY(evaluate(s, state, true, &loss));
   UNICON_TRY(note_step(s, state, loss, 0, &best, &best_score));
   for (int step = 0; step < s->params->iterations; step++) {
@@ -460,18 +333,18 @@ static unicon_status iterate(solver *s, unicon__state *state) {
     unicon__state candidate;
     double eta = 1;
     UNICON_TRY(spectral_update(s, state->r, &candidate));
-    if (s->cosine) state_normalize(&candidate);
+    if (s->cosine) unicon__state_normalize(&candidate);
     if (s->params->safe) {
       UNICON_TRY(safe_step(s, state, &candidate, more, &loss, &eta));
     } else {
-      state_copy(state, &candidate);
+      unicon__state_copy(state, &candidate);
       UNICON_TRY(evaluate(s, state, more, &loss));
     }
     unicon__frame_close(s->ctx, frame);
     if (eta == 0) break;
     UNICON_TRY(note_step(s, state, loss, eta, &best, &best_score));
   }
-  state_copy(state, &best);
+  unicon__state_copy(state, &best);
   return UNICON_OK;
 }
 

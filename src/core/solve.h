@@ -14,12 +14,7 @@
 #include "core/judge.h"
 #include "core/loss.h"
 #include "core/metric.h"
-#include "core/spectral.h"
-
-typedef struct unicon__state {
-  int64_t m, n, r;
-  double *u, *s, *v; /* m by r, r, n by r */
-} unicon__state;
+#include "core/state.h"
 
 typedef struct unicon__solve_params {
   unicon__loss_params loss;
@@ -62,9 +57,6 @@ unicon_status unicon__solve(unicon_ctx *ctx, const unicon__problem *problem,
                             const unicon__metric *metric_x, const unicon__metric *metric_y,
                             const unicon__solve_params *params, unicon__state *state,
                             unicon__solve_log *log);
-
-/* Keeps the first `rank` directions. */
-void unicon__state_trim(unicon__state *state, int64_t rank);
 
 /* F_x = R_x U s^split and F_y = R_y V s^(1-split), float32, of the context's frame. */
 unicon_status unicon__state_factors(unicon_ctx *ctx, const unicon__state *state,

@@ -167,7 +167,7 @@ unicon_status unicon_pairs_read_labels(unicon_ctx *ctx, const char *x_path, cons
   return unicon__leave(ctx, frame, read_labels(ctx, x_path, y_path, n_x, n_y, out));
 }
 
-/* ---- labels of rows -------------------------------------------------------------------------- */
+/* ---- labels of rows ----------------------------------------------------------------------- */
 
 static unicon_status keep_numbers(unicon_ctx *ctx, const label_file *file, int64_t rows,
                                   unicon_labels *labels, int which) {

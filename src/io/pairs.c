@@ -38,7 +38,7 @@ int64_t unicon_pairs_count(const unicon_pairs *pairs) {
   return pairs ? pairs->positive.count : 0;
 }
 
-/* ---- row i with rows k*i .. k*i+k-1 ---- */
+/* ---- row i with rows k*i .. k*i+k-1 ------------------------------------------------------- */
 
 static unicon_status build_blocks(unicon_ctx *ctx, unicon_pairs *pairs, int64_t few, int64_t k,
                                   unicon__lists *of_few, unicon__lists *of_many) {
@@ -95,7 +95,7 @@ unicon_status unicon_pairs_per_y(unicon_ctx *ctx, int64_t n_x, int64_t n_y, int6
   return unicon__leave(ctx, frame, make_blocks(ctx, n_x, n_y, k, false, out));
 }
 
-/* ---- lists ---- */
+/* ---- lists -------------------------------------------------------------------------------- */
 
 unicon_status unicon__pairs_from_list(unicon_ctx *ctx, const char *what, int64_t n_x, int64_t n_y,
                                       const int64_t *x, const int64_t *y, const double *weight,
@@ -120,7 +120,7 @@ unicon_status unicon_pairs_list(unicon_ctx *ctx, int64_t n_x, int64_t n_y, const
                        unicon__pairs_from_list(ctx, "pair", n_x, n_y, x, y, weight, count, out));
 }
 
-/* ---- labels ---- */
+/* ---- labels ------------------------------------------------------------------------------- */
 
 typedef struct labelled {
   int64_t label;
@@ -201,7 +201,7 @@ unicon_status unicon_pairs_labels(unicon_ctx *ctx, const int64_t *label_x, int64
   return unicon__leave(ctx, frame, unicon__pairs_from_labels(ctx, label_x, n_x, label_y, n_y, out));
 }
 
-/* ---- ignored pairs and explicit negatives ---- */
+/* ---- ignored pairs and explicit negatives ------------------------------------------------- */
 
 static unicon_status check_apart(unicon_ctx *ctx, const unicon_pairs *pairs, const char *what,
                                  const unicon__pair_set *set, const unicon__pair_set *other) {

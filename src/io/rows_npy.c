@@ -206,8 +206,12 @@ static unicon_status npy_open(unicon_ctx *ctx, const char *name, unicon__bytes b
   memcpy(out->descr, header.descr, sizeof out->descr);
   out->rows = header.shape[0];
   out->cols = header.shape[1];
-  out->row_stride = header.fortran ? element : element * out->cols;
-  out->col_stride = header.fortran ? element * out->rows : element;
+  out->row_stride = out->col_stride = element;
+  if (out->rows == 0 || out->cols == 0) return UNICON_OK; /* the other count may be anything */
+  if (header.fortran)
+    out->col_stride = element * out->rows;
+  else
+    out->row_stride = element * out->cols;
   return UNICON_OK;
 }
 

@@ -169,6 +169,28 @@ static unicon_status read_header(const parse *p, json_t *root, unicon__safetenso
   return check_cover(p, out);
 }
 
+static int by_name(const void *a, const void *b) {
+  const unicon__tensor *const *left = a, *const *right = b;
+  return strcmp((*left)->name, (*right)->name);
+}
+
+static unicon_status sort_names(unicon_ctx *ctx, unicon__arena *arena, unicon__safetensors *out) {
+  UNICON_ARENA_NEW(ctx, arena, out->by_name, out->tensors);
+  for (int64_t k = 0; k < out->tensors; k++) out->by_name[k] = &out->tensor[k];
+  if (out->tensors > 1) qsort(out->by_name, (size_t)out->tensors, sizeof *out->by_name, by_name);
+  return UNICON_OK;
+}
+
+/* The JSON library allocates by itself, up to about 45 bytes for each byte of the header. */
+static unicon_status check_header_memory(unicon_ctx *ctx, const char *name, uint64_t length) {
+  const uint64_t limit = unicon__budget_limit(ctx->arena.budget);
+  if (limit == UINT64_MAX || 45 * length <= limit) return UNICON_OK;
+  return unicon__fail(ctx, UNICON_ERR_MEMORY,
+                      "%s: reading its header of %" PRIu64
+                      " bytes may take more than max-mem allows (%" PRIu64 " bytes)",
+                      name, length, limit);
+}
+
 unicon_status unicon__safetensors_parse(unicon_ctx *ctx, unicon__arena *arena, const char *name,
                                         unicon__bytes bytes, unicon__safetensors *out) {
   *out = (unicon__safetensors){0};
@@ -179,6 +201,7 @@ unicon_status unicon__safetensors_parse(unicon_ctx *ctx, unicon__arena *arena, c
                         "%s is not a .safetensors file: its header would take %" PRIu64
                         " bytes (at most %d are read) of %zu",
                         name, length, HEADER_LIMIT, bytes.size);
+  UNICON_TRY(check_header_memory(ctx, name, length));
   json_error_t error;
   json_t *root =
       json_loadb((const char *)bytes.data + 8, (size_t)length, JSON_REJECT_DUPLICATES, &error);
@@ -187,12 +210,19 @@ unicon_status unicon__safetensors_parse(unicon_ctx *ctx, unicon__arena *arena, c
                         name, error.text, error.position);
   const size_t start = 8 + (size_t)length;
   const parse p = {ctx, arena, name, bytes.data + start, bytes.size - start};
-  const unicon_status status = read_header(&p, root, out);
+  unicon_status status = read_header(&p, root, out);
   json_decref(root);
+  if (status == UNICON_OK) status = sort_names(ctx, arena, out);
   return status;
 }
 
 const unicon__tensor *unicon__tensor_find(const unicon__safetensors *file, const char *name) {
+  if (file->by_name) {
+    const unicon__tensor wanted = {.name = name}, *key = &wanted;
+    const unicon__tensor **found =
+        bsearch(&key, file->by_name, (size_t)file->tensors, sizeof *file->by_name, by_name);
+    return found ? *found : NULL;
+  }
   for (int64_t k = 0; k < file->tensors; k++)
     if (strcmp(file->tensor[k].name, name) == 0) return &file->tensor[k];
   return NULL;

@@ -24,7 +24,8 @@ typedef struct unicon__meta {
 typedef struct unicon__safetensors {
   unicon__tensor *tensor;
   int64_t tensors;
-  unicon__meta *meta; /* sorted by key */
+  const unicon__tensor **by_name; /* sorted, of a parsed file; else NULL */
+  unicon__meta *meta;             /* sorted by key */
   int64_t metas;
 } unicon__safetensors;
 

@@ -17,7 +17,7 @@ static CBLAS_TRANSPOSE op(bool trans) {
   return trans ? CblasTrans : CblasNoTrans;
 }
 
-/* ---- thread count ---------------------------------------------------------------------------- */
+/* ---- thread count ------------------------------------------------------------------------- */
 
 /* How many regions ask for each count; guarded by the lock, as is the process-wide count. */
 static pthread_mutex_t region_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -62,7 +62,7 @@ const char *unicon__blas_name(void) {
   return text;
 }
 
-/* ---- products -------------------------------------------------------------------------------- */
+/* ---- products ----------------------------------------------------------------------------- */
 
 void unicon__sgemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, float alpha,
                    const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
@@ -105,7 +105,7 @@ void unicon__dtrmm_left(bool trans, int64_t n, int64_t m, const double *l, int64
               1.0, l, narrow(ldl), b, narrow(ldb));
 }
 
-/* ---- LAPACK ---------------------------------------------------------------------------------- */
+/* ---- LAPACK ------------------------------------------------------------------------------- */
 
 /* LAPACK is column-major: a row-major matrix is its own transpose there, so the lower triangle is
  * called "U" below and left and right factors change places. */
