@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unicon fit X Y -o MODEL */
+#include <stdlib.h>
+
 #include "inputs.h"
 
 enum { LEADING = 6 };
@@ -52,6 +54,19 @@ static void print_next(const tool *t, const char *path) {
   putchar('\n');
 }
 
+/* What preset auto chose, and its score on pairs that were held out. */
+static void print_choice(const unicon_model *model) {
+  const char *chosen = unicon_model_meta(model, "auto_chosen");
+  const char *score = unicon_model_meta(model, "auto_score");
+  const char *folds = unicon_model_meta(model, "auto_folds");
+  if (!chosen || !score || !folds) return;
+  printf("chosen           %s\n", chosen);
+  printf(
+      "held-out score   %.3f, mean of mrr and hit@10 in both directions (%s split%s); -v shows "
+      "what was tried\n",
+      atof(score), folds, folds[0] == '1' && !folds[1] ? "" : "s");
+}
+
 static int print_summary(const tool *t, const fit_result *result) {
   const inputs *in = result->train;
   char time[32], memory[32];
@@ -62,6 +77,7 @@ static int print_summary(const tool *t, const fit_result *result) {
   printf("pairs            %lld\n", (long long)unicon_pairs_count(in->pairs));
   printf("rank             %lld\n", (long long)unicon_model_rank(result->model));
   print_spectrum(result->model);
+  print_choice(result->model);
   printf("time             %s, %s of memory at most\n",
          display_time(result->seconds, time, sizeof time),
          display_bytes(result->memory, memory, sizeof memory));

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Preset auto, weights of batches, shared encoders: the choices that held-out pairs make. */
+#include "core/solve.h"
+#include "scratch.h"
+#include "support.h"
+
+enum { N = 300, HELD = 120, DX = 12, DY = 10 };
+
+/* Training and held-out rows of one problem. */
+typedef struct cut {
+  problem p;
+  unicon_rows *x, *y, *held_x, *held_y;
+} cut;
+
+static void cut_make(unicon_ctx *ctx, uint64_t seed, cut *c) {
+  problem_make(ctx, seed, N + HELD, DX, DY, 6, 0.6, &c->p);
+  c->x = support_rows(ctx, "x", c->p.x, N, DX);
+  c->y = support_rows(ctx, "y", c->p.y, N, DY);
+  c->held_x = support_rows(ctx, "held x", c->p.x + N * DX, HELD, DX);
+  c->held_y = support_rows(ctx, "held y", c->p.y + N * DY, HELD, DY);
+}
+
+static void cut_free(cut *c) {
+  unicon_rows_close(c->held_y);
+  unicon_rows_close(c->held_x);
+  unicon_rows_close(c->y);
+  unicon_rows_close(c->x);
+  problem_free(&c->p);
+}
+
+/* (mrr + hit@10) / 2, mean of both directions, through the public evaluation. */
+static double score_of(unicon_ctx *ctx, const unicon_model *model, const unicon_rows *x,
+                       const unicon_rows *y) {
+  unicon_metrics m[2];
+  CHECK_OK(ctx, unicon_evaluate(ctx, &(unicon_view){x, model, UNICON_X},
+                                &(unicon_view){y, model, UNICON_Y}, NULL, NULL, &m[0], &m[1]));
+  return (m[0].value[UNICON_MRR] + m[1].value[UNICON_MRR] + m[0].value[UNICON_HIT_10] +
+          m[1].value[UNICON_HIT_10]) /
+         4;
+}
+
+/* The score that is reported is that of the model that is returned, and no candidate was better:
+ * the closed form with default settings is one of them. */
+static void reported_score_is_the_models(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  for (uint64_t seed = 1; seed <= 3; seed++) {
+    cut c;
+    unicon_model *model = NULL;
+    cut_make(ctx, seed, &c);
+    const unicon_data train = {c.x, c.y, NULL, NULL}, held = {c.held_x, c.held_y, NULL, NULL};
+    CHECK_OK(ctx, unicon_fit(ctx, &train, &held, NULL, &model));
+    const double reported = atof(unicon_model_meta(model, "auto_score"));
+    /* float32 weights stored and loaded again may swap near ties of 120 rows */
+    CHECK_CLOSE(score_of(ctx, model, c.held_x, c.held_y), reported, 0.01);
+    unicon_model *fast = support_fit(ctx, c.x, c.y, NULL, NULL);
+    assert_true(reported >= score_of(ctx, fast, c.held_x, c.held_y) - 0.01);
+    assert_non_null(strstr(unicon_model_meta(model, "auto_tried"), "angular"));
+    unicon_model_destroy(fast);
+    unicon_model_destroy(model);
+    cut_free(&c);
+  }
+}
+
+static void given_options_stay(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  cut c;
+  unicon_model *model = NULL;
+  cut_make(ctx, 4, &c);
+  unicon_options *options = support_options(ctx, "preset", "auto", "ridge", "0.05", "kernel",
+                                            "linear", "rank", "5", "refine", "0", NULL);
+  const unicon_data train = {c.x, c.y, NULL, NULL};
+  CHECK_OK(ctx, unicon_fit(ctx, &train, NULL, options, &model));
+  assert_string_equal(unicon_model_meta(model, "option.ridge"), "0.05");
+  assert_string_equal(unicon_model_meta(model, "option.kernel"), "linear");
+  assert_int_equal(unicon_model_rank(model), 5);
+  assert_null(strstr(unicon_model_meta(model, "auto_tried"), "angular"));
+  assert_null(unicon_model_meta(model, "refine_best_epoch"));
+  assert_string_equal(unicon_options_get(options, "metric"), "whiten"); /* the caller's stay */
+  unicon_model_destroy(model);
+  unicon_options_destroy(options);
+  cut_free(&c);
+}
+
+static void few_pairs_fall_back(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  problem p;
+  log_book book = {0};
+  unicon_model *model = NULL;
+  problem_make(ctx, 5, 30, 6, 5, 3, 0.2, &p);
+  unicon_ctx_set_log(ctx, support_log, &book);
+  CHECK_OK(ctx,
+           unicon_fit(ctx, &(unicon_data){p.rows_x, p.rows_y, NULL, NULL}, NULL, NULL, &model));
+  assert_non_null(strstr(book.last[UNICON_LOG_WARNING], "30 pairs"));
+  assert_null(unicon_model_meta(model, "auto_chosen"));
+  unicon_model *fast = support_fit(ctx, p.rows_x, p.rows_y, NULL, NULL);
+  double *a = support_cosines(ctx, model, p.rows_x, p.rows_y);
+  double *b = support_cosines(ctx, fast, p.rows_x, p.rows_y);
+  CHECK_CLOSE(support_distance(a, b, 900), 0, 1e-6);
+  free(b);
+  free(a);
+  unicon_model_destroy(fast);
+  unicon_model_destroy(model);
+  problem_free(&p);
+}
+
+static void weights_follow_the_scores(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  const double score[5] = {0.5, 0.52, 0.48, 0.5, 0.1};
+  double w[5];
+  assert_int_equal(unicon__aggregate(ctx, UNICON__AGGREGATE_UNIFORM, score, 5, w), UNICON_OK);
+  CHECK_CLOSE(w[4], 0.2, 1e-15);
+  assert_int_equal(unicon__aggregate(ctx, UNICON__AGGREGATE_ACCURACY, score, 5, w), UNICON_OK);
+  CHECK_CLOSE(w[1], 0.52 / 2.1, 1e-15);
+  assert_int_equal(unicon__aggregate(ctx, UNICON__AGGREGATE_SOFTMAX, score, 5, w), UNICON_OK);
+  CHECK_CLOSE(w[0] / w[4], exp(0.4), 1e-12);
+  assert_int_equal(unicon__aggregate(ctx, UNICON__AGGREGATE_ROBUST, score, 5, w), UNICON_OK);
+  CHECK_CLOSE(w[4], 0, 0);
+  CHECK_CLOSE(w[0], 0.25, 1e-15);
+}
+
+/* A batch of wrong pairs is dropped by `robust` and pulls the others down less. */
+static void robust_batches_resist(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  cut c;
+  cut_make(ctx, 6, &c);
+  double score[2];
+  static const char *const how[2] = {"uniform", "robust"};
+  for (int k = 0; k < 2; k++) {
+    unicon_model *model = NULL;
+    unicon_options *options =
+        support_options(ctx, "batch", "50", "aggregate", how[k], "iterations", "1", NULL);
+    const unicon_data train = {c.x, c.y, NULL, NULL}, held = {c.held_x, c.held_y, NULL, NULL};
+    CHECK_OK(ctx, unicon_fit(ctx, &train, &held, options, &model));
+    score[k] = score_of(ctx, model, c.held_x, c.held_y);
+    unicon_model_destroy(model);
+    unicon_options_destroy(options);
+  }
+  assert_true(score[1] >= score[0] - 0.02); /* nothing is lost on clean data */
+  cut_free(&c);
+}
+
+/* One encoder: equal weights, and the objective of the closed form is the sum of squared positive
+ * eigenvalues (T22), which no other rank-r symmetric positive M exceeds: dropping the metric,
+ * the spectrum is that of (C + C^T)/2. */
+static void shared_encoder_is_shared(void **state) {
+  scratch *s = *state;
+  problem p;
+  problem_make(s->ctx, 7, 200, 8, 8, 4, 0.3, &p);
+  unicon_options *options =
+      support_options(s->ctx, "shared_encoder", "on", "rank", "6", "iterations", "1", NULL);
+  unicon_model *model = support_fit(s->ctx, p.rows_x, p.rows_y, NULL, options);
+  int64_t count;
+  float *x = support_tensor(s, model, "x.weight", &count);
+  float *y = support_tensor(s, model, "y.weight", &count);
+  for (int64_t k = 0; k < count; k++) CHECK_CLOSE(x[k], y[k], 1e-5);
+  const float *spectrum = unicon_model_spectrum(model);
+  for (int64_t k = 0; k < unicon_model_rank(model); k++) assert_true(spectrum[k] > 0);
+  free(y);
+  free(x);
+  unicon_model_destroy(model);
+  unicon_rows *narrow = support_rows(s->ctx, "narrow", p.y, 200, 7);
+  unicon_model *none = NULL;
+  scratch_failed(
+      s, unicon_fit(s->ctx, &(unicon_data){p.rows_x, narrow, NULL, NULL}, NULL, options, &none),
+      UNICON_ERR_SHAPE, "equal width", "7");
+  unicon_rows_close(narrow);
+  unicon_options_destroy(options);
+  problem_free(&p);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      SCRATCH_TEST(reported_score_is_the_models), SCRATCH_TEST(given_options_stay),
+      SCRATCH_TEST(few_pairs_fall_back),          SCRATCH_TEST(weights_follow_the_scores),
+      SCRATCH_TEST(robust_batches_resist),        SCRATCH_TEST(shared_encoder_is_shared),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
