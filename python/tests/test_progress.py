@@ -51,7 +51,8 @@ def test_tqdm(linear):
 
 
 CHILD = """
-import sys, numpy as np, unicon
+import signal, sys, numpy as np, unicon
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job starts with it ignored
 x, y, _ = unicon.synth("linear", 2000)
 aligner = unicon.Aligner(**{long!r})
 started = []

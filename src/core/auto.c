@@ -44,7 +44,7 @@ static void remember(unicon__auto_log *log, const char *kernel, const setting *s
 /* Scores one setting on every fold and takes it if it is the best. */
 static unicon_status try_setting(unicon_ctx *ctx, sweep *w, unicon__contest **contest,
                                  const char *kernel, setting *s) {
-  if (s->done || unicon__now() > w->deadline) return UNICON_OK;
+  if (s->done || (w->contest && unicon__now() > w->deadline)) return UNICON_OK;
   s->done = true;
   for (int f = 0; f < w->folds; f++) {
     double score[UNICON__CONTEST_RANKS];
@@ -107,13 +107,23 @@ static unicon_status sweep_settings(unicon_ctx *ctx, sweep *w, unicon__contest *
 /* One kernel: contests on all folds, then the sweep. */
 static unicon_status try_kernel(unicon_ctx *ctx, sweep *w, const char *kernel, bool fixed) {
   unicon__contest *contest[FOLDS_MAX];
-  if (w->best > 0 && unicon__now() > w->deadline) return UNICON_OK;
+  if (w->contest && unicon__now() > w->deadline) return UNICON_OK;
   if (!fixed) UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__KERNEL, kernel));
   for (int f = 0; f < w->folds; f++) {
     const unicon__judge held = {w->held[f].whole.x, w->held[f].whole.y, w->held[f].whole.pairs};
     UNICON_NEW(ctx, contest[f], 1);
     UNICON_TRY(unicon__contest_open(ctx, w->arena, w->options, &w->train[f].whole, &held,
                                     w->larger ? 512 : 256, contest[f]));
+  }
+  /* Folds differ in size a little: only ranks that all of them have are compared. */
+  for (int f = 1; f < w->folds; f++) {
+    if (contest[f]->ranks < contest[0]->ranks) contest[0]->ranks = contest[f]->ranks;
+    for (int k = 0; k < contest[0]->ranks; k++)
+      if (contest[f]->rank[k] < contest[0]->rank[k]) contest[0]->rank[k] = contest[f]->rank[k];
+  }
+  for (int f = 1; f < w->folds; f++) {
+    contest[f]->ranks = contest[0]->ranks;
+    memcpy(contest[f]->rank, contest[0]->rank, sizeof contest[0]->rank);
   }
   return sweep_settings(ctx, w, contest, kernel);
 }
@@ -255,6 +265,9 @@ unicon_status unicon__auto(unicon_ctx *ctx, unicon__arena *arena, unicon_options
   UNICON_TRY(try_kernels(ctx, &w));
   unicon__refine_params_from(options, &params);
   if (!unicon__given(options, UNICON__REFINE)) plan_refine(&train[0].whole, &params, w.larger);
+  const bool refinable =
+      params.loss.kind != UNICON__LOSS_MOMENT && params.loss.kind != UNICON__LOSS_SPECTRAL;
+  if (!refinable && !unicon__given(options, UNICON__REFINE)) params.epochs = 0;
   UNICON_TRY(reopen(ctx, &w, contest));
   UNICON_TRY(choose_refined(ctx, &w, &params, contest, &winner));
   *part_log = winner.log;

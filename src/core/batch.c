@@ -46,7 +46,7 @@ static unicon_status make_batch(unicon_ctx *ctx, const unicon__batch *whole, int
   unicon_pairs *pairs;
   qsort(x_row, (size_t)x_count, sizeof *x_row, unicon__compare_int64);
   UNICON_TRY(paired_rows(ctx, whole->pairs, x_row, x_count, seen, &y_row, &y_count));
-  if (y_count == 0) return UNICON_OK;
+  if (x_count < 2 || y_count < 2) return UNICON_OK; /* nothing to tell apart */
   UNICON_TRY(unicon__source_narrow(ctx, &whole->x, x_row, x_count, &out->x));
   UNICON_TRY(unicon__source_narrow(ctx, &whole->y, y_row, y_count, &out->y));
   UNICON_TRY(unicon__pairs_subset(ctx, whole->pairs, x_row, x_count, y_row, y_count, &pairs));
@@ -79,6 +79,10 @@ unicon_status unicon__problem_cut(unicon_ctx *ctx, int64_t size, uint64_t seed,
     if (batch[problem->batches].pairs) problem->batches++;
   }
   unicon__drop(ctx, seen);
+  if (problem->batches == 0)
+    return unicon__fail(ctx, UNICON_ERR_DATA,
+                        "batch is %lld: no batch of that size has two rows on each side",
+                        (long long)size);
   return UNICON_OK;
 }
 

@@ -229,6 +229,8 @@ unicon_status unicon__contest_factors(unicon_ctx *ctx, const unicon__contest *co
                                       double ridge, int64_t rank, unicon__metric metric[2],
                                       unicon__factors *factors, unicon__solve_log *log) {
   unicon__svd svd;
+  for (int s = 0; s < 2; s++) /* another fold may have had more features */
+    rank = rank < contest->side[s].map.out ? rank : contest->side[s].map.out;
   for (int s = 0; s < 2; s++)
     UNICON_TRY(unicon__metric_from_eigen(ctx, contest->side[s].vectors, contest->side[s].values,
                                          contest->side[s].map.out, power, ridge, &metric[s]));
@@ -244,6 +246,6 @@ unicon_status unicon__contest_factors(unicon_ctx *ctx, const unicon__contest *co
   unicon__state state = {svd.m, svd.n, rank, svd.u, svd.s, svd.v};
   unicon__state_trim(&state, signal_rank(&svd));
   *log = (unicon__solve_log){.residual = svd.residual, .method = svd.method, .spectrum = svd.s};
-  log->gap = svd.next / svd.s[rank - 1];
+  log->gap = svd.s[rank - 1] > 0 ? svd.next / svd.s[rank - 1] : 0;
   return unicon__factors_of(ctx, &state, unicon__number(contest->options, UNICON__SPLIT), factors);
 }

@@ -101,11 +101,11 @@ static inline double unicon__pair_weight(unicon__partners partners, int64_t k) {
 }
 
 static inline double unicon__omega_x(const unicon__plane *plane, int64_t count, double weight) {
-  return weight / ((double)count * plane->weight_x);
+  return weight > 0 ? weight / ((double)count * plane->weight_x) : 0;
 }
 
 static inline double unicon__omega_y(const unicon__plane *plane, int64_t count, double weight) {
-  return weight / ((double)count * plane->weight_y);
+  return weight > 0 ? weight / ((double)count * plane->weight_y) : 0;
 }
 
 /* Sets the scores of row i, columns y0.., that are no negatives to -INFINITY: ignored pairs,

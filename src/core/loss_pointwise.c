@@ -33,6 +33,7 @@ static unicon_status pointwise_begin(unicon_ctx *ctx, unicon__loss *loss) {
     if (!p.weight) st->weights += (double)p.count;
     for (int64_t k = 0; p.weight && k < p.count; k++) st->weights += (double)p.weight[k];
   }
+  if (!(st->weights > 0)) st->weights = INFINITY; /* no pair has weight: nothing pulls */
   st->entries = pairs->only_listed
                     ? (double)(pairs->positive.count + pairs->negative.count)
                     : (double)pairs->n_x * (double)pairs->n_y - (double)pairs->ignore.count;

@@ -104,7 +104,7 @@ static unicon_status map_back(unicon_ctx *ctx, const unicon__metric *metric, con
   return UNICON_OK;
 }
 
-unicon_status unicon__part_store(unicon_ctx *ctx, unicon__arena *arena, const unicon__side side[2],
+unicon_status unicon__part_store(unicon_ctx *ctx, unicon__arena *arena, const unicon__side *side,
                                  const unicon__metric metric[2], const unicon__factors *factors,
                                  unicon__part *part) {
   part->rank = factors->r;
@@ -114,7 +114,7 @@ unicon_status unicon__part_store(unicon_ctx *ctx, unicon__arena *arena, const un
     UNICON_ARENA_NEW(ctx, arena, part->weight[s], factors->p[s] * factors->r);
     UNICON_TRY(map_back(ctx, &metric[s], factors->g[s], factors->r, part->weight[s]));
     UNICON_TRY(
-        fold_linear(ctx, &side[s].source, factors->r, arena, &part->map[s], &part->weight[s]));
+        fold_linear(ctx, &side[s].fitted, factors->r, arena, &part->map[s], &part->weight[s]));
   }
   return UNICON_OK;
 }
@@ -134,7 +134,7 @@ void unicon__refine_params_from(const unicon_options *options, unicon__refine_pa
 }
 
 unicon_status unicon__judge_through(unicon_ctx *ctx, const unicon__judge *judge,
-                                    const unicon__side side[2], unicon__judge *out) {
+                                    const unicon__side *side, unicon__judge *out) {
   float *cache;
   *out = *judge;
   out->x.map = &side[0].map;
@@ -206,7 +206,8 @@ static unicon_status start_random(unicon_ctx *ctx, making *m, unicon__solve_log 
     m->factors.p[s] = m->side[s].map.out;
     UNICON_NEW(ctx, m->factors.g[s], m->factors.p[s] * m->factors.r);
     for (int64_t i = 0; i < m->factors.p[s]; i++)
-      unicon__normals(m->params.seed, UNICON__STREAM_START, (uint64_t)(2 * i + s), m->factors.r,
+      unicon__normals(m->params.seed, UNICON__STREAM_START,
+                      (uint64_t)(2 * i + (m->params.shared ? 0 : s)), m->factors.r,
                       m->factors.g[s] + i * m->factors.r);
   }
   UNICON_NEW(ctx, log->spectrum, m->factors.r);

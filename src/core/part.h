@@ -30,7 +30,7 @@ unicon_status unicon__part_fit(unicon_ctx *ctx, const unicon__part_job *job, uni
 
 /* Held-out rows seen through the maps of two fitted sides, their features kept if memory allows. */
 unicon_status unicon__judge_through(unicon_ctx *ctx, const unicon__judge *judge,
-                                    const unicon__side side[2], unicon__judge *out);
+                                    const unicon__side *side, unicon__judge *out);
 
 /* U s^split and V s^(1-split) of a state, in metric coordinates. */
 unicon_status unicon__factors_of(unicon_ctx *ctx, const unicon__state *state, double split,
@@ -50,7 +50,7 @@ unicon_status unicon__choose_rank(unicon_ctx *ctx, const unicon_options *options
                                   const unicon__source *x, const unicon__source *y, int64_t *out);
 
 /* F = R G of both sides becomes the part. */
-unicon_status unicon__part_store(unicon_ctx *ctx, unicon__arena *arena, const unicon__side side[2],
+unicon_status unicon__part_store(unicon_ctx *ctx, unicon__arena *arena, const unicon__side *side,
                                  const unicon__metric metric[2], const unicon__factors *factors,
                                  unicon__part *part);
 

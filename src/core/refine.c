@@ -196,6 +196,10 @@ static unicon_status take_step(unicon_ctx *ctx, refiner *f, double rate, double 
       unicon__gradient(ctx, &params, pairs, x->r, x->z, y->z, x->dz, y->dz, &value);
   unicon_pairs_destroy(pairs);
   UNICON_TRY(status);
+  if (!isfinite(value))
+    return unicon__fail(ctx, UNICON_ERR_NUMERIC,
+                        "the loss of a refine batch is not finite; a higher temperature or a "
+                        "smaller refine_rate helps");
   along = pull_back(x);
   (void)pull_back(y);
   if (f->params->shared) {
@@ -283,6 +287,11 @@ unicon_status unicon__refine(unicon_ctx *ctx, const unicon__batch *data,
   for (int64_t i = 0; i < data->pairs->n_x; i++)
     f.rows += unicon__positives_x(data->pairs, i).count > 0;
   f.steps = unicon__epoch_steps(data->pairs, params->batch);
+  if (params->loss.kind == UNICON__LOSS_SPECTRAL)
+    return unicon__fail(
+        ctx, UNICON_ERR_OPTION,
+        "refine works on cosines and loss spectral on dot products; use iterations, "
+        "or another loss");
   UNICON_NEW(ctx, f.order, 2 * f.rows);
   UNICON_NEW(ctx, f.seen, data->pairs->n_y);
   for (int s = 0; s < 2; s++)

@@ -77,7 +77,7 @@ static unicon_status fit_map(unicon_ctx *ctx, unicon__arena *arena, const unicon
 unicon_status unicon__side_fit(unicon_ctx *ctx, unicon__arena *arena, const unicon__side_plan *plan,
                                const unicon__source *source, unicon__side *side) {
   float *cache = NULL;
-  *side = (unicon__side){.source = *source};
+  *side = (unicon__side){.source = *source, .fitted = *source};
   UNICON_TRY(fit_map(ctx, arena, plan, source, &side->map));
   side->source.map = &side->map;
   if (plan->cache || side->map.kind != UNICON__MAP_LINEAR)
@@ -121,7 +121,7 @@ static unicon_status stack(unicon_ctx *ctx, const unicon__source *x, const unico
 
 unicon_status unicon__sides_fit_shared(unicon_ctx *ctx, unicon__arena *arena,
                                        const unicon__side_plan *plan, const unicon__source *x,
-                                       const unicon__source *y, unicon__side side[2]) {
+                                       const unicon__source *y, unicon__side *side) {
   if (x->rows->width != y->rows->width)
     return unicon__fail(ctx, UNICON_ERR_SHAPE,
                         "shared_encoder needs rows of equal width, but %s has %lld values a row "

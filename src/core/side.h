@@ -9,6 +9,7 @@
 typedef struct unicon__side {
   unicon__source source; /* the training rows through `map` */
   unicon__map map;
+  unicon__source fitted;    /* the rows the map was fitted on: of both sides for a shared encoder */
   double *sigma;            /* covariance of the features (lower triangle), or NULL */
   double mu;                /* its largest eigenvalue */
   double *vectors, *values; /* its eigenvectors by row, where a caller has set them */
@@ -32,7 +33,7 @@ unicon_status unicon__side_fit(unicon_ctx *ctx, unicon__arena *arena, const unic
 /* Both sides through one map, fitted on the rows of x and y together: for a shared encoder. */
 unicon_status unicon__sides_fit_shared(unicon_ctx *ctx, unicon__arena *arena,
                                        const unicon__side_plan *plan, const unicon__source *x,
-                                       const unicon__source *y, unicon__side side[2]);
+                                       const unicon__source *y, unicon__side *side);
 
 /* The metric of the side. */
 unicon_status unicon__side_metric(unicon_ctx *ctx, const unicon__side *side, double power,

@@ -163,7 +163,9 @@ static unicon_status judge_state(solver *s, const unicon__state *state, double *
 /* C of the moment weights of one batch, into `out`. */
 static unicon_status moment_batch(solver *s, int64_t b, double *out) {
   const unicon__batch *batch = &s->problem->batch[b];
-  const bool centred = !batch->x_row && batch->x.map->mean && batch->y.map->mean;
+  /* A shared encoder has one mean for both sides, which centres neither by itself. */
+  const bool centred =
+      !s->params->shared && !batch->x_row && batch->x.map->mean && batch->y.map->mean;
   return unicon__moment_cross(s->ctx, batch->pairs, &batch->x, &batch->y, centred, out);
 }
 
@@ -306,12 +308,13 @@ static unicon_status note_step(solver *s, const unicon__state *state, double los
   double score;
   UNICON_TRY(judge_state(s, state, &score));
   unicon__log(s->ctx, UNICON_LOG_DEBUG, "step %d: loss %.6f, length %g, held-out score %.4f",
-              log->steps, loss, eta, score);
-  if (!s->params->judge || log->steps == 0 || score > *best_score) {
+              log->taken, loss, eta, score);
+  if (!s->params->judge || log->taken == 0 || score > *best_score) {
     unicon__state_copy(best, state);
     *best_score = score;
-    log->best = log->steps;
+    log->best = log->taken;
   }
+  log->taken++;
   if (log->steps == UNICON__LOG_STEPS) return UNICON_OK;
   log->loss[log->steps] = loss;
   log->eta[log->steps] = eta;

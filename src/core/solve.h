@@ -47,6 +47,7 @@ typedef struct unicon__solve_log {
   double loss[UNICON__LOG_STEPS], eta[UNICON__LOG_STEPS];
   double score[UNICON__LOG_STEPS]; /* held-out, where there is a judge */
   int best;                        /* step returned */
+  int taken;                       /* steps in all, the start included */
   double residual, gap;            /* worst certificate of all decompositions; last s_r+1 / s_r */
   const char *method;
   double *spectrum; /* r values of the moment step, before scaling */

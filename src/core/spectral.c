@@ -247,8 +247,12 @@ unicon_status unicon__svd_warm(unicon_ctx *ctx, const double *matrix, int64_t m,
 unicon_status unicon__svd_top(unicon_ctx *ctx, const double *matrix, int64_t m, int64_t n,
                               int64_t r, unicon__svd_method method, uint64_t seed,
                               unicon__svd *out) {
-  UNICON_TRY(svd_new(ctx, m, n, r, out));
   const int64_t q = smaller(m, n);
+  if (r < 1 || r > q)
+    return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                        "%lld singular values were asked of a %lld by %lld matrix", (long long)r,
+                        (long long)m, (long long)n);
+  UNICON_TRY(svd_new(ctx, m, n, r, out));
   if (method == UNICON__SVD_AUTO)
     method = q <= DENSE_UP_TO || 3 * r > q ? UNICON__SVD_DENSE : UNICON__SVD_RANDOM;
   unicon__block *frame = unicon__frame_open(ctx);
