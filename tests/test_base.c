@@ -246,7 +246,7 @@ static void every_item_once(unicon_ctx *ctx, int threads) {
 static void loops_visit_every_item_once(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   for (int threads = 1; threads <= 5; threads++) {
-    char text[8];
+    char text[16];
     snprintf(text, sizeof text, "%d", threads);
     CHECK_OK(ctx, unicon_ctx_set(ctx, "threads", text));
     assert_int_equal(unicon__workers(ctx), threads);
