@@ -168,11 +168,42 @@ static void shared_encoder_is_shared(void **state) {
   problem_free(&p);
 }
 
+/* exponent E: column k of F_x is U_k s_k^(E/2), so from E = 1 to 2 it grows by s_k^(1/2). */
+static void exponent_is_a_power(void **state) {
+  scratch *s = *state;
+  problem p;
+  float *weight[2];
+  int64_t count;
+  problem_make(s->ctx, 8, 200, 9, 7, 5, 0.3, &p);
+  const float *spectrum = NULL;
+  unicon_model *model[2];
+  for (int k = 0; k < 2; k++) {
+    unicon_options *options = support_options(s->ctx, "exponent", k ? "2" : "1", "rank", "4", NULL);
+    model[k] = support_fit(s->ctx, p.rows_x, p.rows_y, NULL, options);
+    weight[k] = support_tensor(s, model[k], "x.weight", &count);
+    spectrum = unicon_model_spectrum(model[k]);
+    unicon_options_destroy(options);
+  }
+  for (int64_t i = 0; i < 9; i++)
+    for (int64_t k = 1; k < 4; k++) {
+      const double grown = (double)(weight[1][i * 4 + k] * weight[0][i * 4]);
+      const double plain = (double)(weight[0][i * 4 + k] * weight[1][i * 4]);
+      CHECK_CLOSE(grown, plain * sqrt((double)(spectrum[k] / spectrum[0])),
+                  1e-5 * (1 + fabs(plain)));
+    }
+  for (int k = 0; k < 2; k++) {
+    free(weight[k]);
+    unicon_model_destroy(model[k]);
+  }
+  problem_free(&p);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(reported_score_is_the_models), SCRATCH_TEST(given_options_stay),
       SCRATCH_TEST(few_pairs_fall_back),          SCRATCH_TEST(weights_follow_the_scores),
       SCRATCH_TEST(robust_batches_resist),        SCRATCH_TEST(shared_encoder_is_shared),
+      SCRATCH_TEST(exponent_is_a_power),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

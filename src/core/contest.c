@@ -191,18 +191,19 @@ static unicon_status embed_held(unicon_ctx *ctx, const float *features, int64_t 
 
 static unicon_status score_setting(unicon_ctx *ctx, unicon__contest *c, double power, double ridge,
                                    double score[UNICON__CONTEST_RANKS]) {
-  const double split = unicon__number(c->options, UNICON__SPLIT);
+  double exponent[2];
   double *scale[2];
   float *zx, *zy;
   unicon__svd svd;
+  unicon__powers_from(c->options, exponent);
   UNICON_TRY(scales(ctx, &c->side[0], power, ridge, &scale[0]));
   UNICON_TRY(scales(ctx, &c->side[1], power, ridge, &scale[1]));
   UNICON_TRY(decompose_roughly(ctx, c, scale[0], scale[1], c->rank[c->ranks - 1], &svd));
   if (!(svd.s[0] > 0)) return UNICON_OK;
-  UNICON_TRY(
-      embed_held(ctx, c->held[0], c->judge.x.count, svd.m, scale[0], svd.u, &svd, split, &zx));
-  UNICON_TRY(
-      embed_held(ctx, c->held[1], c->judge.y.count, svd.n, scale[1], svd.v, &svd, 1 - split, &zy));
+  UNICON_TRY(embed_held(ctx, c->held[0], c->judge.x.count, svd.m, scale[0], svd.u, &svd,
+                        exponent[0], &zx));
+  UNICON_TRY(embed_held(ctx, c->held[1], c->judge.y.count, svd.n, scale[1], svd.v, &svd,
+                        exponent[1], &zy));
   const int64_t signal = signal_rank(&svd);
   for (int k = 0; k < c->ranks; k++) {
     unicon_metrics metrics[2];
@@ -247,5 +248,7 @@ unicon_status unicon__contest_factors(unicon_ctx *ctx, const unicon__contest *co
   unicon__state_trim(&state, signal_rank(&svd));
   *log = (unicon__solve_log){.residual = svd.residual, .method = svd.method, .spectrum = svd.s};
   log->gap = svd.s[rank - 1] > 0 ? svd.next / svd.s[rank - 1] : 0;
-  return unicon__factors_of(ctx, &state, unicon__number(contest->options, UNICON__SPLIT), factors);
+  double exponent[2];
+  unicon__powers_from(contest->options, exponent);
+  return unicon__factors_of(ctx, &state, exponent, factors);
 }

@@ -40,6 +40,9 @@
     "Shrinkage of the metric, as a share of the largest eigenvalue.")                              \
   X(SPLIT, "split", "real", "0.5", "", "A", 0, 1, FIT, "Method",                                   \
     "Share of the singular values given to x: F_x = U S^A, F_y = V S^(1-A).")                      \
+  X(EXPONENT, "exponent", "real", "1", "", "E", 0, 4, FIT, "Method",                               \
+    "Power of the singular values in the factors: F_x = U S^(E A), F_y = V S^(E (1-A)). 0 weighs " \
+    "all directions alike, as plain CCA does.")                                                    \
   X(NORMALIZE, "normalize", "word", "on", "on|off", "on|off", 0, 0, FIT | CHECK, "Data",           \
     "Scale every input row to length 1 first.")                                                    \
   X(CENTER, "center", "word", "on", "on|off", "on|off", 0, 0, FIT | CHECK, "Data",                 \

@@ -13,9 +13,16 @@ double unicon__metric_power(const unicon_options *options) {
   return word == 0 ? 0 : word == 1 ? 0.5 : unicon__number(options, UNICON__METRIC);
 }
 
+void unicon__powers_from(const unicon_options *options, double power[2]) {
+  const bool shared = unicon__word(options, UNICON__SHARED_ENCODER) == 0;
+  const double split = shared ? 0.5 : unicon__number(options, UNICON__SPLIT);
+  const double exponent = unicon__number(options, UNICON__EXPONENT);
+  power[0] = exponent * split;
+  power[1] = exponent * (1 - split);
+}
+
 void unicon__solve_params_from(const unicon_options *options, unicon__solve_params *out) {
   *out = (unicon__solve_params){
-      .split = unicon__number(options, UNICON__SPLIT),
       .iterations = (int)unicon__integer(options, UNICON__ITERATIONS),
       .safe = unicon__word(options, UNICON__DAMPING) == 0,
       .shared = unicon__word(options, UNICON__SHARED_ENCODER) == 0,
@@ -23,7 +30,7 @@ void unicon__solve_params_from(const unicon_options *options, unicon__solve_para
       .svd = (unicon__svd_method)unicon__word(options, UNICON__SVD),
       .seed = (uint64_t)unicon__integer(options, UNICON__SEED),
   };
-  if (out->shared) out->split = 0.5; /* equal factors */
+  unicon__powers_from(options, out->power);
   unicon__loss_params_from(options, &out->loss);
 }
 
@@ -73,15 +80,15 @@ static unicon_status fold_linear(unicon_ctx *ctx, const unicon__source *source, 
   return UNICON_OK;
 }
 
-unicon_status unicon__factors_of(unicon_ctx *ctx, const unicon__state *state, double split,
+unicon_status unicon__factors_of(unicon_ctx *ctx, const unicon__state *state, const double power[2],
                                  unicon__factors *out) {
   *out = (unicon__factors){.r = state->r, .p = {state->m, state->n}};
   for (int s = 0; s < 2; s++) {
-    const double *basis = s == 0 ? state->u : state->v, power = s == 0 ? split : 1 - split;
+    const double *basis = s == 0 ? state->u : state->v;
     UNICON_NEW(ctx, out->g[s], out->p[s] * state->r);
     for (int64_t i = 0; i < out->p[s]; i++)
       for (int64_t k = 0; k < state->r; k++)
-        out->g[s][i * state->r + k] = (float)(basis[i * state->r + k] * pow(state->s[k], power));
+        out->g[s][i * state->r + k] = (float)(basis[i * state->r + k] * pow(state->s[k], power[s]));
   }
   return UNICON_OK;
 }
@@ -195,7 +202,7 @@ static unicon_status solve(unicon_ctx *ctx, making *m, unicon__solve_log *log) {
   unicon__blas_end(ctx->threads);
   unicon__problem_close(&problem);
   UNICON_TRY(status);
-  return unicon__factors_of(ctx, &state, m->params.split, &m->factors);
+  return unicon__factors_of(ctx, &state, m->params.power, &m->factors);
 }
 
 /* Normal factors, for refine alone. */

@@ -32,8 +32,11 @@ unicon_status unicon__part_fit(unicon_ctx *ctx, const unicon__part_job *job, uni
 unicon_status unicon__judge_through(unicon_ctx *ctx, const unicon__judge *judge,
                                     const unicon__side *side, unicon__judge *out);
 
-/* U s^split and V s^(1-split) of a state, in metric coordinates. */
-unicon_status unicon__factors_of(unicon_ctx *ctx, const unicon__state *state, double split,
+/* Powers of the singular values in F_x and F_y: exponent * split and exponent * (1 - split). */
+void unicon__powers_from(const unicon_options *options, double power[2]);
+
+/* U s^power[0] and V s^power[1] of a state, in metric coordinates. */
+unicon_status unicon__factors_of(unicon_ctx *ctx, const unicon__state *state, const double power[2],
                                  unicon__factors *out);
 
 /* Options of refine. */

@@ -48,9 +48,9 @@ static unicon_status factor(unicon_ctx *ctx, const unicon__metric *metric, const
 
 unicon_status unicon__state_factors(unicon_ctx *ctx, const unicon__state *state,
                                     const unicon__metric *metric_x, const unicon__metric *metric_y,
-                                    double split, float **fx, float **fy) {
-  UNICON_TRY(factor(ctx, metric_x, state->u, state->s, state->m, state->r, split, fx));
-  return factor(ctx, metric_y, state->v, state->s, state->n, state->r, 1 - split, fy);
+                                    const double power[2], float **fx, float **fy) {
+  UNICON_TRY(factor(ctx, metric_x, state->u, state->s, state->m, state->r, power[0], fx));
+  return factor(ctx, metric_y, state->v, state->s, state->n, state->r, power[1], fy);
 }
 
 /* ---- weights of batches
@@ -153,7 +153,7 @@ static unicon_status judge_state(solver *s, const unicon__state *state, double *
   if (!s->params->judge) return UNICON_OK;
   unicon__block *frame = unicon__frame_open(s->ctx);
   UNICON_TRY(
-      unicon__state_factors(s->ctx, state, s->metric_x, s->metric_y, s->params->split, &fx, &fy));
+      unicon__state_factors(s->ctx, state, s->metric_x, s->metric_y, s->params->power, &fx, &fy));
   UNICON_TRY(unicon__judge_weights(s->ctx, s->params->judge, fx, fy, state->r, metrics));
   *score = unicon__score(metrics);
   unicon__frame_close(s->ctx, frame);
@@ -262,7 +262,7 @@ static unicon_status evaluate(solver *s, const unicon__state *state, bool cross,
   const unicon__batch *whole = &s->problem->whole;
   float *fx, *fy, *zx, *zy;
   UNICON_TRY(
-      unicon__state_factors(s->ctx, state, s->metric_x, s->metric_y, s->params->split, &fx, &fy));
+      unicon__state_factors(s->ctx, state, s->metric_x, s->metric_y, s->params->power, &fx, &fy));
   UNICON_NEW(s->ctx, zx, whole->x.count * state->r);
   UNICON_NEW(s->ctx, zy, whole->y.count * state->r);
   UNICON_TRY(unicon__project(s->ctx, &whole->x, fx, state->r, 0, whole->x.count, s->cosine, false,

@@ -19,7 +19,7 @@
 typedef struct unicon__solve_params {
   unicon__loss_params loss;
   int64_t rank;
-  double split;
+  double power[2]; /* of the singular values in F_x and F_y: exponent * split, ... */
   int iterations;
   bool safe;
   bool shared;   /* one encoder: both sides have the same features, and M is symmetric */
@@ -59,9 +59,9 @@ unicon_status unicon__solve(unicon_ctx *ctx, const unicon__problem *problem,
                             const unicon__solve_params *params, unicon__state *state,
                             unicon__solve_log *log);
 
-/* F_x = R_x U s^split and F_y = R_y V s^(1-split), float32, of the context's frame. */
+/* F_x = R_x U s^power[0] and F_y = R_y V s^power[1], float32, of the context's frame. */
 unicon_status unicon__state_factors(unicon_ctx *ctx, const unicon__state *state,
                                     const unicon__metric *metric_x, const unicon__metric *metric_y,
-                                    double split, float **fx, float **fy);
+                                    const double power[2], float **fx, float **fy);
 
 #endif
