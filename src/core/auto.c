@@ -31,7 +31,8 @@ typedef struct sweep {
   char kernel[32];
   setting setting;
   int64_t rank;
-  unicon__contest *contest; /* kept for the winner when there is one fold */
+  unicon__contest closed;   /* stands for contests that are gone */
+  unicon__contest *contest; /* the winner's, when there is one fold; NULL: nothing was tried yet */
 } sweep;
 
 static void remember(unicon__auto_log *log, const char *kernel, const setting *s, int64_t rank,
@@ -109,6 +110,7 @@ static unicon_status try_kernel(unicon_ctx *ctx, sweep *w, const char *kernel, b
   unicon__contest *contest[FOLDS_MAX];
   if (w->contest && unicon__now() > w->deadline) return UNICON_OK;
   if (!fixed) UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__KERNEL, kernel));
+  unicon__block *frame = unicon__frame_open(ctx);
   for (int f = 0; f < w->folds; f++) {
     const unicon__judge held = {w->held[f].whole.x, w->held[f].whole.y, w->held[f].whole.pairs};
     UNICON_NEW(ctx, contest[f], 1);
@@ -125,7 +127,12 @@ static unicon_status try_kernel(unicon_ctx *ctx, sweep *w, const char *kernel, b
     contest[f]->ranks = contest[0]->ranks;
     memcpy(contest[f]->rank, contest[0]->rank, sizeof contest[0]->rank);
   }
-  return sweep_settings(ctx, w, contest, kernel);
+  UNICON_TRY(sweep_settings(ctx, w, contest, kernel));
+  if (w->folds > 1) { /* the winner's are opened again: no need to hold all of them */
+    w->contest = &w->closed;
+    unicon__frame_close(ctx, frame);
+  }
+  return UNICON_OK;
 }
 
 static unicon_status try_kernels(unicon_ctx *ctx, sweep *w) {
