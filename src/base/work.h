@@ -50,13 +50,13 @@ void unicon__frame_close(unicon_ctx *ctx, unicon__block *frame);
 #define UNICON_NEW(ctx, p, count)                   \
   do {                                              \
     (p) = unicon__new((ctx), (count), sizeof *(p)); \
-    if ((p) == NULL) return unicon__status(ctx);    \
+    if ((p) == NULL) return UNICON_ERR_MEMORY;      \
   } while (0)
 
 #define UNICON_ARENA_NEW(ctx, arena, p, count)                     \
   do {                                                             \
     (p) = unicon__arena_new((ctx), (arena), (count), sizeof *(p)); \
-    if ((p) == NULL) return unicon__status(ctx);                   \
+    if ((p) == NULL) return UNICON_ERR_MEMORY;                     \
   } while (0)
 
 #endif

@@ -46,10 +46,10 @@ static void tile_logits(const unicon__logistic *p, const float *z, int64_t count
 static double row_residual(float *row, int64_t k, int32_t class) {
   const unicon__vec *vec = unicon__vec_best();
   const float top = vec->max(row, k), own = row[class];
-  double total = 0;
   for (int64_t j = 0; j < k; j++) row[j] -= top;
   vec->exp(row, k);
-  for (int64_t j = 0; j < k; j++) total += (double)row[j];
+  double total = (double)row[0];
+  for (int64_t j = 1; j < k; j++) total += (double)row[j];
   vec->scale_shift(row, k, (float)(1 / total), NULL);
   row[class] -= 1;
   return log(total) + (double)top - (double)own;
