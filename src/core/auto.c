@@ -158,6 +158,7 @@ static void plan_refine(const unicon__batch *train, unicon__refine_params *param
 
 /* The winner refined at some ridge. */
 typedef struct refined {
+  double temperature;
   double ridge, score; /* mean held-out score of the best epoch over the folds */
   double gain;         /* over the closed form */
   int epochs;
@@ -192,23 +193,32 @@ static unicon_status refine_at(unicon_ctx *ctx, const sweep *w, const unicon__re
   r->score = score[r->epochs];
   r->gain = r->score - score[0];
   unicon__log(ctx, UNICON_LOG_INFO,
-              "refine   ridge %-6g held-out score %.4f, after %d of %d epochs %.4f", r->ridge,
-              score[0], r->epochs, params->epochs, r->score);
+              "refine   ridge %-6g temperature %g held-out score %.4f, after %d of %d epochs %.4f",
+              r->ridge, r->temperature, score[0], r->epochs, params->epochs, r->score);
   return UNICON_OK;
 }
 
-/* Refines at the ridge of the closed form and at ten times that: the true loss fits the training
- * pairs more closely than the closed form, so it often wants more shrinkage. */
+/* Refines at the ridge of the closed form and, where that helped, at ten times that (the true loss
+ * fits the training pairs more closely than the closed form, so it often wants more shrinkage) and
+ * at half the temperature. */
 static unicon_status choose_refined(unicon_ctx *ctx, sweep *w, unicon__refine_params *params,
                                     unicon__contest **contest, refined *best) {
-  const bool given = unicon__given(w->options, UNICON__RIDGE);
-  for (int k = 0; k < (given || params->epochs == 0 ? 1 : 2); k++) {
-    refined now = {.ridge = w->setting.ridge * (k == 0 ? 1 : 10), .score = -1};
-    if (k > 0 && (best->epochs == 0 || best->gain < 0.005 || unicon__now() > w->deadline)) break;
-    UNICON_TRY(refine_at(ctx, w, params, contest, &now));
-    if (k == 0 || now.score > best->score) *best = now;
+  const bool ridge_given = unicon__given(w->options, UNICON__RIDGE);
+  const bool heat_given = unicon__given(w->options, UNICON__TEMPERATURE);
+  enum { AS_IT_IS, MORE_RIDGE, COLDER, TRIALS };
+  for (int trial = AS_IT_IS; trial < (params->epochs == 0 ? 1 : TRIALS); trial++) {
+    refined now = {.ridge = trial == COLDER ? best->ridge : w->setting.ridge, .score = -1};
+    unicon__refine_params here = *params;
+    if ((trial == MORE_RIDGE && ridge_given) || (trial == COLDER && heat_given)) continue;
+    if (trial > 0 && (best->gain < 0.005 || unicon__now() > w->deadline)) break;
+    if (trial == MORE_RIDGE) now.ridge *= 10;
+    if (trial == COLDER) here.loss.temperature /= 2;
+    now.temperature = here.loss.temperature;
+    UNICON_TRY(refine_at(ctx, w, &here, contest, &now));
+    if (trial == AS_IT_IS || now.score > best->score) *best = now;
   }
   params->epochs = best->epochs;
+  params->loss.temperature = best->temperature;
   w->setting.ridge = best->ridge;
   w->best = best->score;
   return UNICON_OK;
@@ -228,11 +238,15 @@ static unicon_status write_choice(unicon_ctx *ctx, const sweep *w,
   UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__RANK, text));
   snprintf(text, sizeof text, "%d", params->epochs);
   UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__REFINE, text));
+  snprintf(text, sizeof text, "%g", params->loss.temperature);
+  if (params->epochs > 0)
+    UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__TEMPERATURE, text));
   snprintf(text, sizeof text, "%lld", (long long)params->batch);
   UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__REFINE_BATCH, text));
   snprintf(w->log->chosen, sizeof w->log->chosen,
-           "kernel %s, ridge %g, metric power %g, rank %lld, refine %d epochs", w->kernel,
-           w->setting.ridge, w->setting.power, (long long)w->rank, params->epochs);
+           "kernel %s, ridge %g, metric power %g, rank %lld, refine %d epochs at temperature %g",
+           w->kernel, w->setting.ridge, w->setting.power, (long long)w->rank, params->epochs,
+           params->loss.temperature);
   w->log->score = w->best;
   w->log->folds = w->folds;
   return UNICON_OK;
