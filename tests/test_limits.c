@@ -109,8 +109,7 @@ static void search_passes_2_31(void **state) {
   free(line);
 }
 
-/* ---- headers that overflow
- * ------------------------------------------------------------------------ */
+/* ---- headers that overflow ---------------------------------------------------------------- */
 
 static void npy_counts_overflow(void **state) {
   scratch *s = *state;

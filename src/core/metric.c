@@ -245,3 +245,14 @@ unicon_status unicon__metric_back(unicon_ctx *ctx, const unicon__metric *metric,
   unicon__drop(ctx, copy);
   return UNICON_OK;
 }
+
+unicon_status unicon__metric_weights(unicon_ctx *ctx, const unicon__metric *metric, double *g,
+                                     int64_t cols, float *out) {
+  const int64_t size = metric->size * cols;
+  double top = 0;
+  UNICON_TRY(unicon__metric_back(ctx, metric, g, cols));
+  for (int64_t k = 0; k < size; k++) top = fabs(g[k]) > top ? fabs(g[k]) : top;
+  const double scale = top > 1e15 || top < 1e-15 ? 1 / (top > 0 ? top : 1) : 1;
+  for (int64_t k = 0; k < size; k++) out[k] = (float)(g[k] * scale);
+  return UNICON_OK;
+}

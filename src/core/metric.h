@@ -55,4 +55,9 @@ unicon_status unicon__metric_right(unicon_ctx *ctx, const unicon__metric *metric
 unicon_status unicon__metric_back(unicon_ctx *ctx, const unicon__metric *metric, double *g,
                                   int64_t cols);
 
+/* out = R g as float32 (size by cols); g is destroyed. Values that would leave float32 are scaled
+ * by a common factor, which changes no cosine. */
+unicon_status unicon__metric_weights(unicon_ctx *ctx, const unicon__metric *metric, double *g,
+                                     int64_t cols, float *out);
+
 #endif

@@ -93,22 +93,18 @@ unicon_status unicon__factors_of(unicon_ctx *ctx, const unicon__state *state, co
   return UNICON_OK;
 }
 
-/* R G in float64, scaled to float32: a common factor changes no cosine. */
+/* F = R G by way of float64. */
 static unicon_status map_back(unicon_ctx *ctx, const unicon__metric *metric, const float *g,
                               int64_t r, float *out) {
   const int64_t size = metric->size * r;
-  double *wide, top = 0;
+  double *wide;
   UNICON_NEW(ctx, wide, size);
   for (int64_t k = 0; k < size; k++) wide[k] = (double)g[k];
   unicon__blas_begin(ctx->threads);
-  const unicon_status status = unicon__metric_back(ctx, metric, wide, r);
+  const unicon_status status = unicon__metric_weights(ctx, metric, wide, r, out);
   unicon__blas_end(ctx->threads);
-  UNICON_TRY(status);
-  for (int64_t k = 0; k < size; k++) top = fabs(wide[k]) > top ? fabs(wide[k]) : top;
-  const double scale = top > 1e15 || top < 1e-15 ? 1 / (top > 0 ? top : 1) : 1;
-  for (int64_t k = 0; k < size; k++) out[k] = (float)(wide[k] * scale);
   unicon__drop(ctx, wide);
-  return UNICON_OK;
+  return status;
 }
 
 unicon_status unicon__part_store(unicon_ctx *ctx, unicon__arena *arena, const unicon__side *side,

@@ -27,7 +27,7 @@ typedef struct solver {
   double *share;    /* weight of each batch in c */
 } solver;
 
-/* ---- state -------------------------------------------------------------------------------- */
+/* ---- factors ------------------------------------------------------------------------------ */
 
 static unicon_status factor(unicon_ctx *ctx, const unicon__metric *metric, const double *u,
                             const double *s, int64_t m, int64_t r, double power, float **out) {
@@ -36,12 +36,7 @@ static unicon_status factor(unicon_ctx *ctx, const unicon__metric *metric, const
   UNICON_NEW(ctx, g, m * r);
   for (int64_t i = 0; i < m; i++)
     for (int64_t k = 0; k < r; k++) g[i * r + k] = u[i * r + k] * pow(s[k], power);
-  UNICON_TRY(unicon__metric_back(ctx, metric, g, r));
-  double top = 0;
-  for (int64_t k = 0; k < m * r; k++) top = fabs(g[k]) > top ? fabs(g[k]) : top;
-  /* A common factor changes no cosine and keeps tiny or huge data inside float32. */
-  const double scale = top > 1e15 || top < 1e-15 ? 1 / (top > 0 ? top : 1) : 1;
-  for (int64_t k = 0; k < m * r; k++) (*out)[k] = (float)(g[k] * scale);
+  UNICON_TRY(unicon__metric_weights(ctx, metric, g, r, *out));
   unicon__drop(ctx, g);
   return UNICON_OK;
 }
@@ -53,8 +48,7 @@ unicon_status unicon__state_factors(unicon_ctx *ctx, const unicon__state *state,
   return factor(ctx, metric_y, state->v, state->s, state->n, state->r, power[1], fy);
 }
 
-/* ---- weights of batches
- * -------------------------------------------------------------------------- */
+/* ---- weights of batches ------------------------------------------------------------------- */
 
 static int ascending(const void *a, const void *b) {
   const double left = *(const double *)a, right = *(const double *)b;
