@@ -359,8 +359,43 @@ static void kernels_match(void **state) {
   for_all(check_kernels);
 }
 
+/* Each result has a handful of roundings: 8 u of its terms. */
+static void check_adam(const unicon__vec *vec, int64_t n) {
+  const unicon__adam_rates a = {0.9f, 0.99f, 0.98f, 0.05f, 1.5f, 1e-3f};
+  lane_buffer bx, bm, bs, bg;
+  float *x = fill(&bx, 4, n, -2, 2), *mean = fill(&bm, 5, n, -1, 1);
+  float *square = fill(&bs, 6, n, 0, 1), *g = fill(&bg, 7, n, -3, 3);
+  double want[3][LONGEST];
+  for (int64_t k = 0; k < n; k++) {
+    const double gradient = (double)g[k];
+    const double m = (double)a.beta_1 * (double)mean[k] + (1 - (double)a.beta_1) * gradient;
+    const double s =
+        (double)a.beta_2 * (double)square[k] + (1 - (double)a.beta_2) * gradient * gradient;
+    want[0][k] = m;
+    want[1][k] = s;
+    want[2][k] = (double)a.keep * (double)x[k] -
+                 (double)a.length * m / ((double)a.root * sqrt(s) + (double)a.floor);
+  }
+  vec->adam(x, mean, square, g, n, &a);
+  for (int64_t k = 0; k < n; k++) {
+    CHECK_CLOSE(mean[k], want[0][k], 8 * u * 2);
+    CHECK_CLOSE(square[k], want[1][k], 8 * u * 2);
+    CHECK_CLOSE(x[k], want[2][k], 8 * u * 20);
+  }
+  guarded(x, n);
+  guarded(mean, n);
+  guarded(square, n);
+  guarded(g, n);
+}
+
+static void adam_matches(void **state) {
+  (void)state;
+  for_all(check_adam);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(adam_matches),
       cmocka_unit_test(sums_match),
       cmocka_unit_test(maximum_is_found_anywhere),
       cmocka_unit_test(scaling_matches),

@@ -17,7 +17,8 @@ from .errors import UnsupportedError
 from .model import Model
 
 _MAPS = {"linear": {"weight"}, "exact": {"weight", "landmarks", "factor"},
-         "nystrom": {"weight", "landmarks", "factor"}, "random": {"weight", "directions"}}
+         "nystrom": {"weight", "landmarks", "factor"}, "random": {"weight", "directions"},
+         "hidden": {"weight", "directions", "phases"}}
 _OPTIONAL = {"mean", "phases"}
 _ORDERS = {"arccos0": 0, "angular": 1, "arccos1": 1, "arccos2": 2}
 _MATERN = {"matern12": 1.0, "laplace": 1.0, "matern32": math.sqrt(3), "matern52": math.sqrt(5)}
@@ -121,17 +122,19 @@ def _embed_part(part: Part, tensors: Mapping[str, Any], ops: Any, rows: Any) -> 
     features = rows
     if part.map in ("exact", "nystrom"):
         features = ops.matmul(_kernel(part, tensors, ops, rows), tensors["factor"])
-    elif part.map == "random":
-        features = _random(part, tensors, ops, rows)
+    elif part.map in ("random", "hidden"):
+        features = _directed(part, tensors, ops, rows)
     if "mean" in tensors:
         features = features - tensors["mean"]
     return ops.matmul(features, tensors["weight"])
 
 
-def _random(part: Part, tensors: Mapping[str, Any], ops: Any, rows: Any) -> Any:
+def _directed(part: Part, tensors: Mapping[str, Any], ops: Any, rows: Any) -> Any:
     directions = tensors["directions"]
     scale = math.sqrt(2 / part.tensors["directions"].shape[0])
     products = ops.matmul(rows, ops.transpose(directions))
+    if part.map == "hidden":
+        return scale * ops.relu(products + tensors["phases"])
     order = _ORDERS.get(part.kernel)
     if order is None:
         return scale * ops.cos(products + tensors["phases"])

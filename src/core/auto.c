@@ -82,7 +82,7 @@ static unicon_status sweep_settings(unicon_ctx *ctx, sweep *w, unicon__contest *
   const bool ridge_given = unicon__given(w->options, UNICON__RIDGE);
   const bool power_given = unicon__given(w->options, UNICON__METRIC);
   const double ridge = unicon__number(w->options, UNICON__RIDGE);
-  const double power = power_given ? unicon__metric_power(w->options) : 0.5;
+  const double power = power_given ? unicon__metric_power(w->options, 0) : 0.5;
   setting step[STEPS] = {{0}};
   int at = MIDDLE;
   for (int k = 0; k < STEPS; k++)

@@ -106,7 +106,7 @@ static unicon_status study_spectrum(unicon_ctx *ctx, check *c) {
     const unicon__side_plan plan = {
         .options = c->options, .number = k, .covariance = true, .cache = true};
     UNICON_TRY(unicon__side_fit(ctx, &ctx->arena, &plan, k == 0 ? &all->x : &all->y, &s.side[k]));
-    UNICON_TRY(unicon__side_metric(ctx, &s.side[k], unicon__metric_power(c->options),
+    UNICON_TRY(unicon__side_metric(ctx, &s.side[k], unicon__metric_power(c->options, k),
                                    unicon__number(c->options, UNICON__RIDGE), &s.metric[k]));
   }
   UNICON_NEW(ctx, s.m, s.side[0].map.out * s.side[1].map.out);

@@ -123,14 +123,12 @@ unicon_status unicon__contest_open(unicon_ctx *ctx, unicon__arena *arena,
   return status;
 }
 
-/* (e + ridge e_max)^-power; 0 where nothing is left. */
-static unicon_status scales(unicon_ctx *ctx, const unicon__side *side, double power, double ridge,
-                            double **out) {
-  unicon__metric metric;
-  UNICON_TRY(unicon__metric_from_eigen(ctx, side->vectors, side->values, side->map.out, power,
-                                       ridge, &metric));
-  *out = metric.scale;
-  return UNICON_OK;
+/* The metric of a side at `power`, or at its own where the user gave one. */
+static unicon_status contest_metric(unicon_ctx *ctx, const unicon__contest *c, int s, double power,
+                                    double ridge, unicon__metric *out) {
+  const unicon__side *side = &c->side[s];
+  return unicon__metric_from_eigen(ctx, side->vectors, side->values, side->map.out,
+                                   unicon__side_power(c->options, s, power), ridge, out);
 }
 
 /* M of the setting in eigenvector coordinates. */
@@ -192,12 +190,15 @@ static unicon_status embed_held(unicon_ctx *ctx, const float *features, int64_t 
 static unicon_status score_setting(unicon_ctx *ctx, unicon__contest *c, double power, double ridge,
                                    double score[UNICON__CONTEST_RANKS]) {
   double exponent[2];
-  double *scale[2];
+  const double *scale[2];
   float *zx, *zy;
   unicon__svd svd;
   unicon__powers_from(c->options, exponent);
-  UNICON_TRY(scales(ctx, &c->side[0], power, ridge, &scale[0]));
-  UNICON_TRY(scales(ctx, &c->side[1], power, ridge, &scale[1]));
+  for (int s = 0; s < 2; s++) {
+    unicon__metric metric;
+    UNICON_TRY(contest_metric(ctx, c, s, power, ridge, &metric));
+    scale[s] = metric.scale;
+  }
   UNICON_TRY(decompose_roughly(ctx, c, scale[0], scale[1], c->rank[c->ranks - 1], &svd));
   if (!(svd.s[0] > 0)) return UNICON_OK;
   UNICON_TRY(embed_held(ctx, c->held[0], c->judge.x.count, svd.m, scale[0], svd.u, &svd,
@@ -232,9 +233,7 @@ unicon_status unicon__contest_factors(unicon_ctx *ctx, const unicon__contest *co
   unicon__svd svd;
   for (int s = 0; s < 2; s++) /* another fold may have had more features */
     rank = rank < contest->side[s].map.out ? rank : contest->side[s].map.out;
-  for (int s = 0; s < 2; s++)
-    UNICON_TRY(unicon__metric_from_eigen(ctx, contest->side[s].vectors, contest->side[s].values,
-                                         contest->side[s].map.out, power, ridge, &metric[s]));
+  for (int s = 0; s < 2; s++) UNICON_TRY(contest_metric(ctx, contest, s, power, ridge, &metric[s]));
   unicon__blas_begin(ctx->threads);
   const unicon_status status =
       decompose(ctx, contest, metric[0].scale, metric[1].scale, rank, &svd);

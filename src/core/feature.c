@@ -170,11 +170,13 @@ static void apply_linear(const unicon__map *map, float *rows, int64_t count) {
   }
 }
 
-/* Projections W x become random features: powers of the positive part, or cosines. */
+/* Projections W x become random or hidden features: powers of the positive part, or cosines. */
 static void random_features(const unicon__map *map, float *t, int64_t count) {
   const float scale = sqrtf(2.0f / (float)map->points);
   const unicon__kernel_kind kind = map->kernel.kind;
-  for (int64_t i = 0; i < count; i++, t += map->points)
+  const bool hidden = map->kind == UNICON__MAP_HIDDEN;
+  for (int64_t i = 0; i < count; i++, t += map->points) {
+    if (hidden) unicon__vec_best()->add_scaled(t, map->square, map->points, 1);
     for (int64_t k = 0; k < map->points; k++) {
       const float positive = t[k] > 0 ? t[k] : 0;
       if (kind == UNICON__KERNEL_ARCCOS0)
@@ -186,6 +188,7 @@ static void random_features(const unicon__map *map, float *t, int64_t count) {
       else
         t[k] = scale * cosf(t[k] + map->square[k]);
     }
+  }
 }
 
 static void subtract_mean(const unicon__map *map, float *rows, int64_t count) {

@@ -2,9 +2,11 @@
 /* From rows to features: unit rows, feature map, centring.
  *
  *     linear        phi(x) = x/|x| - mean
- *     exact,nystrom phi(x) = factor^T k(landmarks, x/|x|) - mean,  factor factor^T = (K + ridge
- * I)^-1 random        phi(x) = sqrt(2/m) relu(W x/|x|)^n - mean, or sqrt(2/m) cos(W x/|x| + b) -
- * mean
+ *     exact,nystrom phi(x) = factor^T k(landmarks, x/|x|) - mean,
+ *                   factor factor^T = (K + ridge I)^-1
+ *     random        phi(x) = sqrt(2/m) relu(W x/|x|)^n - mean, or
+ *                   sqrt(2/m) cos(W x/|x| + b) - mean
+ *     hidden        phi(x) = sqrt(2/m) relu(W x/|x| + b) - mean, W and b trained by refine
  *
  * A source is one side of a problem: which rows, seen through which map. Everything that walks the
  * data asks a source for tiles. */
@@ -19,7 +21,8 @@ typedef enum unicon__map_kind {
   UNICON__MAP_LINEAR,
   UNICON__MAP_EXACT,
   UNICON__MAP_NYSTROM,
-  UNICON__MAP_RANDOM
+  UNICON__MAP_RANDOM,
+  UNICON__MAP_HIDDEN
 } unicon__map_kind;
 
 /* A fitted feature map. Immutable once fitted, shared by threads. */
@@ -31,10 +34,10 @@ typedef struct unicon__map {
   float *mean;    /* of the training features; NULL: no centring */
   /* all but linear: */
   unicon__kernel kernel;
-  int64_t points; /* landmarks, or random directions */
+  int64_t points; /* landmarks, random directions or hidden units */
   float *base;    /* points by in: landmarks or W */
-  float *square;  /* points: squared lengths of the landmarks, or phases b of Fourier features */
-  float *factor;  /* points by out; NULL for random features */
+  float *square; /* points: squared lengths of the landmarks, or b of Fourier and hidden features */
+  float *factor; /* points by out; NULL for random and hidden features */
 } unicon__map;
 
 typedef struct unicon__source {

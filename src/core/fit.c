@@ -79,7 +79,8 @@ static void warn_idle(unicon_ctx *ctx, const fit *f) {
         ctx, UNICON_LOG_WARNING,
         "validation pairs have no effect: there are no iterations or refine epochs to choose "
         "from");
-  if (unicon__metric_power(f->options) == 0 && unicon__given(f->options, UNICON__RIDGE))
+  if (unicon__metric_power(f->options, 0) == 0 && unicon__metric_power(f->options, 1) == 0 &&
+      unicon__given(f->options, UNICON__RIDGE))
     unicon__log(ctx, UNICON_LOG_WARNING, "ridge has no effect without a metric");
 }
 
@@ -238,6 +239,7 @@ static bool is_auto(const fit *f) {
   const bool asked = strcmp(preset, "auto") == 0 || strcmp(preset, "best") == 0;
   return asked && unicon__word(f->options, UNICON__BATCH) == 0 &&
          unicon__word(f->options, UNICON__START) == 0 &&
+         unicon__word(f->options, UNICON__MAP) != 1 + UNICON__MAP_HIDDEN &&
          unicon__word(f->options, UNICON__SHARED_ENCODER) != 0 &&
          unicon__integer(f->options, UNICON__ITERATIONS) == 0;
 }

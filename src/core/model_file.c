@@ -26,8 +26,14 @@ static void word_of(int option, int index, char *out, size_t size) {
   snprintf(out, size, "%.*s", (int)strcspn(p, "|"), p);
 }
 
-static bool fourier(const unicon__map *map) {
-  return map->kind == UNICON__MAP_RANDOM && map->kernel.kind > UNICON__KERNEL_ARCCOS2;
+/* Directions instead of landmarks, and phases or biases beside them? */
+static bool directed(const unicon__map *map) {
+  return map->kind == UNICON__MAP_RANDOM || map->kind == UNICON__MAP_HIDDEN;
+}
+
+static bool shifted(const unicon__map *map) {
+  return map->kind == UNICON__MAP_HIDDEN ||
+         (map->kind == UNICON__MAP_RANDOM && map->kernel.kind > UNICON__KERNEL_ARCCOS2);
 }
 
 /* Notes about one side: what is common to all parts, then widths part by part. */
@@ -79,7 +85,6 @@ static int64_t side_tensors(const unicon_model *model, int64_t b, int side, unic
   static const char *const what[SIDE_TENSORS] = {"mean",   "weight",     "landmarks",
                                                  "factor", "directions", "phases"};
   const unicon__map *map = &model->part[b].map[side];
-  const bool random = map->kind == UNICON__MAP_RANDOM;
   int64_t count = 0;
   for (int k = 0; k < SIDE_TENSORS; k++) side_name(model, b, side, what[k], name[k]);
   if (map->mean) list[count++] = tensor(name[0], map->mean, map->out, 0);
@@ -88,8 +93,8 @@ static int64_t side_tensors(const unicon_model *model, int64_t b, int side, unic
     list[count++] = tensor(name[2], map->base, map->points, map->in);
     list[count++] = tensor(name[3], map->factor, map->points, map->out);
   }
-  if (random) list[count++] = tensor(name[4], map->base, map->points, map->in);
-  if (fourier(map)) list[count++] = tensor(name[5], map->square, map->points, 0);
+  if (directed(map)) list[count++] = tensor(name[4], map->base, map->points, map->in);
+  if (shifted(map)) list[count++] = tensor(name[5], map->square, map->points, 0);
   return count;
 }
 
@@ -203,14 +208,14 @@ static int64_t rows_of(const reading *r, const char *name) {
 /* Landmarks and factor, or random directions. */
 static unicon_status read_points(unicon_ctx *ctx, const reading *r, int64_t b, int side,
                                  unicon__map *map) {
-  const bool random = map->kind == UNICON__MAP_RANDOM;
+  const bool directions = directed(map);
   char name[NAME_SIZE];
-  side_name(r->model, b, side, random ? "directions" : "landmarks", name);
+  side_name(r->model, b, side, directions ? "directions" : "landmarks", name);
   map->points = map->out = rows_of(r, name);
   UNICON_TRY(read_tensor(ctx, r, name, map->points, map->in, &map->base));
-  side_name(r->model, b, side, random ? "phases" : "factor", name);
-  if (random)
-    return fourier(map) ? read_tensor(ctx, r, name, map->points, 0, &map->square) : UNICON_OK;
+  side_name(r->model, b, side, directions ? "phases" : "factor", name);
+  if (directions)
+    return shifted(map) ? read_tensor(ctx, r, name, map->points, 0, &map->square) : UNICON_OK;
   UNICON_TRY(read_tensor(ctx, r, name, map->points, map->out, &map->factor));
   UNICON_ARENA_NEW(ctx, &r->model->arena, map->square, map->points);
   for (int64_t i = 0; i < map->points; i++)

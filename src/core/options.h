@@ -36,6 +36,11 @@
   X(METRIC, "metric", "real", "whiten", "none|whiten", "POWER", 0, 1, FIT, "Method",               \
     "Metric W = (Sigma + ridge lambda_max I)^-POWER on both sides. whiten is POWER 0.5, none is "  \
     "0 and the paper's choice.")                                                                   \
+  X(METRIC_X, "metric_x", "real", "same", "none|whiten|same", "POWER", 0, 1, FIT, "Method",        \
+    "Metric of x; same: as metric says.")                                                          \
+  X(METRIC_Y, "metric_y", "real", "same", "none|whiten|same", "POWER", 0, 1, FIT, "Method",        \
+    "Metric of y; same: as metric says. Metric whiten on one side and none on the other, split "   \
+    "and full rank make a ridge regression.")                                                      \
   X(RIDGE, "ridge", "real", "0.01", "", "L", 0, 1e6, FIT | CHECK, "Method",                        \
     "Shrinkage of the metric, as a share of the largest eigenvalue.")                              \
   X(SPLIT, "split", "real", "0.5", "", "A", 0, 1, FIT, "Method",                                   \
@@ -62,10 +67,12 @@
   X(WIDTH, "width", "real", "auto", "auto", "L", 1e-6, 1e6, FIT, "Kernel",                         \
     "Width of expcos, rbf and matern. auto: the median distance between rows.")                    \
   X(DEGREE, "degree", "integer", "3", "", "N", 1, 16, FIT, "Kernel", "Degree of poly.")            \
-  X(MAP, "map", "word", "auto", "auto|linear|exact|nystrom|random", "HOW", 0, 0, FIT, "Kernel",    \
+  X(MAP, "map", "word", "auto", "auto|linear|exact|nystrom|random|hidden", "HOW", 0, 0, FIT,       \
+    "Kernel",                                                                                      \
     "How features are made. auto: linear for the linear kernel, else exact up to 4000 rows, else " \
     "nystrom. exact: every training row is a landmark. random: random features, for arc-cosine, "  \
-    "rbf and matern kernels.")                                                                     \
+    "rbf and matern kernels. hidden: a layer of rectified units that refine trains too, an MLP "   \
+    "head.")                                                                                       \
   X(LANDMARKS, "landmarks", "integer", "2000", "", "N", 1, 1e6, FIT, "Kernel",                     \
     "Landmarks of nystrom, fewer where there are fewer rows.")                                     \
   X(LANDMARK_METHOD, "landmark_method", "text", "uniform", "uniform|pivot", "HOW", 0, 0, FIT,      \
@@ -73,7 +80,7 @@
     "uniform: random rows. pivot: randomly pivoted Cholesky. Else a file of x_row<TAB>y_row "      \
     "lines.")                                                                                      \
   X(FEATURES, "features", "integer", "2048", "", "N", 1, 1e6, FIT, "Kernel",                       \
-    "Number of random features.")                                                                  \
+    "Number of random features or hidden units.")                                                  \
   X(ORTHOGONAL, "orthogonal", "word", "on", "on|off", "on|off", 0, 0, FIT, "Kernel",               \
     "Draw the directions of random features in orthogonal blocks.")                                \
   X(KERNEL_RIDGE, "kernel_ridge", "real", "0", "", "L", 0, 1e6, FIT, "Kernel",                     \
@@ -95,6 +102,8 @@
     "Weight decay of refine (AdamW).")                                                             \
   X(REFINE_PATIENCE, "refine_patience", "integer", "0", "", "N", 0, 1e4, FIT, "Solver",            \
     "Stop refine after N epochs without a better held-out score; 0: never.")                       \
+  X(DROPOUT, "dropout", "real", "0", "", "P", 0, 0.95, FIT, "Solver",                              \
+    "Share of the hidden units that refine leaves out in a step, drawn anew for every row.")       \
   X(LEARN_TEMPERATURE, "learn_temperature", "word", "off", "on|off", "on|off", 0, 0, FIT,          \
     "Solver", "Let refine learn the temperature, on L/T.")                                         \
   X(BATCH, "batch", "integer", "full", "full", "N", 2, 1e12, FIT, "Solver",                        \

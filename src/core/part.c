@@ -8,9 +8,20 @@
 #include "base/rng.h"
 #include "linalg/blas.h"
 
-double unicon__metric_power(const unicon_options *options) {
-  const int word = unicon__word(options, UNICON__METRIC);
-  return word == 0 ? 0 : word == 1 ? 0.5 : unicon__number(options, UNICON__METRIC);
+/* none is 0, whiten 1/2. */
+static double power_of(const unicon_options *options, int id) {
+  const int word = unicon__word(options, id);
+  return word == 0 ? 0 : word == 1 ? 0.5 : unicon__number(options, id);
+}
+
+double unicon__side_power(const unicon_options *options, int side, double both) {
+  enum { SAME = 2 };
+  const int id = side == 0 ? UNICON__METRIC_X : UNICON__METRIC_Y;
+  return unicon__word(options, id) == SAME ? both : power_of(options, id);
+}
+
+double unicon__metric_power(const unicon_options *options, int side) {
+  return unicon__side_power(options, side, power_of(options, UNICON__METRIC));
 }
 
 void unicon__powers_from(const unicon_options *options, double power[2]) {
@@ -128,6 +139,7 @@ void unicon__refine_params_from(const unicon_options *options, unicon__refine_pa
       .batch = unicon__integer(options, UNICON__REFINE_BATCH),
       .rate = unicon__number(options, UNICON__REFINE_RATE),
       .decay = unicon__number(options, UNICON__REFINE_DECAY),
+      .dropout = unicon__number(options, UNICON__DROPOUT),
       .patience = (int)unicon__integer(options, UNICON__REFINE_PATIENCE),
       .learn_temperature = unicon__word(options, UNICON__LEARN_TEMPERATURE) == 0,
       .shared = unicon__word(options, UNICON__SHARED_ENCODER) == 0,
@@ -166,20 +178,28 @@ typedef struct making {
 
 static unicon_status prepare(unicon_ctx *ctx, making *m) {
   const unicon__part_job *job = m->job;
-  const double power = unicon__metric_power(job->options);
+  const double power[2] = {unicon__metric_power(job->options, 0),
+                           unicon__metric_power(job->options, 1)};
   const double ridge = unicon__number(job->options, UNICON__RIDGE);
   const bool often = m->params.iterations > 0 || m->refine.epochs > 0;
-  unicon__side_plan plan = {job->options, 0, job->landmark[0], job->landmarks, power > 0, often};
+  unicon__side_plan plan = {job->options, 0, job->landmark[0], job->landmarks, power[0] > 0, often};
+  if (m->params.shared && power[0] != power[1])
+    return unicon__fail(ctx, UNICON_ERR_OPTION,
+                        "a shared encoder has one metric: metric_x and metric_y must agree");
+  if (m->params.shared && unicon__word(job->options, UNICON__MAP) == 1 + UNICON__MAP_HIDDEN)
+    return unicon__fail(ctx, UNICON_ERR_UNSUPPORTED,
+                        "map hidden trains a layer on each side and has no shared encoder");
   if (m->params.shared)
     UNICON_TRY(
         unicon__sides_fit_shared(ctx, job->arena, &plan, &job->data.x, &job->data.y, m->side));
   for (int s = 0; s < 2; s++) {
     plan.number = s;
     plan.landmark = job->landmark[s];
+    plan.covariance = power[s] > 0;
     if (!m->params.shared)
       UNICON_TRY(unicon__side_fit(ctx, job->arena, &plan, s == 0 ? &job->data.x : &job->data.y,
                                   &m->side[s]));
-    UNICON_TRY(unicon__side_metric(ctx, &m->side[s], power, ridge, &m->metric[s]));
+    UNICON_TRY(unicon__side_metric(ctx, &m->side[s], power[s], ridge, &m->metric[s]));
   }
   if (job->judge) UNICON_TRY(unicon__judge_through(ctx, job->judge, m->side, &m->judge));
   m->params.judge = job->judge ? &m->judge : NULL;
@@ -254,6 +274,8 @@ static unicon_status start_model(unicon_ctx *ctx, making *m, unicon__solve_log *
 }
 
 static unicon_status refine(unicon_ctx *ctx, making *m, unicon__refine_log *log) {
+  for (int s = 0; s < 2; s++)
+    m->factors.hidden[s] = m->side[s].map.kind == UNICON__MAP_HIDDEN ? &m->side[s].map : NULL;
   const unicon__batch data = {
       .x = m->side[0].source, .y = m->side[1].source, .pairs = m->job->data.pairs};
   unicon__blas_begin(ctx->threads);

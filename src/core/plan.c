@@ -57,12 +57,14 @@ static void size_side(estimate *e, int number, bool kernel) {
   s->linear = !kernel && map <= 1 && s->d <= s->n;
   s->p = s->points = s->d;
   if (s->linear) return;
-  s->points = map == 1 + UNICON__MAP_RANDOM ? (double)unicon__integer(e->options, UNICON__FEATURES)
-              : map == 1 + UNICON__MAP_EXACT ||
-                      (map == 0 && s->n <= 4000 && !unicon__given(e->options, UNICON__LANDMARKS) &&
-                       !unicon__given(e->options, UNICON__LANDMARK_METHOD))
-                  ? s->n
-                  : least(s->n, (double)unicon__integer(e->options, UNICON__LANDMARKS));
+  const bool landmarks = unicon__given(e->options, UNICON__LANDMARKS) ||
+                         unicon__given(e->options, UNICON__LANDMARK_METHOD);
+  if (map == 1 + UNICON__MAP_RANDOM || map == 1 + UNICON__MAP_HIDDEN)
+    s->points = (double)unicon__integer(e->options, UNICON__FEATURES);
+  else if (map == 1 + UNICON__MAP_EXACT || (map == 0 && s->n <= 4000 && !landmarks))
+    s->points = s->n;
+  else
+    s->points = least(s->n, (double)unicon__integer(e->options, UNICON__LANDMARKS));
   s->p = s->points;
 }
 
@@ -146,6 +148,12 @@ static void plan_solver(estimate *e) {
   const double sides = x->p + y->p, steps = (double)epochs * most(1, most(x->n, y->n) / batch);
   pass_by(e, 4 * (6 * sides * e->rank + x->p * x->p + y->p * y->p) +
                  8 * (x->p * x->p + y->p * y->p) + batch * 4 * (room(x) + room(y) + 4 * e->rank));
+  for (int k = 0; k < 2 && unicon__word(e->options, UNICON__MAP) == 1 + UNICON__MAP_HIDDEN; k++) {
+    const side_sizes *s = &e->side[k];
+    keep(e, cache_bytes(e, s->n * s->d * 4));
+    pass_by(e, 4 * (5 * s->p * s->d + batch * (s->d + 4 * s->p)));
+    e->flops += steps * batch * s->p * (4 * s->d + 2 * e->rank);
+  }
   e->flops +=
       steps * e->rank * (4 * batch * sides + 4 * (x->p * x->p + y->p * y->p) + 8 * batch * batch);
 }
@@ -174,7 +182,6 @@ static unicon_status measure_rate(unicon_ctx *ctx, double *single, double *wide)
 
 /* Everything a fit with these options does once. */
 static void plan_once(estimate *e, bool kernel) {
-  const double power = unicon__metric_power(e->options);
   const bool often = unicon__integer(e->options, UNICON__ITERATIONS) > 0 ||
                      unicon__integer(e->options, UNICON__REFINE) > 0;
   size_side(e, 0, kernel);
@@ -183,7 +190,7 @@ static void plan_once(estimate *e, bool kernel) {
   e->rank = given ? (double)unicon__integer(e->options, UNICON__RANK) : 256;
   for (int s = 0; s < 2; s++) {
     e->rank = least(e->rank, least(e->side[s].p, e->side[s].n));
-    plan_side(e, s, often, power > 0);
+    plan_side(e, s, often, unicon__metric_power(e->options, s) > 0);
   }
   plan_solver(e);
 }

@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "core/gradient.h"
+#include "core/hidden.h"
 #include "core/project.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
@@ -15,10 +16,13 @@
 typedef struct tuned {
   const unicon__source *source;
   int64_t p, r;
-  const float *metric;        /* R, or NULL */
-  float *g, *best;            /* factors now, and of the best epoch */
-  float *mean, *square;       /* Adam's running moments */
-  float *f, *gradient, *half; /* R G; its gradient; scratch */
+  const float *metric; /* R, or NULL */
+  float *g, *best;     /* factors now, and of the best epoch */
+  unicon__adam adam;
+  const float *weights;       /* R G */
+  float *f, *gradient, *half; /* where R G goes; gradient of G; scratch */
+  unicon__hidden *hidden;     /* trained layer in front, or NULL */
+  float *d_phi;               /* gradient of its features */
   int64_t *row;               /* rows of the batch, ascending */
   int64_t count;
   float *buffer; /* features of the batch */
@@ -35,8 +39,8 @@ typedef struct refiner {
   tuned side[2];
   int64_t *order; /* rows of x that have a positive, shuffled each epoch */
   int64_t rows, steps, step;
-  unsigned char *seen;                        /* y rows of the batch */
-  double log_scale, scale_mean, scale_square; /* log 1/tau and its moments */
+  unsigned char *seen;               /* y rows of the batch */
+  double log_scale, scale_moment[2]; /* log 1/tau */
 } refiner;
 
 unicon_status unicon__metric_matrix(unicon_ctx *ctx, const unicon__metric *metric, float **out) {
@@ -64,17 +68,28 @@ static void unit_mean_square(float *g, int64_t count) {
   if (sum > 0) unicon__vec_best()->scale_shift(g, count, (float)sqrt((double)count / sum), NULL);
 }
 
-static unicon_status tuned_open(unicon_ctx *ctx, const unicon__source *source,
-                                const unicon__metric *metric, unicon__factors *factors, int s,
-                                int64_t batch, tuned *t) {
+/* The layer that is trained along with the factors of side s, if the map has one. */
+static unicon_status open_hidden(unicon_ctx *ctx, const refiner *f, unicon__map *map, int s,
+                                 tuned *t) {
+  const unicon__refine_params *params = f->params;
+  if (!map) return UNICON_OK;
+  UNICON_NEW(ctx, t->hidden, 1);
+  UNICON_NEW(ctx, t->d_phi, params->batch * t->p);
+  return unicon__hidden_open(ctx, t->source, map, params->batch, params->dropout, params->seed, s,
+                             t->hidden);
+}
+
+static unicon_status tuned_open(unicon_ctx *ctx, const refiner *f, const unicon__metric *metric,
+                                unicon__factors *factors, int s, tuned *t) {
+  const int64_t batch = f->params->batch;
+  const unicon__source *source = s == 0 ? &f->data->x : &f->data->y;
   float *r;
   UNICON_TRY(unicon__metric_matrix(ctx, metric, &r));
   *t = (tuned){
       .source = source, .p = factors->p[s], .r = factors->r, .metric = r, .g = factors->g[s]};
   const int64_t size = t->p * t->r;
   UNICON_NEW(ctx, t->best, size);
-  UNICON_NEW(ctx, t->mean, size);
-  UNICON_NEW(ctx, t->square, size);
+  UNICON_TRY(unicon__adam_open(ctx, size, &t->adam));
   UNICON_NEW(ctx, t->f, size);
   UNICON_NEW(ctx, t->gradient, size);
   UNICON_NEW(ctx, t->half, size);
@@ -85,14 +100,15 @@ static unicon_status tuned_open(unicon_ctx *ctx, const unicon__source *source,
   UNICON_NEW(ctx, t->length, batch);
   unit_mean_square(t->g, size);
   memcpy(t->best, t->g, (size_t)size * sizeof *t->g);
-  return UNICON_OK;
+  return open_hidden(ctx, f, factors->hidden[s], s, t);
 }
 
 /* F = R G. */
 static const float *weights_of(tuned *t) {
-  if (!t->metric) return t->g;
-  unicon__sgemm(false, false, t->p, t->r, t->p, 1, t->metric, t->p, t->g, t->r, 0, t->f, t->r);
-  return t->f;
+  t->weights = t->metric ? t->f : t->g;
+  if (t->metric)
+    unicon__sgemm(false, false, t->p, t->r, t->p, 1, t->metric, t->p, t->g, t->r, 0, t->f, t->r);
+  return t->weights;
 }
 
 /* ---- batches ------------------------------------------------------------------------------ */
@@ -121,9 +137,10 @@ static void draw_batch(refiner *f) {
 }
 
 /* Unit embeddings of the batch, and their lengths before. */
-static void embed_batch(tuned *t) {
+static void embed_batch(tuned *t, int64_t step) {
   const float *f = weights_of(t);
-  t->features = unicon__source_tile(t->source, t->row, 0, t->count, t->buffer);
+  t->features = t->hidden ? unicon__hidden_forward(t->hidden, t->row, t->count, step)
+                          : unicon__source_tile(t->source, t->row, 0, t->count, t->buffer);
   unicon__sgemm(false, false, t->count, t->r, t->p, 1, t->features, t->p, f, t->r, 0, t->z, t->r);
   for (int64_t i = 0; i < t->count; i++)
     t->length[i] = (float)sqrt(unicon__vec_best()->sum_squares(t->z + i * t->r, t->r));
@@ -151,33 +168,23 @@ static double pull_back(tuned *t) {
   return total;
 }
 
-/* ---- Adam --------------------------------------------------------------------------------- */
+/* ---- steps -------------------------------------------------------------------------------- */
 
-static const double beta_1 = 0.9, beta_2 = 0.999, tiny = 1e-8;
-
-static void adam(tuned *t, int64_t step, double rate, double decay) {
-  const double bias_1 = 1 - pow(beta_1, (double)step), bias_2 = 1 - pow(beta_2, (double)step);
-  const float size = (float)(rate / bias_1), root = (float)(1 / sqrt(bias_2));
-  const float keep = (float)(1 - rate * decay), b1 = (float)beta_1, b2 = (float)beta_2;
-  const double norm =
-      sqrt(unicon__vec_best()->dot(t->gradient, t->gradient, t->p * t->r) / (double)(t->p * t->r));
-  const float floor = (float)(norm * 1e-4 + tiny * 1e-12); /* relative: gradients have any scale */
-  for (int64_t k = 0; k < t->p * t->r; k++) {
-    const float g = t->gradient[k];
-    t->mean[k] = b1 * t->mean[k] + (1 - b1) * g;
-    t->square[k] = b2 * t->square[k] + (1 - b2) * g * g;
-    t->g[k] = keep * t->g[k] - size * t->mean[k] / (sqrtf(t->square[k]) * root + floor);
+/* One step of Adam on G, and on the layer in front of it. */
+static void descend(tuned *t, const unicon__adam_step *step) {
+  if (t->hidden) {
+    unicon__sgemm(false, true, t->count, t->p, t->r, 1, t->dz, t->r, t->weights, t->r, 0, t->d_phi,
+                  t->p);
+    unicon__hidden_backward(t->hidden, t->d_phi, t->count, step);
   }
+  unicon__adam_take(&t->adam, step, t->gradient, t->g);
 }
 
-/* One Adam step on log(1/tau) along d(L/tau). */
-static void adapt_temperature(refiner *f, double sum, double rate) {
+/* One step on log(1/tau) along d(L/tau). */
+static void adapt_temperature(refiner *f, double sum, const unicon__adam_step *step) {
+  const unicon__adam_step slower = {step->number, 0.1 * step->rate, 0};
   const double slope = -sum * exp(f->log_scale);
-  f->scale_mean = beta_1 * f->scale_mean + (1 - beta_1) * slope;
-  f->scale_square = beta_2 * f->scale_square + (1 - beta_2) * slope * slope;
-  const double mean = f->scale_mean / (1 - pow(beta_1, (double)f->step));
-  const double square = f->scale_square / (1 - pow(beta_2, (double)f->step));
-  f->log_scale -= 0.1 * rate * mean / (sqrt(square) + tiny);
+  f->log_scale = unicon__adam_scalar(&slower, slope, f->scale_moment, f->log_scale);
   if (f->log_scale > log(100.0)) f->log_scale = log(100.0); /* as CLIP */
 }
 
@@ -188,8 +195,8 @@ static unicon_status take_step(unicon_ctx *ctx, refiner *f, double rate, double 
   unicon__loss_params params = f->params->loss;
   double value, along;
   draw_batch(f);
-  embed_batch(x);
-  embed_batch(y);
+  embed_batch(x, f->step);
+  embed_batch(y, f->step);
   if (f->params->learn_temperature) params.temperature = exp(-f->log_scale);
   UNICON_TRY(unicon__pairs_subset(ctx, f->data->pairs, x->row, x->count, y->row, y->count, &pairs));
   const unicon_status status =
@@ -206,10 +213,10 @@ static unicon_status take_step(unicon_ctx *ctx, refiner *f, double rate, double 
     unicon__vec_best()->add_scaled(x->gradient, y->gradient, x->p * x->r, 1);
     memcpy(y->gradient, x->gradient, (size_t)(x->p * x->r) * sizeof *x->gradient);
   }
-  f->step++;
-  adam(x, f->step, rate, f->params->decay);
-  adam(y, f->step, rate, f->params->decay);
-  if (f->params->learn_temperature) adapt_temperature(f, along, rate);
+  const unicon__adam_step step = {++f->step, rate, f->params->decay};
+  descend(x, &step);
+  descend(y, &step);
+  if (f->params->learn_temperature) adapt_temperature(f, along, &step);
   *loss_sum += value;
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
@@ -222,14 +229,23 @@ static unicon_status judge_now(unicon_ctx *ctx, refiner *f, double *score) {
   *score = 0;
   if (!f->judge) return UNICON_OK;
   const float *fx = weights_of(&f->side[0]), *fy = weights_of(&f->side[1]);
-  UNICON_TRY(unicon__judge_weights(ctx, f->judge, fx, fy, f->side[0].r, metrics));
+  unicon__judge judge = *f->judge;
+  for (int s = 0; s < 2; s++) {
+    if (!f->side[s].hidden) continue;
+    unicon__hidden_publish(f->side[s].hidden);
+    (s == 0 ? &judge.x : &judge.y)->cache = NULL; /* features of an earlier layer */
+  }
+  UNICON_TRY(unicon__judge_weights(ctx, &judge, fx, fy, f->side[0].r, metrics));
   *score = unicon__score(metrics);
   return UNICON_OK;
 }
 
 static void keep_best(refiner *f, int epoch) {
-  for (int s = 0; s < 2; s++)
-    memcpy(f->side[s].best, f->side[s].g, (size_t)(f->side[s].p * f->side[s].r) * sizeof(float));
+  for (int s = 0; s < 2; s++) {
+    tuned *t = &f->side[s];
+    memcpy(t->best, t->g, (size_t)(t->p * t->r) * sizeof *t->g);
+    if (t->hidden) unicon__hidden_keep(t->hidden);
+  }
   f->log->best = epoch;
 }
 
@@ -281,7 +297,6 @@ unicon_status unicon__refine(unicon_ctx *ctx, const unicon__batch *data,
                              const unicon__refine_params *params, unicon__factors *factors,
                              unicon__refine_log *log) {
   refiner f = {.data = data, .judge = judge, .params = params, .log = log};
-  const unicon__source *source[2] = {&data->x, &data->y};
   f.log_scale = log_scale_of(params->loss.temperature);
   *log = (unicon__refine_log){.temperature = params->loss.temperature};
   for (int64_t i = 0; i < data->pairs->n_x; i++)
@@ -294,11 +309,13 @@ unicon_status unicon__refine(unicon_ctx *ctx, const unicon__batch *data,
         "or another loss");
   UNICON_NEW(ctx, f.order, 2 * f.rows);
   UNICON_NEW(ctx, f.seen, data->pairs->n_y);
-  for (int s = 0; s < 2; s++)
-    UNICON_TRY(tuned_open(ctx, source[s], &metric[s], factors, s, params->batch, &f.side[s]));
+  for (int s = 0; s < 2; s++) UNICON_TRY(tuned_open(ctx, &f, &metric[s], factors, s, &f.side[s]));
   UNICON_TRY(run_epochs(ctx, &f));
-  for (int s = 0; s < 2; s++)
-    memcpy(factors->g[s], f.side[s].best, (size_t)(f.side[s].p * f.side[s].r) * sizeof(float));
+  for (int s = 0; s < 2; s++) {
+    const tuned *t = &f.side[s];
+    memcpy(factors->g[s], t->best, (size_t)(t->p * t->r) * sizeof *t->best);
+    if (t->hidden) unicon__hidden_publish_best(t->hidden);
+  }
   if (params->learn_temperature) log->temperature = exp(-f.log_scale);
   return UNICON_OK;
 }

@@ -7,7 +7,8 @@
  * T8) The step length follows a cosine from `rate` to 0; factors start with unit mean square. A
  * learned temperature follows L/tau (plain cross-entropy), d(L/tau)/d(1/tau) = -sum S_ij s_ij. With
  * held-out pairs the best epoch is returned, the start included. The same engine from a random
- * start in the plain metric, with weight decay, is the SGD-CLIP linear baseline. */
+ * start in the plain metric, with weight decay, is the SGD-CLIP linear baseline, and with a hidden
+ * layer (hidden.h) the MLP one. */
 #ifndef UNICON_CORE_REFINE_H
 #define UNICON_CORE_REFINE_H
 
@@ -20,7 +21,8 @@ typedef struct unicon__refine_params {
   int epochs;
   int64_t batch;
   double rate;
-  double decay; /* AdamW weight decay */
+  double decay;   /* AdamW weight decay */
+  double dropout; /* of hidden units */
   bool learn_temperature;
   bool shared;  /* one encoder: both sides take the sum of their gradients */
   int patience; /* stop after so many epochs without a better held-out score; 0: never */
@@ -37,11 +39,13 @@ typedef struct unicon__refine_log {
   double temperature;              /* at the end */
 } unicon__refine_log;
 
-/* Factors of both sides, in metric coordinates: g[s] is features by r. */
+/* Factors of both sides, in metric coordinates: g[s] is features by r. hidden[s] is a map whose
+ * layer is trained with them, or NULL; the data must see the rows through that very map. */
 typedef struct unicon__factors {
   int64_t r;
   int64_t p[2];
   float *g[2];
+  unicon__map *hidden[2];
 } unicon__factors;
 
 /* Improves `factors` in place. `judge` may be NULL. */

@@ -8,6 +8,15 @@
 
 #include <stdint.h>
 
+/* A step of AdamW with its bias corrections taken in. */
+typedef struct unicon__adam_rates {
+  float beta_1, beta_2; /* of the running mean and square */
+  float keep;           /* 1 - rate decay */
+  float length;         /* rate / (1 - beta_1^t) */
+  float root;           /* (1 - beta_2^t)^-1/2 */
+  float floor;          /* added to the root of the square */
+} unicon__adam_rates;
+
 typedef struct unicon__vec {
   const char *name;
   /* sum of squares */
@@ -41,6 +50,10 @@ typedef struct unicon__vec {
   void (*arccos)(float *c, int64_t n, int order);
   /* Squares a^2 become e^-a, (1 + a) e^-a or (1 + a + a^2/3) e^-a. */
   void (*matern)(float *square, int64_t n, int order);
+
+  /* mean and square take in the gradient; x = keep x - length mean / (root sqrt(square) + floor) */
+  void (*adam)(float *x, float *mean, float *square, const float *gradient, int64_t n,
+               const unicon__adam_rates *rates);
 } unicon__vec;
 
 /* The fastest set this processor runs. */

@@ -338,6 +338,32 @@ static void vec_matern(float *square, int64_t n, int order) {
   }
 }
 
+static inline v16 adam16(v16 x, v16 *mean, v16 *square, v16 g, const unicon__adam_rates *a) {
+  *mean = splat(a->beta_1) * *mean + splat(1 - a->beta_1) * g;
+  *square = splat(a->beta_2) * *square + splat(1 - a->beta_2) * g * g;
+  return splat(a->keep) * x -
+         splat(a->length) * *mean / (splat(a->root) * sqrt16(*square) + splat(a->floor));
+}
+
+static void vec_adam(float *x, float *mean, float *square, const float *gradient, int64_t n,
+                     const unicon__adam_rates *rates) {
+  for (int64_t k = 0; k < n; k += LANES) {
+    const int64_t part = n - k;
+    if (part >= LANES) {
+      v16 m = load(mean + k), s = load(square + k);
+      store(x + k, adam16(load(x + k), &m, &s, load(gradient + k), rates));
+      store(mean + k, m);
+      store(square + k, s);
+    } else {
+      v16 m = load_part(mean + k, part, 0), s = load_part(square + k, part, 0);
+      const v16 g = load_part(gradient + k, part, 0);
+      store_part(x + k, adam16(load_part(x + k, part, 0), &m, &s, g, rates), part);
+      store_part(mean + k, m, part);
+      store_part(square + k, s, part);
+    }
+  }
+}
+
 const unicon__vec VEC_TABLE = {
     VEC_NAME,
     vec_sum_squares,
@@ -353,4 +379,5 @@ const unicon__vec VEC_TABLE = {
     vec_sigmoid_weights,
     vec_arccos,
     vec_matern,
+    vec_adam,
 };
