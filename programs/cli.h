@@ -25,8 +25,9 @@ enum {
   CLI_PLAN = 64,
   CLI_PROBE = 128,
   CLI_CHECK = 256,
-  CLI_ALL = 511, /* every command */
-  CLI_TOP = 512  /* `unicon` itself, without a command */
+  CLI_COMPARE = 512,
+  CLI_TOP = 1024,       /* `unicon` itself, without a command */
+  CLI_ALL = CLI_TOP - 1 /* every command */
 };
 
 enum { CLI_POSITIONALS = 3 };
@@ -58,6 +59,12 @@ typedef enum cli_id {
   CLI_OPT_VAL_PAIRS,
   CLI_OPT_VAL_X_LABELS,
   CLI_OPT_VAL_Y_LABELS,
+  CLI_OPT_TEST_X,
+  CLI_OPT_TEST_Y,
+  CLI_OPT_TEST_PAIRS,
+  CLI_OPT_TEST_X_LABELS,
+  CLI_OPT_TEST_Y_LABELS,
+  CLI_OPT_ONLY,
   CLI_OPT_NO_MODEL,
   CLI_OPT_SIDE,
   CLI_OPT_NO_UNIT,

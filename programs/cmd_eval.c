@@ -8,25 +8,6 @@ typedef struct directions {
   unicon_metrics to_y, to_x;
 } directions;
 
-static json_t *direction_json(const unicon_metrics *m) {
-  json_t *out = json_object(), *chance = json_object(), *ci = json_object();
-  json_object_set_new(out, "queries", json_integer((json_int_t)m->queries));
-  json_object_set_new(out, "candidates", json_integer((json_int_t)m->candidates));
-  for (size_t i = 0; i < UNICON_METRIC_COUNT; i++) {
-    const char *name = unicon_metric_name(i);
-    display_json_real(out, name, m->value[i]);
-    display_json_real(chance, name, m->chance[i]);
-    if (isfinite(m->low[i]) && isfinite(m->high[i]))
-      json_object_set_new(ci, name, json_pack("[f, f]", m->low[i], m->high[i]));
-  }
-  json_object_set_new(out, "chance", chance);
-  if (json_object_size(ci) > 0)
-    json_object_set_new(out, "ci", ci);
-  else
-    json_decref(ci);
-  return out;
-}
-
 static bool is_rank(size_t metric) {
   return metric == UNICON_MEDIAN_RANK || metric == UNICON_MEAN_RANK;
 }
@@ -72,7 +53,7 @@ static void print_table(const directions *d) {
 
 static int print_json(tool *t, const directions *d, int64_t pairs) {
   json_t *out = json_pack("{s:I, s:o, s:o}", "pairs", (json_int_t)pairs, "x_to_y",
-                          direction_json(&d->to_y), "y_to_x", direction_json(&d->to_x));
+                          display_json_metrics(&d->to_y), "y_to_x", display_json_metrics(&d->to_x));
   return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
 }
 

@@ -15,6 +15,7 @@ struct tool {
 
 int cmd_fit(tool *t);
 int cmd_plan(tool *t);
+int cmd_compare(tool *t);
 int cmd_eval(tool *t);
 int cmd_probe(tool *t);
 int cmd_check(tool *t);

@@ -68,11 +68,12 @@ static void draw(display *d, double done) {
   memset(bar, '#', (size_t)full);
   bar[BAR_CELLS] = '\0';
   const double spent = display_now() - d->started;
-  char left[32] = "";
+  char left[64] = "";
   if (spent > 0.5 && done > 0.01 && done < 1) {
     char time[24];
-    const double rest = ceil(spent * (1 - done) / done);
-    snprintf(left, sizeof left, "%s left", display_time(rest, time, sizeof time));
+    const double rate = done / spent, rest = ceil((1 - done) / rate);
+    snprintf(left, sizeof left, "%.*f %%/s, %s left", rate < 0.01 ? 2 : 1, 100 * rate,
+             display_time(rest, time, sizeof time));
   }
   fprintf(stderr, "\r\033[K%s [%s] %3.0f %% %s", d->phase, bar, 100 * done, left);
   fflush(stderr);
@@ -121,6 +122,25 @@ const char *display_bytes(double bytes, char *out, size_t size) {
 
 void display_json_real(json_t *object, const char *name, double value) {
   if (isfinite(value)) json_object_set_new(object, name, json_real(value));
+}
+
+json_t *display_json_metrics(const unicon_metrics *m) {
+  json_t *out = json_object(), *chance = json_object(), *ci = json_object();
+  json_object_set_new(out, "queries", json_integer((json_int_t)m->queries));
+  json_object_set_new(out, "candidates", json_integer((json_int_t)m->candidates));
+  for (size_t i = 0; i < UNICON_METRIC_COUNT; i++) {
+    const char *name = unicon_metric_name(i);
+    display_json_real(out, name, m->value[i]);
+    display_json_real(chance, name, m->chance[i]);
+    if (isfinite(m->low[i]) && isfinite(m->high[i]))
+      json_object_set_new(ci, name, json_pack("[f, f]", m->low[i], m->high[i]));
+  }
+  json_object_set_new(out, "chance", chance);
+  if (json_object_size(ci) > 0)
+    json_object_set_new(out, "ci", ci);
+  else
+    json_decref(ci);
+  return out;
 }
 
 bool display_json(json_t *object) {

@@ -44,6 +44,9 @@ bool display_json(json_t *object);
 /* Sets a number unless it is not finite. */
 void display_json_real(json_t *object, const char *name, double value);
 
+/* One direction of an evaluation: all metrics, their chance values and intervals. */
+json_t *display_json_metrics(const unicon_metrics *m);
+
 /* "1.2 s", "3 min 05 s" and "12.3 MB". */
 const char *display_time(double seconds, char *out, size_t size);
 const char *display_bytes(double bytes, char *out, size_t size);

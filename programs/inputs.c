@@ -28,27 +28,45 @@ static int check_one(tool *t, const cli_id *id, size_t count) {
   return EXIT_DONE;
 }
 
-/* Files of the training pairs say nothing about the validation rows. */
-static int check_validation(tool *t) {
-  static const cli_id files[] = {CLI_OPT_VAL_PAIRS, CLI_OPT_VAL_X_LABELS};
-  int code = check_both(t, CLI_OPT_VAL_X, CLI_OPT_VAL_Y);
-  if (code == EXIT_DONE) code = check_both(t, CLI_OPT_VAL_X_LABELS, CLI_OPT_VAL_Y_LABELS);
-  if (code == EXIT_DONE) code = check_one(t, files, 2);
+/* The options that name the rows of a kind and their pairs. */
+typedef struct file_options {
+  cli_id x, y, pairs, x_labels, y_labels;
+  const char *rows; /* what the sentences call them */
+} file_options;
+
+static const file_options files_of[] = {
+    [INPUTS_MAIN] = {.pairs = CLI_OPT_PAIRS,
+                     .x_labels = CLI_OPT_X_LABELS,
+                     .y_labels = CLI_OPT_Y_LABELS,
+                     .rows = "training"},
+    [INPUTS_VALIDATION] = {CLI_OPT_VAL_X, CLI_OPT_VAL_Y, CLI_OPT_VAL_PAIRS, CLI_OPT_VAL_X_LABELS,
+                           CLI_OPT_VAL_Y_LABELS, "validation"},
+    [INPUTS_TEST] = {CLI_OPT_TEST_X, CLI_OPT_TEST_Y, CLI_OPT_TEST_PAIRS, CLI_OPT_TEST_X_LABELS,
+                     CLI_OPT_TEST_Y_LABELS, "test"},
+};
+
+/* Files of the training pairs say nothing about other rows. */
+static int check_others(tool *t, const file_options *f) {
+  const cli_id pair_files[] = {f->pairs, f->x_labels};
+  int code = check_both(t, f->x, f->y);
+  if (code == EXIT_DONE) code = check_both(t, f->x_labels, f->y_labels);
+  if (code == EXIT_DONE) code = check_one(t, pair_files, 2);
   if (code != EXIT_DONE) return code;
-  const bool own = tool_has(t, CLI_OPT_VAL_PAIRS) || tool_has(t, CLI_OPT_VAL_X_LABELS);
-  if (own && !tool_has(t, CLI_OPT_VAL_X))
-    return cli_error(
-        t->args->command, "--%s needs --val-x and --val-y as well",
-        cli_name(tool_has(t, CLI_OPT_VAL_PAIRS) ? CLI_OPT_VAL_PAIRS : CLI_OPT_VAL_X_LABELS));
-  if (own || !tool_has(t, CLI_OPT_VAL_X)) return EXIT_DONE;
+  const bool own = tool_has(t, f->pairs) || tool_has(t, f->x_labels);
+  if (own && !tool_has(t, f->x))
+    return cli_error(t->args->command, "--%s needs --%s and --%s as well",
+                     cli_name(tool_has(t, f->pairs) ? f->pairs : f->x_labels), cli_name(f->x),
+                     cli_name(f->y));
+  if (own || !tool_has(t, f->x)) return EXIT_DONE;
   if (tool_has(t, CLI_OPT_PAIRS))
-    return cli_error(
-        t->args->command,
-        "--pairs is about the training rows; give --val-pairs for the validation rows");
+    return cli_error(t->args->command,
+                     "--pairs is about the training rows; give --%s for the %s rows",
+                     cli_name(f->pairs), f->rows);
   if (tool_has(t, CLI_OPT_X_LABELS))
     return cli_error(t->args->command,
-                     "--x-labels and --y-labels are about the training rows; give --val-x-labels "
-                     "and --val-y-labels for the validation rows");
+                     "--x-labels and --y-labels are about the training rows; give --%s and --%s "
+                     "for the %s rows",
+                     cli_name(f->x_labels), cli_name(f->y_labels), f->rows);
   return EXIT_DONE;
 }
 
@@ -59,7 +77,8 @@ int inputs_check_options(tool *t) {
   if (code == EXIT_DONE) code = check_one(t, ways, 4);
   for (size_t i = 0; i < 2 && code == EXIT_DONE; i++)
     if (tool_has(t, ways[i])) code = cli_integer(t->args, ways[i], 1, 1000000000, &k);
-  return code == EXIT_DONE ? check_validation(t) : code;
+  if (code == EXIT_DONE) code = check_others(t, &files_of[INPUTS_VALIDATION]);
+  return code == EXIT_DONE ? check_others(t, &files_of[INPUTS_TEST]) : code;
 }
 
 /* ---- pairs -------------------------------------------------------------------------------- */
@@ -84,10 +103,9 @@ static int identity_pairs(tool *t, const char *x_path, const char *y_path, int64
 
 static int open_pairs(tool *t, const char *x_path, const char *y_path, inputs_kind kind,
                       inputs *in) {
-  const bool main = kind == INPUTS_MAIN;
-  const char *file = tool_value(t, main ? CLI_OPT_PAIRS : CLI_OPT_VAL_PAIRS);
-  const char *x_labels = tool_value(t, main ? CLI_OPT_X_LABELS : CLI_OPT_VAL_X_LABELS);
-  const char *y_labels = tool_value(t, main ? CLI_OPT_Y_LABELS : CLI_OPT_VAL_Y_LABELS);
+  const file_options *f = &files_of[kind];
+  const char *file = tool_value(t, f->pairs);
+  const char *x_labels = tool_value(t, f->x_labels), *y_labels = tool_value(t, f->y_labels);
   const int64_t n_x = unicon_rows_count(in->x), n_y = unicon_rows_count(in->y);
   int64_t k = 0;
   int code = EXIT_DONE;

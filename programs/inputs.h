@@ -13,7 +13,7 @@ typedef struct inputs {
 } inputs;
 
 /* Which of the command line's pair options speak about these rows. */
-typedef enum inputs_kind { INPUTS_MAIN, INPUTS_VALIDATION } inputs_kind;
+typedef enum inputs_kind { INPUTS_MAIN, INPUTS_VALIDATION, INPUTS_TEST } inputs_kind;
 
 /* Looks for pair options that contradict each other, before any file is opened. Like all below:
  * returns EXIT_DONE, or another exit status after a sentence on stderr. */

@@ -45,6 +45,21 @@ const cli_command cli_commands[] = {
      "look wrong? The rows are those of fit.",
      "unicon check image.train.npy text.train.npy --y-per-x 5\n",
      cmd_check},
+    {"compare",
+     CLI_COMPARE,
+     UNICON_SCOPE_COMPARE | UNICON_SCOPE_EVAL | UNICON_SCOPE_CONTEXT,
+     {"X", "Y", NULL},
+     2,
+     "X Y [--val-x X2 --val-y Y2] [--test-x X3 --test-y Y3] [options]",
+     "try our presets and the usual methods on your data",
+     "Fits the presets fast, auto, best and paper, and beside them an SGD-CLIP head (sgd_linear), "
+     "one with a hidden layer (sgd_mlp), cca, pls, procrustes, ridge regression in both directions "
+     "and no alignment at all (none), on the same rows, and measures all of them on the same test "
+     "rows. What a method leaves open (step length, ridge, rank) is chosen on the validation rows. "
+     "Without --val-x or --test-x a part of X and Y is held out for it.",
+     "unicon compare image.train.npy text.train.npy --test-x image.test.npy \\\n"
+     "  --test-y text.test.npy --y-per-x 5 --only fast,cca,ridge\n",
+     cmd_compare},
     {"eval",
      CLI_EVAL,
      UNICON_SCOPE_EVAL | UNICON_SCOPE_CONTEXT,

@@ -3,7 +3,8 @@
  * library's table instead. */
 #include "cli.h"
 
-#define PAIRED (CLI_FIT | CLI_PLAN | CLI_EVAL | CLI_CHECK)
+#define PAIRED (CLI_FIT | CLI_PLAN | CLI_EVAL | CLI_CHECK | CLI_COMPARE)
+#define JUDGED (CLI_FIT | CLI_COMPARE)
 
 const cli_option cli_tool_options[] = {
     {CLI_OPT_OUTPUT, "output", 'o', "MODEL", "", NULL, CLI_FIT, "Output",
@@ -69,20 +70,36 @@ const cli_option cli_tool_options[] = {
      "Pairs that count neither as right nor as wrong, as in --pairs without weights."},
     {CLI_OPT_NEGATIVES, "negatives", 0, "FILE", "", NULL, CLI_FIT | CLI_PLAN, "Pairs",
      "The only pairs that count as wrong. Left out: all that are not right."},
-    {CLI_OPT_GROUPS, "groups", 0, "FILE", "", NULL, CLI_FIT | CLI_PLAN | CLI_CHECK, "Pairs",
-     "One label per row of X; a hold-out never splits rows with equal labels."},
+    {CLI_OPT_GROUPS, "groups", 0, "FILE", "", NULL, CLI_FIT | CLI_PLAN | CLI_CHECK | CLI_COMPARE,
+     "Pairs", "One label per row of X; a hold-out never splits rows with equal labels."},
 
-    {CLI_OPT_VAL_X, "val-x", 0, "FILE", "", NULL, CLI_FIT, "Validation",
+    {CLI_OPT_VAL_X, "val-x", 0, "FILE", "", NULL, JUDGED, "Validation",
      "Rows of the x side that choose between candidates. Goes with --val-y; --y-per-x and "
      "--x-per-y hold for them too."},
-    {CLI_OPT_VAL_Y, "val-y", 0, "FILE", "", NULL, CLI_FIT, "Validation",
+    {CLI_OPT_VAL_Y, "val-y", 0, "FILE", "", NULL, JUDGED, "Validation",
      "Rows of the y side that choose between candidates."},
-    {CLI_OPT_VAL_PAIRS, "val-pairs", 0, "FILE", "", NULL, CLI_FIT, "Validation",
+    {CLI_OPT_VAL_PAIRS, "val-pairs", 0, "FILE", "", NULL, JUDGED, "Validation",
      "Their pairs, as in --pairs."},
-    {CLI_OPT_VAL_X_LABELS, "val-x-labels", 0, "FILE", "", NULL, CLI_FIT, "Validation",
+    {CLI_OPT_VAL_X_LABELS, "val-x-labels", 0, "FILE", "", NULL, JUDGED, "Validation",
      "Their labels, as in --x-labels."},
-    {CLI_OPT_VAL_Y_LABELS, "val-y-labels", 0, "FILE", "", NULL, CLI_FIT, "Validation",
+    {CLI_OPT_VAL_Y_LABELS, "val-y-labels", 0, "FILE", "", NULL, JUDGED, "Validation",
      "Their labels, as in --y-labels."},
+
+    {CLI_OPT_TEST_X, "test-x", 0, "FILE", "", NULL, CLI_COMPARE, "Test",
+     "Rows of the x side that every method is measured on. Goes with --test-y; --y-per-x and "
+     "--x-per-y hold for them too. Left out: a fifth of X and Y."},
+    {CLI_OPT_TEST_Y, "test-y", 0, "FILE", "", NULL, CLI_COMPARE, "Test",
+     "Rows of the y side that every method is measured on."},
+    {CLI_OPT_TEST_PAIRS, "test-pairs", 0, "FILE", "", NULL, CLI_COMPARE, "Test",
+     "Their pairs, as in --pairs."},
+    {CLI_OPT_TEST_X_LABELS, "test-x-labels", 0, "FILE", "", NULL, CLI_COMPARE, "Test",
+     "Their labels, as in --x-labels."},
+    {CLI_OPT_TEST_Y_LABELS, "test-y-labels", 0, "FILE", "", NULL, CLI_COMPARE, "Test",
+     "Their labels, as in --y-labels."},
+
+    {CLI_OPT_ONLY, "only", 0, "NAMES", "", NULL, CLI_COMPARE, "Methods",
+     "The rows to compare, separated by commas: fast, auto, best, paper, sgd_linear, sgd_mlp, cca, "
+     "pls, procrustes, ridge, none. Left out: all; best and sgd_mlp take longest."},
 
     {CLI_OPT_JSON, "json", 0, NULL, "", NULL, CLI_ALL, CLI_GENERAL,
      "Print the result as one JSON object."},

@@ -7,7 +7,7 @@
 #include "support.h"
 
 static const char *const models[] = {"linear", "plain",  "nystrom", "poly",
-                                     "random", "arccos", "fused"};
+                                     "random", "arccos", "hidden",  "fused"};
 
 static const char *golden_path(const char *name, const char *suffix) {
   static char path[4][1024];

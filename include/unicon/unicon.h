@@ -134,7 +134,8 @@ enum {
   UNICON_SCOPE_EVAL = 4,
   UNICON_SCOPE_SYNTH = 8,
   UNICON_SCOPE_PROBE = 16,
-  UNICON_SCOPE_CHECK = 32
+  UNICON_SCOPE_CHECK = 32,
+  UNICON_SCOPE_COMPARE = 64
 };
 
 typedef struct unicon_option_info {
@@ -284,6 +285,22 @@ typedef struct unicon_data {
   const unicon_pairs *pairs;
   const int64_t *groups;
 } unicon_data;
+
+/* A set cut in two, for training (0) and for a test or validation (1). */
+typedef struct unicon_split unicon_split;
+
+/* Holds out about `fraction` of the pairs. Rows that belong together stay together: whole groups or
+ * connected components of the pairs; with class labels single rows. Rows that cannot be used are an
+ * error or dropped, as option bad_rows says; option seed sets the draw. The rows of `data` are
+ * borrowed: they must outlive the split. */
+UNICON_API UNICON_CHECK unicon_status unicon_split_make(unicon_ctx *ctx, const unicon_data *data,
+                                                        double fraction,
+                                                        const unicon_options *options,
+                                                        unicon_split **out);
+UNICON_API void unicon_split_destroy(unicon_split *split);
+
+/* The rows, pairs and groups of a part, which belong to the split. */
+UNICON_API const unicon_data *unicon_split_part(const unicon_split *split, int part);
 
 /* ---- 5. Model ----------------------------------------------------------------------------- */
 

@@ -7,6 +7,21 @@
 
 static const double pi = 3.14159265358979323846;
 
+unicon__kernel_kind unicon__kernel_plain(unicon__kernel_kind kind) {
+  return kind == UNICON__KERNEL_ANGULAR   ? UNICON__KERNEL_ARCCOS1
+         : kind == UNICON__KERNEL_LAPLACE ? UNICON__KERNEL_MATERN12
+                                          : kind;
+}
+
+bool unicon__kernel_is_relu(unicon__kernel_kind kind) {
+  return kind >= UNICON__KERNEL_ARCCOS0 && kind <= UNICON__KERNEL_ARCCOS2;
+}
+
+bool unicon__kernel_is_fourier(unicon__kernel_kind kind) {
+  return kind == UNICON__KERNEL_RBF ||
+         (kind >= UNICON__KERNEL_MATERN12 && kind <= UNICON__KERNEL_MATERN52);
+}
+
 bool unicon__kernel_has_width(unicon__kernel_kind kind) {
   return kind == UNICON__KERNEL_EXPCOS || kind == UNICON__KERNEL_RBF ||
          (kind >= UNICON__KERNEL_MATERN12 && kind <= UNICON__KERNEL_MATERN52);

@@ -2,13 +2,17 @@
 /* Kernels as functions of dot products: a tile of products (one GEMM) becomes a tile of kernel
  * values in place. With c = cos(theta) = x.y / |x||y|, d = |x - y|, l the width:
  *
- *     linear    x.y                          cosine    c
+ *     linear    x.y
+ *     cosine    c
  *     arccos0   1 - theta/pi
- *     arccos1   |x||y| (sin theta + (pi - theta) c) / pi                   (angular)
- *     arccos2   |x|^2|y|^2 (3 sin theta c + (pi - theta)(1 + 2 c^2)) / 3pi (divided by 3: k(x,x) =
- * 1) expcos    exp(c / l^2)                 rbf       exp(-d^2 / 2l^2) matern12  exp(-d/l) matern32
- * (1 + a) exp(-a), a = sqrt(3) d/l matern52  (1 + a + a^2/3) exp(-a), a = sqrt(5) d/l poly      ((1
- * + x.y) / 2)^degree
+ *     arccos1   |x||y| (sin theta + (pi - theta) c) / pi, called angular too
+ *     arccos2   |x|^2|y|^2 (3 sin theta c + (pi - theta)(1 + 2 c^2)) / 3pi, so that k(x,x) = 1
+ *     expcos    exp(c / l^2)
+ *     rbf       exp(-d^2 / 2l^2)
+ *     matern12  exp(-d/l), called laplace too
+ *     matern32  (1 + a) exp(-a), a = sqrt(3) d/l
+ *     matern52  (1 + a + a^2/3) exp(-a), a = sqrt(5) d/l
+ *     poly      ((1 + x.y) / 2)^degree
  *
  * (Cho & Saul 2009 for the arc-cosine family.) In float32 a product near 1 is off by 1e-7, so near
  * theta = 0 kernels with a square-root there are less exact: arccos0 2e-4, matern12 6e-4 of k(x,x);
@@ -40,6 +44,13 @@ typedef struct unicon__kernel {
   double width;             /* of expcos, rbf, matern */
   int degree;               /* of poly */
 } unicon__kernel;
+
+/* The kind of an alias: angular is arccos1, laplace is matern12. */
+unicon__kernel_kind unicon__kernel_plain(unicon__kernel_kind kind);
+
+/* Does it have random features: powers of the positive part, or cosines? */
+bool unicon__kernel_is_relu(unicon__kernel_kind kind);
+bool unicon__kernel_is_fourier(unicon__kernel_kind kind);
 
 /* Does the kernel have a width? */
 bool unicon__kernel_has_width(unicon__kernel_kind kind);

@@ -68,8 +68,7 @@ unicon_status unicon__kernel_fit(unicon_ctx *ctx, const unicon_options *options,
   const int own = unicon__word(options, side == 0 ? UNICON__KERNEL_X : UNICON__KERNEL_Y);
   const int word = own > UNICON__KERNEL_POLY ? unicon__word(options, UNICON__KERNEL) : own;
   *kernel = (unicon__kernel){.kind = (unicon__kernel_kind)word, .width = 1};
-  if (kernel->kind == UNICON__KERNEL_ANGULAR) kernel->kind = UNICON__KERNEL_ARCCOS1;
-  if (kernel->kind == UNICON__KERNEL_LAPLACE) kernel->kind = UNICON__KERNEL_MATERN12;
+  kernel->kind = unicon__kernel_plain(kernel->kind);
   kernel->degree = (int)unicon__integer(options, UNICON__DEGREE);
   if (!unicon__kernel_has_width(kernel->kind)) return UNICON_OK;
   if (unicon__word(options, UNICON__WIDTH) != 0) {
@@ -239,11 +238,8 @@ static void scale_frequencies(const unicon__kernel *kernel, uint64_t seed, uint3
 
 static unicon_status fit_random(unicon_ctx *ctx, unicon__arena *arena,
                                 const unicon_options *options, int side, unicon__map *map) {
-  const unicon__kernel_kind kind = map->kernel.kind;
-  const bool fourier = kind == UNICON__KERNEL_RBF ||
-                       (kind >= UNICON__KERNEL_MATERN12 && kind <= UNICON__KERNEL_MATERN52);
-  const bool relu = kind >= UNICON__KERNEL_ARCCOS0 && kind <= UNICON__KERNEL_ARCCOS2;
-  if (!fourier && !relu)
+  const bool fourier = unicon__kernel_is_fourier(map->kernel.kind);
+  if (!fourier && !unicon__kernel_is_relu(map->kernel.kind))
     return unicon__fail(
         ctx, UNICON_ERR_OPTION,
         "map random serves angular, arccos, rbf and matern kernels; use nystrom for "

@@ -33,7 +33,7 @@ static bool directed(const unicon__map *map) {
 
 static bool shifted(const unicon__map *map) {
   return map->kind == UNICON__MAP_HIDDEN ||
-         (map->kind == UNICON__MAP_RANDOM && map->kernel.kind > UNICON__KERNEL_ARCCOS2);
+         (map->kind == UNICON__MAP_RANDOM && unicon__kernel_is_fourier(map->kernel.kind));
 }
 
 /* Notes about one side: what is common to all parts, then widths part by part. */
@@ -188,7 +188,7 @@ static unicon_status read_kernel(unicon_ctx *ctx, const reading *r, int64_t b, i
   int64_t degree = 1;
   snprintf(key, sizeof key, "%c.kernel", "xy"[side]);
   UNICON_TRY(read_word(ctx, r, key, UNICON__KERNEL, &word));
-  *kernel = (unicon__kernel){.kind = (unicon__kernel_kind)word, .width = 1};
+  *kernel = (unicon__kernel){.kind = unicon__kernel_plain((unicon__kernel_kind)word), .width = 1};
   snprintf(key, sizeof key, "%c.kernel_degree", "xy"[side]);
   if (kernel->kind == UNICON__KERNEL_POLY) UNICON_TRY(read_number(ctx, r, key, 1, 64, &degree));
   kernel->degree = (int)degree;
@@ -238,6 +238,11 @@ static unicon_status read_side(unicon_ctx *ctx, const reading *r, int64_t b, int
   map->normalize = normalize == 0;
   map->out = map->in;
   UNICON_TRY(read_kernel(ctx, r, b, side, &map->kernel));
+  if (map->kind == UNICON__MAP_RANDOM && !unicon__kernel_is_relu(map->kernel.kind) &&
+      !unicon__kernel_is_fourier(map->kernel.kind))
+    return unicon__fail(ctx, UNICON_ERR_FORMAT, "%s: the kernel of side %c has no random features",
+                        r->path, "xy"[side]);
+  if (map->kind == UNICON__MAP_HIDDEN) map->kernel.kind = UNICON__KERNEL_ARCCOS1;
   if (map->kind != UNICON__MAP_LINEAR) UNICON_TRY(read_points(ctx, r, b, side, map));
   side_name(r->model, b, side, "mean", key);
   if (unicon__tensor_find(&r->file, key))

@@ -12,6 +12,7 @@
 #define SYNTH UNICON_SCOPE_SYNTH
 #define PROBE UNICON_SCOPE_PROBE
 #define CHECK UNICON_SCOPE_CHECK
+#define COMPARE UNICON_SCOPE_COMPARE
 #define CONTEXT UNICON_SCOPE_CONTEXT
 
 static const unicon_option_info table[] = {

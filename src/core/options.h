@@ -15,7 +15,7 @@
     "paper: the published setting (clip, temperature 1, no centring, no whitening, split 0, "      \
     "batches of 500, rank 128, one plain step), kept for comparison; the listings in the paper "   \
     "differ (nu .1 or 1.5, log1p, temperature unused).")                                           \
-  X(RANK, "rank", "integer", "auto", "auto", "N", 1, 1e6, FIT, "Method",                           \
+  X(RANK, "rank", "integer", "auto", "auto", "N", 1, 1e6, FIT | COMPARE, "Method",                 \
     "Dimensions of the shared space. auto: 256, or fewer where the data allow no more.")           \
   X(LOSS, "loss", "word", "clip", "clip|infonce|general|triplet|supcon|siglip|spectral|moment",    \
     "NAME", 0, 0, FIT, "Loss", "The loss whose weights S = -dL/ds the iterations use.")            \
@@ -48,9 +48,9 @@
   X(EXPONENT, "exponent", "real", "1", "", "E", 0, 4, FIT, "Method",                               \
     "Power of the singular values in the factors: F_x = U S^(E A), F_y = V S^(E (1-A)). 0 weighs " \
     "all directions alike, as plain CCA does.")                                                    \
-  X(NORMALIZE, "normalize", "word", "on", "on|off", "on|off", 0, 0, FIT | CHECK, "Data",           \
+  X(NORMALIZE, "normalize", "word", "on", "on|off", "on|off", 0, 0, FIT | COMPARE | CHECK, "Data", \
     "Scale every input row to length 1 first.")                                                    \
-  X(CENTER, "center", "word", "on", "on|off", "on|off", 0, 0, FIT | CHECK, "Data",                 \
+  X(CENTER, "center", "word", "on", "on|off", "on|off", 0, 0, FIT | COMPARE | CHECK, "Data",       \
     "Subtract the mean of the features.")                                                          \
   X(KERNEL, "kernel", "word", "linear",                                                            \
     "linear|cosine|angular|arccos0|arccos1|arccos2|expcos|rbf|matern12|laplace|matern32|matern52|" \
@@ -118,15 +118,16 @@
     "eigenvalues of (C + C^T)/2.")                                                                 \
   X(SVD, "svd", "word", "auto", "auto|dense|random", "HOW", 0, 0, FIT, "Solver",                   \
     "dense: LAPACK. random: subspace iteration from a random start. auto: by size.")               \
-  X(VAL_FRACTION, "val_fraction", "real", "auto", "auto", "F", 0.01, 0.5, FIT, "Data",             \
+  X(VAL_FRACTION, "val_fraction", "real", "auto", "auto", "F", 0.01, 0.5, FIT | COMPARE, "Data",   \
     "Share of the pairs that auto holds out when no validation files are given; auto: 0.1, and "   \
     "several times over where there are few.")                                                     \
-  X(BUDGET, "budget", "real", "none", "none", "SECONDS", 0.1, 1e7, FIT, "Run",                     \
+  X(BUDGET, "budget", "real", "none", "none", "SECONDS", 0.1, 1e7, FIT | COMPARE, "Run",           \
     "Time after which auto tries nothing new.")                                                    \
-  X(BAD_ROWS, "bad_rows", "word", "error", "error|drop", "HOW", 0, 0, FIT | CHECK, "Data",         \
+  X(BAD_ROWS, "bad_rows", "word", "error", "error|drop", "HOW", 0, 0, FIT | COMPARE | CHECK,       \
+    "Data",                                                                                        \
     "What to do with rows that are all zero or not finite: stop, or drop them and their pairs.")   \
-  X(SEED, "seed", "integer", "0", "", "N", 0, 9007199254740992.0, FIT | EVAL | SYNTH | CHECK,      \
-    "Run", "Seed of every random draw.")                                                           \
+  X(SEED, "seed", "integer", "0", "", "N", 0, 9007199254740992.0,                                  \
+    FIT | COMPARE | EVAL | SYNTH | CHECK, "Run", "Seed of every random draw.")                     \
   X(THREADS, "threads", "integer", "all", "all", "N", 1, 256, CONTEXT, "Run", "Threads to use.")   \
   X(MAX_MEM, "max_mem", "bytes", "none", "none", "SIZE", 1048576, 1e18, CONTEXT, "Run",            \
     "Most memory the library may allocate, as 512M or 2G. Mapped input and about 64M for BLAS "    \

@@ -220,6 +220,42 @@ static const unicon__segment *find_segment(const unicon_rows *rows, int64_t row)
   return &rows->segment[low];
 }
 
+/* Segments of the rows index[0..count-1], written to `segment` unless it is NULL; how many. */
+static int64_t cut_segments(const unicon_rows *rows, const int64_t *index, int64_t count,
+                            unicon__segment *segment) {
+  int64_t used = 0;
+  for (int64_t k = 0, run; k < count; k += run) {
+    const int64_t row = index ? index[k] : k;
+    const unicon__segment *from = find_segment(rows, row);
+    const int64_t left = from->first + from->count - row;
+    run = 1;
+    while (k + run < count && run < left && (!index || index[k + run] == row + run)) run++;
+    if (segment) {
+      segment[used] = *from;
+      segment[used].data = from->data + (row - from->first) * from->row_stride;
+      segment[used].first = k;
+      segment[used].count = run;
+    }
+    used++;
+  }
+  return used;
+}
+
+unicon_status unicon__rows_select(unicon_ctx *ctx, const unicon_rows *rows, const int64_t *index,
+                                  int64_t count, unicon_rows **out) {
+  unicon_rows *chosen = NULL;
+  *out = NULL;
+  unicon_status status = rows_new(ctx, rows->name, &chosen);
+  if (status == UNICON_OK)
+    status = unicon__rows_reserve(ctx, chosen, cut_segments(rows, index, count, NULL));
+  if (status == UNICON_OK) {
+    chosen->segments = cut_segments(rows, index, count, chosen->segment);
+    chosen->count = count;
+    chosen->width = rows->width;
+  }
+  return rows_finish(chosen, status, out);
+}
+
 void unicon__rows_load(const unicon_rows *rows, const int64_t *index, int64_t first, int64_t count,
                        float *out, int64_t ld) {
   const unicon__segment *segment = rows->segment;

@@ -29,4 +29,9 @@ struct unicon_rows {
 void unicon__rows_load(const unicon_rows *rows, const int64_t *index, int64_t first, int64_t count,
                        float *out, int64_t ld);
 
+/* Rows index[0..count-1] (all when NULL) as rows of their own, numbered from 0. They point to the
+ * memory of `rows`, which must outlive them. Neighbours share a segment. */
+unicon_status unicon__rows_select(unicon_ctx *ctx, const unicon_rows *rows, const int64_t *index,
+                                  int64_t count, unicon_rows **out);
+
 #endif

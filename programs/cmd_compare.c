@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unicon compare X Y: our presets beside the usual methods, on the user's rows */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "contestants.h"
+#include "inputs.h"
+
+/* Everything that is compared. */
+typedef struct comparison {
+  inputs train, validation, test; /* as given; empty where rows are held out instead */
+  unicon_split *split[2];         /* test rows cut off, then validation rows */
+  arena_data data;
+  outcome *row;
+  size_t rows;
+} comparison;
+
+/* ---- the three sets ----------------------------------------------------------------------- */
+
+static unicon_data data_of(const inputs *in) {
+  return (unicon_data){in->x, in->y, in->pairs, unicon_labels_numbers(in->groups, 0)};
+}
+
+/* Cuts `fraction` off the training rows. */
+static int hold_out(tool *t, comparison *c, double fraction, unicon_split **split,
+                    unicon_data *held) {
+  const unicon_status status =
+      unicon_split_make(t->ctx, &c->data.train, fraction, t->options, split);
+  if (status != UNICON_OK) return tool_fail(t, status);
+  c->data.train = *unicon_split_part(*split, 0);
+  *held = *unicon_split_part(*split, 1);
+  return EXIT_DONE;
+}
+
+static double validation_fraction(const tool *t) {
+  const double given = strtod(unicon_options_get(t->options, "val_fraction"), NULL);
+  return given > 0 ? given : 0.1; /* "auto" is no number */
+}
+
+static int open_sets(tool *t, comparison *c) {
+  const char *const *path = t->args->positional;
+  const char *val_x = tool_value(t, CLI_OPT_VAL_X), *test_x = tool_value(t, CLI_OPT_TEST_X);
+  int code = inputs_open(t, path[0], path[1], INPUTS_MAIN, &c->train);
+  if (code == EXIT_DONE && val_x)
+    code = inputs_open(t, val_x, tool_value(t, CLI_OPT_VAL_Y), INPUTS_VALIDATION, &c->validation);
+  if (code == EXIT_DONE && test_x)
+    code = inputs_open(t, test_x, tool_value(t, CLI_OPT_TEST_Y), INPUTS_TEST, &c->test);
+  if (code != EXIT_DONE) return code;
+  c->data = (arena_data){data_of(&c->train), data_of(&c->validation), data_of(&c->test)};
+  if (!test_x) code = hold_out(t, c, 0.2, &c->split[0], &c->data.test);
+  if (code == EXIT_DONE && !val_x)
+    code = hold_out(t, c, validation_fraction(t), &c->split[1], &c->data.validation);
+  return code;
+}
+
+static void close_sets(comparison *c) {
+  for (int k = 0; k < 2; k++) unicon_split_destroy(c->split[k]);
+  inputs_close(&c->test);
+  inputs_close(&c->validation);
+  inputs_close(&c->train);
+}
+
+/* ---- who takes part ----------------------------------------------------------------------- */
+
+/* The names of --only, or all. */
+static int choose_rows(tool *t, comparison *c) {
+  const char *only = tool_value(t, CLI_OPT_ONLY);
+  for (size_t i = 0; i < contestant_count && !only; i++) c->row[c->rows++].who = &contestants[i];
+  for (size_t length; only && *only; only += length + (only[length] == ',')) {
+    length = strcspn(only, ",");
+    const contestant *who = contestant_find(only, length);
+    if (!who) {
+      char names[160] = "";
+      for (size_t i = 0, at = 0; i < contestant_count; i++)
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "",
+                               contestants[i].name);
+      return cli_error(t->args->command, "--only `%.*s`: the rows are %s", (int)length, only,
+                       names);
+    }
+    bool twice = false;
+    for (size_t i = 0; i < c->rows; i++) twice = twice || c->row[i].who == who;
+    if (!twice) c->row[c->rows++].who = who;
+  }
+  if (c->rows == 0) return cli_error(t->args->command, "--only names no row");
+  return EXIT_DONE;
+}
+
+/* The row whose quality the others are timed against: the first SGD head, or else baseline. */
+static const outcome *reference_of(const comparison *c) {
+  const outcome *found = NULL;
+  for (size_t i = 0; i < c->rows; i++) {
+    const outcome *o = &c->row[i];
+    if (o->skipped[0] || !o->who->baseline || o->who->identity) continue;
+    if (!found || (found->epochs == 0 && o->epochs > 0)) found = o;
+  }
+  return found;
+}
+
+/* ---- output ------------------------------------------------------------------------------- */
+
+static const char *time_or_never(double seconds, char *out, size_t size) {
+  return isfinite(seconds) ? display_time(seconds, out, size) : "never";
+}
+
+static void print_row(const outcome *o, const outcome *reference) {
+  char time[32], memory[32], reached[32];
+  if (o->skipped[0]) {
+    printf("%-10s  left out: %s\n", o->who->name, o->skipped);
+    return;
+  }
+  printf("%-10s  %.3f   %.3f  %.3f   %.3f     %.3f  %10s  %8s", o->who->name,
+         o->to_y.value[UNICON_HIT_1], o->to_y.value[UNICON_HIT_10], o->to_x.value[UNICON_HIT_1],
+         o->to_x.value[UNICON_HIT_10], o->score, display_time(o->seconds, time, sizeof time),
+         display_bytes(o->memory, memory, sizeof memory));
+  if (reference)
+    printf("  %10s", time_or_never(outcome_time_to(o, reference->score), reached, sizeof reached));
+  putchar('\n');
+}
+
+static void print_counts(const char *name, const unicon_data *data, const char *from) {
+  printf("%-10s  %lld x %lld rows, %lld pairs%s\n", name, (long long)unicon_rows_count(data->x),
+         (long long)unicon_rows_count(data->y), (long long)unicon_pairs_count(data->pairs), from);
+}
+
+/* How long the reference needs for what our presets reach. */
+static void print_reference(const comparison *c, const outcome *reference) {
+  for (size_t i = 0; i < c->rows; i++) {
+    const outcome *o = &c->row[i];
+    char own[32], other[32];
+    if (o->who->baseline || o->skipped[0]) continue;
+    const double seconds = outcome_time_to(reference, o->score);
+    printf("%s reaches %.3f in %s; %s %s%s\n", o->who->name, o->score,
+           display_time(o->seconds, own, sizeof own), reference->who->name,
+           isfinite(seconds) ? "needs " : "never does",
+           isfinite(seconds) ? display_time(seconds, other, sizeof other) : "");
+  }
+}
+
+static void print_table(const comparison *c) {
+  const outcome *reference = reference_of(c);
+  char heading[64] = "";
+  if (reference) snprintf(heading, sizeof heading, "  as good as %s after", reference->who->name);
+  print_counts("train", &c->data.train, "");
+  print_counts("validation", &c->data.validation,
+               c->split[1] ? ", held out of the training rows" : "");
+  print_counts("test", &c->data.test,
+               c->split[0] ? ", held out: no --test-x and --test-y were given" : "");
+  printf("\n%-10s  %-12s  %-12s\n", "", "x to y", "y to x");
+  printf("%-10s  hit@1  hit@10  hit@1  hit@10  held out  %10s  %8s%s\n", "", "fit time", "memory",
+         heading);
+  for (size_t i = 0; i < c->rows; i++) print_row(&c->row[i], reference);
+  printf(
+      "\nhit@k: on the test rows. held out: (mrr + hit@10)/2 of both directions on the\n"
+      "validation rows, by which settings were chosen; fit time has all settings tried in it.\n");
+  if (reference) print_reference(c, reference);
+  for (size_t i = 0; i < c->rows; i++)
+    if (c->row[i].chosen[0]) printf("%s: %s\n", c->row[i].who->name, c->row[i].chosen);
+}
+
+static json_t *set_json(const unicon_data *data, bool held_out) {
+  return json_pack("{s:I, s:I, s:I, s:b}", "x", (json_int_t)unicon_rows_count(data->x), "y",
+                   (json_int_t)unicon_rows_count(data->y), "pairs",
+                   (json_int_t)unicon_pairs_count(data->pairs), "held_out", held_out);
+}
+
+static json_t *row_json(const comparison *c, const outcome *o) {
+  json_t *out = json_pack("{s:s, s:b}", "name", o->who->name, "baseline", o->who->baseline);
+  if (o->skipped[0]) {
+    json_object_set_new(out, "skipped", json_string(o->skipped));
+    return out;
+  }
+  json_object_set_new(out, "x_to_y", display_json_metrics(&o->to_y));
+  json_object_set_new(out, "y_to_x", display_json_metrics(&o->to_x));
+  json_object_set_new(out, "held_out_score", json_real(o->score));
+  json_object_set_new(out, "fit_seconds", json_real(o->seconds));
+  json_object_set_new(out, "chosen_fit_seconds", json_real(o->run));
+  json_object_set_new(out, "candidates", json_integer(o->candidates));
+  json_object_set_new(out, "chosen", json_string(o->chosen));
+  json_object_set_new(out, "memory_bytes", json_real(o->memory));
+  json_t *times = json_object();
+  for (size_t i = 0; i < c->rows; i++) {
+    if (&c->row[i] == o || c->row[i].skipped[0]) continue;
+    const double seconds = outcome_time_to(o, c->row[i].score);
+    json_object_set_new(times, c->row[i].who->name,
+                        isfinite(seconds) ? json_real(seconds) : json_null());
+  }
+  json_object_set_new(out, "seconds_to_quality_of", times);
+  return out;
+}
+
+static int print_json(tool *t, const comparison *c) {
+  json_t *rows = json_array();
+  for (size_t i = 0; i < c->rows; i++) json_array_append_new(rows, row_json(c, &c->row[i]));
+  json_t *out = json_pack("{s:o, s:o, s:o, s:o}", "train", set_json(&c->data.train, false),
+                          "validation", set_json(&c->data.validation, c->split[1] != NULL), "test",
+                          set_json(&c->data.test, c->split[0] != NULL), "rows", rows);
+  return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
+}
+
+int cmd_compare(tool *t) {
+  comparison c = {.row = calloc(contestant_count, sizeof *c.row)};
+  if (!c.row) return tool_out_of_memory(t);
+  int code = inputs_check_options(t);
+  if (code == EXIT_DONE) code = choose_rows(t, &c);
+  if (code == EXIT_DONE) code = open_sets(t, &c);
+  for (size_t i = 0; i < c.rows && code == EXIT_DONE; i++) {
+    code = contestant_run(t, c.row[i].who, &c.data, &c.row[i]);
+    if (code == EXIT_INTERRUPTED) code = tool_interrupted(t);
+  }
+  display_clear(&t->display);
+  if (code == EXIT_DONE && tool_has(t, CLI_OPT_JSON))
+    code = print_json(t, &c);
+  else if (code == EXIT_DONE)
+    print_table(&c);
+  close_sets(&c);
+  free(c.row);
+  return code;
+}
