@@ -261,13 +261,13 @@ static void label_files(void **state) {
 /* One file alone, as the groups of a hold-out are read. */
 static void one_label_file(void **state) {
   scratch *s = *state;
-  int64_t *label = NULL, count = 0;
+  unicon_labels *labels = NULL;
   const char *path = scratch_text(s, "g.txt", "b\na\nb\nc\n");
-  assert_int_equal(unicon__labels_parse(s->ctx, path, NULL, &label, &count, NULL, NULL), UNICON_OK);
+  assert_int_equal(unicon_labels_read(s->ctx, path, 4, NULL, 0, &labels), UNICON_OK);
   const int64_t expected[4] = {1, 0, 1, 2};
-  assert_int_equal(count, 4);
-  assert_memory_equal(label, expected, sizeof expected);
-  unicon__frame_close(s->ctx, NULL);
+  assert_memory_equal(unicon_labels_numbers(labels, 0), expected, sizeof expected);
+  assert_null(unicon_labels_numbers(labels, 1));
+  unicon_labels_destroy(labels);
 }
 
 typedef struct inputs {

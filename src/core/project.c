@@ -14,6 +14,7 @@ typedef struct project {
   const unicon__source *source;
   const float *weight;
   int64_t r, ld, first, count, round;
+  int64_t rows; /* of a tile */
   bool unit, check;
   float *buffer; /* per worker */
   int64_t *bad;  /* per item of the round: first bad row, or -1 */
@@ -63,9 +64,9 @@ static unicon_status report_row(unicon_ctx *ctx, const unicon_rows *rows, int64_
 static void project_tile(void *state, int64_t item, int worker) {
   project *p = state;
   const unicon__map *map = p->source->map;
-  const int64_t start = (p->round + item) * PROJECT_ROWS, left = p->count - start;
-  const int64_t count = left < PROJECT_ROWS ? left : PROJECT_ROWS;
-  float *buffer = p->buffer + (int64_t)worker * PROJECT_ROWS * unicon__map_room(map);
+  const int64_t start = (p->round + item) * p->rows, left = p->count - start;
+  const int64_t count = left < p->rows ? left : p->rows;
+  float *buffer = p->buffer + (int64_t)worker * p->rows * unicon__map_room(map);
   float *out = p->out + start * p->ld;
   const float *features = buffer;
   p->bad[item] = -1;
@@ -97,6 +98,7 @@ unicon_status unicon__project(unicon_ctx *ctx, const unicon__source *source, con
                .r = r,
                .first = first,
                .count = count,
+               .rows = count < PROJECT_ROWS ? count : PROJECT_ROWS,
                .unit = unit,
                .check = check,
                .out = out,
@@ -104,8 +106,8 @@ unicon_status unicon__project(unicon_ctx *ctx, const unicon__source *source, con
   int64_t bad[ROUND_ITEMS], column[ROUND_ITEMS];
   p.bad = bad;
   p.column = column;
-  UNICON_NEW(ctx, p.buffer, unicon__workers(ctx) * PROJECT_ROWS * unicon__map_room(source->map));
-  const int64_t tiles = (count + PROJECT_ROWS - 1) / PROJECT_ROWS;
+  UNICON_NEW(ctx, p.buffer, unicon__workers(ctx) * p.rows * unicon__map_room(source->map));
+  const int64_t tiles = count ? (count + p.rows - 1) / p.rows : 0;
   for (p.round = 0; p.round < tiles; p.round += ROUND_ITEMS) {
     const int64_t items = tiles - p.round < ROUND_ITEMS ? tiles - p.round : ROUND_ITEMS;
     UNICON_TRY(unicon__progress(ctx, "embed", (double)p.round / (double)tiles));
@@ -114,7 +116,7 @@ unicon_status unicon__project(unicon_ctx *ctx, const unicon__source *source, con
     unicon__blas_end(1);
     for (int64_t item = 0; item < items; item++)
       if (bad[item] >= 0)
-        return report_row(ctx, source->rows, first + (p.round + item) * PROJECT_ROWS + bad[item],
+        return report_row(ctx, source->rows, first + (p.round + item) * p.rows + bad[item],
                           column[item]);
   }
   unicon__drop(ctx, p.buffer);

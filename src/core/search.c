@@ -19,12 +19,13 @@ typedef struct hit {
 
 typedef struct search {
   int64_t queries, r, k;
+  int64_t rows; /* queries at a time */
   const float *q;
   float *base;
   int64_t first, count; /* of the base block */
   hit *heap;            /* k per query */
   int64_t *filled;      /* per query */
-  float *scores;        /* per worker: QUERY_ROWS by SCORE_COLS */
+  float *scores;        /* per worker: `rows` by SCORE_COLS */
 } search;
 
 static bool worse(hit a, hit b) {
@@ -69,9 +70,9 @@ static void offer_row(search *s, int64_t query, int64_t column, const float *sco
 
 static void search_block(void *state, int64_t item, int worker) {
   search *s = state;
-  const int64_t first = item * QUERY_ROWS, left = s->queries - first;
-  const int64_t rows = left < QUERY_ROWS ? left : QUERY_ROWS;
-  float *scores = s->scores + (int64_t)worker * QUERY_ROWS * SCORE_COLS;
+  const int64_t first = item * s->rows, left = s->queries - first;
+  const int64_t rows = left < s->rows ? left : s->rows;
+  float *scores = s->scores + (int64_t)worker * s->rows * SCORE_COLS;
   for (int64_t column = 0; column < s->count; column += SCORE_COLS) {
     const int64_t cols = s->count - column < SCORE_COLS ? s->count - column : SCORE_COLS;
     unicon__sgemm(false, true, rows, cols, s->r, 1, s->q + first * s->r, s->r,
@@ -112,6 +113,7 @@ static unicon_status run_search(unicon_ctx *ctx, const unicon_view *queries,
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "k is %lld; accepted: 1 or more", (long long)k);
   const int64_t n = lens_b.count, kept = k < n ? k : n;
   search s = {.queries = lens_q.count, .r = lens_q.r, .k = kept};
+  s.rows = s.queries < QUERY_ROWS ? s.queries : QUERY_ROWS;
   float *q;
   UNICON_NEW(ctx, q, s.queries * s.r);
   UNICON_TRY(unicon__lens_rows(ctx, &lens_q, 0, s.queries, true, q));
@@ -119,13 +121,13 @@ static unicon_status run_search(unicon_ctx *ctx, const unicon_view *queries,
   UNICON_NEW(ctx, s.base, (n < BASE_ROWS ? n : BASE_ROWS) * s.r);
   UNICON_NEW(ctx, s.heap, s.queries * kept);
   UNICON_NEW(ctx, s.filled, s.queries);
-  UNICON_NEW(ctx, s.scores, unicon__workers(ctx) * QUERY_ROWS * SCORE_COLS);
+  UNICON_NEW(ctx, s.scores, unicon__workers(ctx) * s.rows * SCORE_COLS);
   for (s.first = 0; s.first < n; s.first += BASE_ROWS) {
     UNICON_TRY(unicon__progress(ctx, "search", (double)s.first / (double)n));
     s.count = n - s.first < BASE_ROWS ? n - s.first : BASE_ROWS;
     UNICON_TRY(unicon__lens_rows(ctx, &lens_b, s.first, s.count, true, s.base));
     unicon__blas_begin(1);
-    unicon__parallel_for(ctx, (s.queries + QUERY_ROWS - 1) / QUERY_ROWS, search_block, &s);
+    unicon__parallel_for(ctx, (s.queries + s.rows - 1) / s.rows, search_block, &s);
     unicon__blas_end(1);
   }
   for (int64_t i = 0; i < s.queries; i++) {

@@ -44,7 +44,6 @@ static int by_content(const void *a, const void *b) {
 
 static unicon_status open_labels(unicon_ctx *ctx, label_file *file) {
   if (!file->path) return UNICON_OK;
-  UNICON_TRY(unicon__bytes_map(ctx, file->path, &file->bytes));
   file->is_npy = unicon__npy_looks_like(file->bytes);
   if (file->is_npy) {
     UNICON_TRY(unicon__npy_open_table(ctx, file->path, file->bytes, &file->npy));
@@ -124,18 +123,25 @@ static unicon_status number_labels(unicon_ctx *ctx, label_file *x, label_file *y
   return UNICON_OK;
 }
 
-unicon_status unicon__labels_parse(unicon_ctx *ctx, const char *x_path, const char *y_path,
-                                   int64_t **label_x, int64_t *n_x, int64_t **label_y,
-                                   int64_t *n_y) {
-  label_file x = {.path = x_path}, y = {.path = y_path};
-  const unicon_status status = number_labels(ctx, &x, &y, NULL);
-  unicon__bytes_unmap(&x.bytes);
-  unicon__bytes_unmap(&y.bytes);
-  UNICON_TRY(status);
+static unicon_status map_labels(unicon_ctx *ctx, label_file *x, label_file *y) {
+  UNICON_TRY(unicon__bytes_map(ctx, x->path, &x->bytes));
+  return y->path ? unicon__bytes_map(ctx, y->path, &y->bytes) : UNICON_OK;
+}
+
+static void unmap_labels(label_file *x, label_file *y) {
+  unicon__bytes_unmap(&x->bytes);
+  unicon__bytes_unmap(&y->bytes);
+}
+
+unicon_status unicon__labels_parse(unicon_ctx *ctx, const char *x_name, unicon__bytes x_bytes,
+                                   const char *y_name, unicon__bytes y_bytes, int64_t **label_x,
+                                   int64_t *n_x, int64_t **label_y, int64_t *n_y) {
+  label_file x = {.path = x_name, .bytes = x_bytes}, y = {.path = y_name, .bytes = y_bytes};
+  UNICON_TRY(number_labels(ctx, &x, &y, NULL));
   *label_x = x.label;
   *n_x = x.count;
-  if (label_y) *label_y = y.label;
-  if (n_y) *n_y = y.count;
+  *label_y = y.label;
+  *n_y = y.count;
   return UNICON_OK;
 }
 
@@ -150,13 +156,16 @@ static unicon_status check_count(unicon_ctx *ctx, const char *path, int64_t labe
 
 static unicon_status read_labels(unicon_ctx *ctx, const char *x_path, const char *y_path,
                                  int64_t n_x, int64_t n_y, unicon_pairs **out) {
-  int64_t *label_x, *label_y, count_x, count_y;
+  label_file x = {.path = x_path}, y = {.path = y_path};
   UNICON_NEED(ctx, x_path);
   UNICON_NEED(ctx, y_path);
-  UNICON_TRY(unicon__labels_parse(ctx, x_path, y_path, &label_x, &count_x, &label_y, &count_y));
-  UNICON_TRY(check_count(ctx, x_path, count_x, "x", n_x));
-  UNICON_TRY(check_count(ctx, y_path, count_y, "y", n_y));
-  return unicon__pairs_from_labels(ctx, label_x, n_x, label_y, n_y, out);
+  unicon_status status = map_labels(ctx, &x, &y);
+  if (status == UNICON_OK) status = number_labels(ctx, &x, &y, NULL);
+  unmap_labels(&x, &y);
+  UNICON_TRY(status);
+  UNICON_TRY(check_count(ctx, x_path, x.count, "x", n_x));
+  UNICON_TRY(check_count(ctx, y_path, y.count, "y", n_y));
+  return unicon__pairs_from_labels(ctx, x.label, n_x, y.label, n_y, out);
 }
 
 unicon_status unicon_pairs_read_labels(unicon_ctx *ctx, const char *x_path, const char *y_path,
@@ -189,11 +198,11 @@ static unicon_status read_rows(unicon_ctx *ctx, const char *path, int64_t rows,
   UNICON_NEED(ctx, out);
   unicon_labels *labels = unicon__object_new(ctx, sizeof *labels);
   if (!labels) return unicon__status(ctx);
-  unicon_status status = number_labels(ctx, &file, &other, labels);
+  unicon_status status = map_labels(ctx, &file, &other);
+  if (status == UNICON_OK) status = number_labels(ctx, &file, &other, labels);
   if (status == UNICON_OK) status = keep_numbers(ctx, &file, rows, labels, 0);
   if (status == UNICON_OK) status = keep_numbers(ctx, &other, other_rows, labels, 1);
-  unicon__bytes_unmap(&file.bytes);
-  unicon__bytes_unmap(&other.bytes);
+  unmap_labels(&file, &other);
   if (status == UNICON_OK)
     *out = labels;
   else

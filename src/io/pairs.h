@@ -108,10 +108,11 @@ unicon_status unicon__pairs_parse(unicon_ctx *ctx, const char *path, int64_t **x
 unicon_status unicon__pairs_parse_bytes(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
                                         int64_t **x, int64_t **y, double **weight, int64_t *count);
 
-/* Reads one label per row (text lines, or integer npy) as small class numbers that are equal for
- * equal labels across both files. y_path may be NULL. Arrays live in the frame. */
-unicon_status unicon__labels_parse(unicon_ctx *ctx, const char *x_path, const char *y_path,
-                                   int64_t **label_x, int64_t *n_x, int64_t **label_y,
-                                   int64_t *n_y);
+/* Reads one label per row (text lines, or integer npy) from memory as small class numbers that are
+ * equal for equal labels across both files. `y_name` may be NULL: there is one file. Arrays live in
+ * the frame. */
+unicon_status unicon__labels_parse(unicon_ctx *ctx, const char *x_name, unicon__bytes x_bytes,
+                                   const char *y_name, unicon__bytes y_bytes, int64_t **label_x,
+                                   int64_t *n_x, int64_t **label_y, int64_t *n_y);
 
 #endif

@@ -26,12 +26,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
     }                                                                         \
   } while (0)
 
+/* Short stacks of allocations, and few freed blocks held back: the allocator is most of the time of
+ * some targets. */
+const char *__asan_default_options(void);  // NOLINT(bugprone-reserved-identifier)
+const char *__asan_default_options(void) {
+  return "malloc_context_size=4:quarantine_size_mb=32";
+}
+
+static inline void target_limit(unicon_ctx *ctx) {
+  TARGET_HOLDS(unicon_ctx_set(ctx, "threads", "1") == UNICON_OK);
+  TARGET_HOLDS(unicon_ctx_set(ctx, "max_mem", TARGET_LIMIT) == UNICON_OK);
+}
+
 /* The one context of the program, made at the first call. */
 static inline unicon_ctx *target_ctx(void) {
   static unicon_ctx *ctx;
-  if (!ctx) TARGET_HOLDS(unicon_ctx_create(&ctx) == UNICON_OK);
-  TARGET_HOLDS(unicon_ctx_set(ctx, "threads", "1") == UNICON_OK);
-  TARGET_HOLDS(unicon_ctx_set(ctx, "max_mem", TARGET_LIMIT) == UNICON_OK);
+  if (ctx) return ctx;
+  TARGET_HOLDS(unicon_ctx_create(&ctx) == UNICON_OK);
+  target_limit(ctx);
   return ctx;
 }
 
