@@ -108,7 +108,7 @@ static void print_presets(void) {
       column += printf(" %s %s", name, value);
     }
     if (!unicon_preset_at(word, 0, &name, &value)) fputs(" chosen on held-out pairs", stdout);
-    puts(strcmp(word, preset->default_value) == 0 ? " (the default)" : "");
+    puts(preset && strcmp(word, preset->default_value) == 0 ? " (the default)" : "");
   }
 }
 

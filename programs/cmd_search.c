@@ -21,7 +21,7 @@ static int print_table(const hits *h) {
   puts("query\trank\tbase\tscore");
   for (int64_t q = 0; q < h->queries && !ferror(stdout); q++)
     for (int64_t r = 0; r < h->k && h->id[q * h->k + r] >= 0; r++)
-      printf("%lld\t%lld\t%lld\t%.6f\n", (long long)q, (long long)(r + 1),
+      printf("%lld\t%lld\t%lld\t%.6f\n", (long long)q, (long long)r + 1,
              (long long)h->id[q * h->k + r], (double)h->score[q * h->k + r]);
   return EXIT_DONE;
 }
@@ -94,25 +94,24 @@ static int write_prefix(tool *t, const hits *h, const char *prefix) {
   return code;
 }
 
+static int show(tool *t, const hits *h) {
+  if (tool_has(t, CLI_OPT_OUTPUT)) return write_prefix(t, h, tool_value(t, CLI_OPT_OUTPUT));
+  return tool_has(t, CLI_OPT_JSON) ? print_json(t, h) : print_table(h);
+}
+
 static int search(tool *t, const unicon_view *queries, const unicon_view *base, int64_t k) {
   hits h = {unicon_rows_count(queries->rows), k, NULL, NULL};
   if (h.queries > (INT64_MAX / 16 - 1) / k) return tool_out_of_memory(t);
   const size_t cells = (size_t)(h.queries * k) + 1;
   h.id = malloc(cells * sizeof *h.id);
   h.score = malloc(cells * sizeof *h.score);
-  int code = EXIT_DONE;
+  int code;
   if (!h.id || !h.score) {
     code = tool_out_of_memory(t);
   } else {
     const unicon_status status = unicon_search(t->ctx, queries, base, k, h.id, h.score);
     display_clear(&t->display);
-    if (status != UNICON_OK) code = tool_fail(t, status);
-  }
-  if (code == EXIT_DONE) {
-    if (tool_has(t, CLI_OPT_OUTPUT))
-      code = write_prefix(t, &h, tool_value(t, CLI_OPT_OUTPUT));
-    else
-      code = tool_has(t, CLI_OPT_JSON) ? print_json(t, &h) : print_table(&h);
+    code = status == UNICON_OK ? show(t, &h) : tool_fail(t, status);
   }
   free(h.id);
   free(h.score);

@@ -26,9 +26,11 @@ typedef struct synth_plan {
 
 static const char *const file_name[FILES] = {"x", "y", "label"};
 
-static int64_t option_integer(const tool *t, const char *name) {
+/* A size: the table has 1 as the least. */
+static int64_t option_size(const tool *t, const char *name) {
   const char *text = unicon_options_get(t->options, name);
-  return text ? strtoll(text, NULL, 10) : 0;
+  const long long value = text ? strtoll(text, NULL, 10) : 0;
+  return value < 1 ? 1 : value;
 }
 
 static char *path_of(const char *folder, const char *file, const char *part_name) {
@@ -139,8 +141,8 @@ int cmd_synth(tool *t) {
   if (code != EXIT_DONE) return code;
   plan.part[0] = (part){"train", 0, train, {NULL}};
   plan.part[1] = (part){"test", train, test, {NULL}};
-  plan.width[0] = option_integer(t, "dim_x");
-  plan.width[1] = option_integer(t, "dim_y");
+  plan.width[0] = option_size(t, "dim_x");
+  plan.width[1] = option_size(t, "dim_y");
   plan.width[2] = 1;
   plan.block = MOST_NUMBERS / (plan.width[0] + plan.width[1]);
   plan.block = plan.block < 1 ? 1 : plan.block > MOST_ROWS ? MOST_ROWS : plan.block;

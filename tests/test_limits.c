@@ -80,8 +80,9 @@ static void row_numbers_pass_2_31(void **state) {
   assert_int_equal(unicon_rows_width(rows), many);
   unicon_model *model = NULL;
   float z[4];
-  scratch_failed(s, unicon_embed(s->ctx, &(unicon_view){rows, NULL, UNICON_X}, 0, 0, 1, z),
-                 UNICON_ERR_MEMORY, "", "");
+  CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "max-mem", "1G"));
+  scratch_failed(s, unicon_embed(s->ctx, &(unicon_view){rows, NULL, UNICON_X}, 0, 1, 1, z),
+                 UNICON_ERR_MEMORY, "MiB more are needed", "max-mem");
   const unicon_data data = {rows, rows, NULL, NULL};
   const unicon_status status = unicon_fit(s->ctx, &data, NULL, NULL, &model);
   assert_true(status != UNICON_OK && strlen(unicon_ctx_error(s->ctx)) > 0);

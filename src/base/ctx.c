@@ -48,13 +48,12 @@ const char *unicon_status_name(unicon_status status) {
   return "UNICON_ERR_UNKNOWN";
 }
 
-unicon_status unicon__fail(unicon_ctx *ctx, unicon_status status, const char *format, ...) {
+void unicon__set_error(unicon_ctx *ctx, unicon_status status, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(ctx->error, sizeof ctx->error, format, arguments);
   va_end(arguments);
   ctx->status = status;
-  return status;
 }
 
 unicon_status unicon__status(const unicon_ctx *ctx) {

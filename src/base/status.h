@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a call fails: unicon__fail stores the sentence in the context and returns the code. */
+/* How a call fails: unicon__fail stores the sentence in the context and gives the code. */
 #ifndef UNICON_BASE_STATUS_H
 #define UNICON_BASE_STATUS_H
 
@@ -9,11 +9,16 @@
 
 #include "unicon/unicon.h"
 
-/* Records "what was wrong, the value, what is accepted" and returns `status`. */
-unicon_status unicon__fail(unicon_ctx *ctx, unicon_status status, const char *format, ...)
+/* Records "what was wrong, the value, what is accepted". */
+void unicon__set_error(unicon_ctx *ctx, unicon_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
 
-/* The status of the last unicon__fail. */
+/* The same, with `status` as its value: return unicon__fail(...). A macro, so that compilers and
+ * analysers see which status it is. */
+#define unicon__fail(ctx, status, ...) \
+  (unicon__set_error((ctx), (status), __VA_ARGS__), (unicon_status)(status))
+
+/* The status of the last error. */
 unicon_status unicon__status(const unicon_ctx *ctx);
 
 /* Forgets the last failure; every public entry starts so. */

@@ -109,10 +109,10 @@ static unicon__block *spare_take(unicon__arena *arena, size_t bytes) {
 }
 
 static void block_free(unicon__arena *arena, unicon__block *block) {
-  if (block->newer)
-    block->newer->older = block->older;
-  else
+  if (block == arena->head)
     arena->head = block->older;
+  else
+    block->newer->older = block->older;
   if (block->older) block->older->newer = block->newer;
   atomic_fetch_sub(&arena->budget->used, block->bytes);
   if (block->bytes < MAP_FROM)
@@ -144,12 +144,14 @@ static void *no_memory(unicon_ctx *ctx, const unicon__budget *budget, double byt
   const double mib = 1048576.0;
   const uint64_t limit = unicon__budget_limit(budget);
   if (limit == UINT64_MAX)
-    unicon__fail(ctx, UNICON_ERR_MEMORY, "the system has no memory for %.1f MiB more", bytes / mib);
+    unicon__set_error(ctx, UNICON_ERR_MEMORY, "the system has no memory for %.1f MiB more",
+                      bytes / mib);
   else
-    unicon__fail(ctx, UNICON_ERR_MEMORY,
-                 "%.1f MiB more are needed, but %.1f MiB of the %.1f MiB that max-mem allows are "
-                 "in use; raise max-mem or lower the rank, landmarks or batch",
-                 bytes / mib, (double)unicon__budget_used(budget) / mib, (double)limit / mib);
+    unicon__set_error(
+        ctx, UNICON_ERR_MEMORY,
+        "%.1f MiB more are needed, but %.1f MiB of the %.1f MiB that max-mem allows are "
+        "in use; raise max-mem or lower the rank, landmarks or batch",
+        bytes / mib, (double)unicon__budget_used(budget) / mib, (double)limit / mib);
   return NULL;
 }
 

@@ -321,7 +321,7 @@ static unicon_status fit_parts(unicon_ctx *ctx, fit *f, unicon_model *model,
 }
 
 static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
-  unicon__part_log log;
+  unicon__part_log log = {.solve.method = ""};
   unicon__auto_log chosen = {.folds = 0};
   if (is_auto(f)) UNICON_TRY(fit_auto(ctx, f, model, &log, &chosen));
   if (model->parts == 0) UNICON_TRY(fit_parts(ctx, f, model, &log));

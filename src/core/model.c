@@ -12,7 +12,7 @@ unicon_status unicon__model_create(unicon_ctx *ctx, unicon_model **out) {
   unicon_model *model = unicon__arena_new(ctx, &arena, 1, sizeof *model);
   if (!model) {
     unicon__arena_release(&arena);
-    return unicon__status(ctx);
+    return UNICON_ERR_MEMORY;
   }
   model->arena = arena;
   *out = model;
@@ -45,7 +45,7 @@ static unicon_status add_meta(unicon_ctx *ctx, unicon_model *model, const char *
   unicon__meta *entry = &model->meta[model->metas];
   entry->key = copy_text(ctx, &model->arena, key);
   entry->value = entry->key ? copy_text(ctx, &model->arena, value) : NULL;
-  if (!entry->value) return unicon__status(ctx);
+  if (!entry->value) return UNICON_ERR_MEMORY;
   model->metas++;
   return UNICON_OK;
 }

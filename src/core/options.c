@@ -88,7 +88,7 @@ unicon_status unicon_options_create(unicon_ctx *ctx, unicon_options **out) {
   unicon_options *options = unicon__arena_new(ctx, &arena, 1, sizeof *options);
   if (!options) {
     unicon__arena_release(&arena);
-    return unicon__status(ctx);
+    return UNICON_ERR_MEMORY;
   }
   options->arena = arena;
   *out = options;
@@ -114,7 +114,7 @@ static unicon_status store(unicon_ctx *ctx, unicon_options *options, int id, con
   unicon__value parsed;
   UNICON_TRY(unicon__value_parse(ctx, &table[id], value, &parsed));
   char *copy = unicon__arena_new(ctx, &options->arena, (int64_t)size, 1);
-  if (!copy) return unicon__status(ctx);
+  if (!copy) return UNICON_ERR_MEMORY;
   memcpy(copy, value, size);
   parsed.text = copy;
   options->value[id] = parsed;

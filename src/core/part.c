@@ -265,7 +265,7 @@ static unicon_status start_model(unicon_ctx *ctx, making *m, unicon__solve_log *
   unicon_status status = take_weights(ctx, m, model, path);
   if (status == UNICON_OK) {
     log->spectrum = unicon__new(ctx, model->rank, sizeof *log->spectrum);
-    if (!log->spectrum) status = unicon__status(ctx);
+    if (!log->spectrum) status = UNICON_ERR_MEMORY;
     for (int64_t k = 0; log->spectrum && k < model->rank; k++)
       log->spectrum[k] = (double)model->spectrum[k];
   }

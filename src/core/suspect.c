@@ -63,8 +63,10 @@ static unicon_status average_classes(unicon_ctx *ctx, grading *g) {
     members[class[i]]++;
     for (int64_t j = 0; j < g->r; j++) sum[class[i] * g -> r + j] += (double)g->other[i * g->r + j];
   }
-  for (int64_t k = 0; k < size; k++)
-    g->class_mean[k] = members[k / g->r] ? (float)(sum[k] / (double)members[k / g->r]) : 0;
+  for (int64_t k = 0; k < size; k++) {
+    const int64_t rows = members[k / g->r];
+    g->class_mean[k] = rows ? (float)(sum[k] / (double)rows) : 0;
+  }
   unicon__drop(ctx, members);
   unicon__drop(ctx, sum);
   return UNICON_OK;

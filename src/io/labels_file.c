@@ -197,7 +197,7 @@ static unicon_status read_rows(unicon_ctx *ctx, const char *path, int64_t rows,
   UNICON_NEED(ctx, path);
   UNICON_NEED(ctx, out);
   unicon_labels *labels = unicon__object_new(ctx, sizeof *labels);
-  if (!labels) return unicon__status(ctx);
+  if (!labels) return UNICON_ERR_MEMORY;
   unicon_status status = map_labels(ctx, &file, &other);
   if (status == UNICON_OK) status = number_labels(ctx, &file, &other, labels);
   if (status == UNICON_OK) status = keep_numbers(ctx, &file, rows, labels, 0);

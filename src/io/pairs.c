@@ -9,10 +9,10 @@
 
 unicon_pairs *unicon__pairs_new(unicon_ctx *ctx, int64_t n_x, int64_t n_y) {
   if (n_x < 1 || n_y < 1 || n_x > INT32_MAX || n_y > INT32_MAX) {
-    unicon__fail(ctx, UNICON_ERR_PAIRS,
-                 "pairs of %" PRId64 " rows of x and %" PRId64
-                 " rows of y cannot be made; each side has 1 .. %d rows",
-                 n_x, n_y, INT32_MAX);
+    unicon__set_error(ctx, UNICON_ERR_PAIRS,
+                      "pairs of %" PRId64 " rows of x and %" PRId64
+                      " rows of y cannot be made; each side has 1 .. %d rows",
+                      n_x, n_y, INT32_MAX);
     return NULL;
   }
   unicon_pairs *pairs = unicon__object_new(ctx, sizeof *pairs);

@@ -42,7 +42,7 @@ typedef struct unicon__partners {
 } unicon__partners;
 
 static inline unicon__partners unicon__list_at(const unicon__lists *lists, int64_t i) {
-  unicon__partners p = {NULL, NULL, 0};
+  unicon__partners p = {lists->item, NULL, 0};
   if (!lists->start) return p;
   const int64_t from = lists->start[i];
   p.item = lists->item + from;

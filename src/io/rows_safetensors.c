@@ -46,13 +46,13 @@ static const unicon__tensor *choose(unicon_ctx *ctx, const char *name,
   char names[512];
   list_names(file, names, sizeof names);
   if (wanted)
-    unicon__fail(ctx, UNICON_ERR_FORMAT, "%s: there is no tensor '%s'; the file has %s", name,
-                 wanted, names);
+    unicon__set_error(ctx, UNICON_ERR_FORMAT, "%s: there is no tensor '%s'; the file has %s", name,
+                      wanted, names);
   else
-    unicon__fail(ctx, UNICON_ERR_FORMAT,
-                 "%s has %" PRId64
-                 " tensors of 2 dimensions; say which to take as %s:NAME. The file has %s",
-                 name, matrices, name, names);
+    unicon__set_error(ctx, UNICON_ERR_FORMAT,
+                      "%s has %" PRId64
+                      " tensors of 2 dimensions; say which to take as %s:NAME. The file has %s",
+                      name, matrices, name, names);
   return NULL;
 }
 

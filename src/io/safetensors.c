@@ -132,6 +132,11 @@ static int by_place(const void *a, const void *b) {
   return (left->bytes > right->bytes) - (left->bytes < right->bytes);
 }
 
+static int by_name(const void *a, const void *b) {
+  const unicon__tensor *left = a, *right = b;
+  return strcmp(left->name, right->name);
+}
+
 /* The format asks that the tensors cover the data without overlaps and holes. */
 static unicon_status check_cover(const parse *p, const unicon__safetensors *file) {
   size_t end = 0;
@@ -166,18 +171,8 @@ static unicon_status read_header(const parse *p, json_t *root, unicon__safetenso
       UNICON_TRY(read_tensor(p, key, value, &out->tensor[out->tensors++]));
   }
   qsort(out->tensor, (size_t)out->tensors, sizeof *out->tensor, by_place);
-  return check_cover(p, out);
-}
-
-static int by_name(const void *a, const void *b) {
-  const unicon__tensor *const *left = a, *const *right = b;
-  return strcmp((*left)->name, (*right)->name);
-}
-
-static unicon_status sort_names(unicon_ctx *ctx, unicon__arena *arena, unicon__safetensors *out) {
-  UNICON_ARENA_NEW(ctx, arena, out->by_name, out->tensors);
-  for (int64_t k = 0; k < out->tensors; k++) out->by_name[k] = &out->tensor[k];
-  if (out->tensors > 1) qsort(out->by_name, (size_t)out->tensors, sizeof *out->by_name, by_name);
+  UNICON_TRY(check_cover(p, out));
+  qsort(out->tensor, (size_t)out->tensors, sizeof *out->tensor, by_name);
   return UNICON_OK;
 }
 
@@ -210,20 +205,12 @@ unicon_status unicon__safetensors_parse(unicon_ctx *ctx, unicon__arena *arena, c
                         name, error.text, error.position);
   const size_t start = 8 + (size_t)length;
   const parse p = {ctx, arena, name, bytes.data + start, bytes.size - start};
-  unicon_status status = read_header(&p, root, out);
+  const unicon_status status = read_header(&p, root, out);
   json_decref(root);
-  if (status == UNICON_OK) status = sort_names(ctx, arena, out);
   return status;
 }
 
 const unicon__tensor *unicon__tensor_find(const unicon__safetensors *file, const char *name) {
-  if (file->by_name) {
-    const unicon__tensor wanted = {.name = name}, *key = &wanted;
-    const unicon__tensor **found =
-        bsearch(&key, file->by_name, (size_t)file->tensors, sizeof *file->by_name, by_name);
-    return found ? *found : NULL;
-  }
-  for (int64_t k = 0; k < file->tensors; k++)
-    if (strcmp(file->tensor[k].name, name) == 0) return &file->tensor[k];
-  return NULL;
+  const unicon__tensor wanted = {.name = name};
+  return bsearch(&wanted, file->tensor, (size_t)file->tensors, sizeof *file->tensor, by_name);
 }

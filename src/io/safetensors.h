@@ -24,18 +24,17 @@ typedef struct unicon__meta {
 typedef struct unicon__safetensors {
   unicon__tensor *tensor;
   int64_t tensors;
-  const unicon__tensor **by_name; /* sorted, of a parsed file; else NULL */
-  unicon__meta *meta;             /* sorted by key */
+  unicon__meta *meta; /* sorted by key */
   int64_t metas;
 } unicon__safetensors;
 
 /* Parses `bytes`; names and metadata are copied into `arena`, tensor data points into `bytes`.
- * `name` is what errors call the file. Tensors keep the order of their offsets; their data may lie
- * at any address, so it is copied or converted, not cast. */
+ * `name` is what errors call the file. Tensors are sorted by name; their data may lie at any
+ * address, so it is copied or converted, not cast. */
 unicon_status unicon__safetensors_parse(unicon_ctx *ctx, unicon__arena *arena, const char *name,
                                         unicon__bytes bytes, unicon__safetensors *out);
 
-/* The tensor of that name, or NULL. */
+/* The tensor of that name of a parsed file, or NULL. */
 const unicon__tensor *unicon__tensor_find(const unicon__safetensors *file, const char *name);
 
 /* Writes the container to path by way of a temporary name in the same folder, fsync and rename.
