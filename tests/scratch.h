@@ -176,13 +176,21 @@ static inline void scratch_failed(const scratch *s, unicon_status status, unicon
   assert_non_null(strstr(error, other));
 }
 
+/* The event to fail after event k: every one of the first, then fewer and fewer; every one with
+ * UNICON_FAULTS=full in the environment. */
+static inline int scratch_next_fault(int k) {
+  const char *depth = getenv("UNICON_FAULTS");
+  return depth && strcmp(depth, "full") == 0 ? k + 1 : k + 1 + k / 24;
+}
+
 /* Makes the 1st, 2nd, ... event fail until the call gets through. `attempt` does the call, undoes
- * a success, and returns the status; each failure must leave nothing behind. */
+ * a success, and returns the status; each failure must leave nothing behind. Returns how many
+ * events there are, or a little more where some are left out. */
 static inline int scratch_faults(scratch *s, int64_t *counter, unicon_status expected,
                                  unicon_status (*attempt)(scratch *s, void *user), void *user) {
   const uint64_t memory = scratch_memory(s);
   const int files = scratch_count_entries(s->folder), mapped = scratch_mapped(s);
-  for (int k = 0;; k++) {
+  for (int k = 0;; k = scratch_next_fault(k)) {
     *counter = k;
     const unicon_status status = attempt(s, user);
     const bool over = *counter >= 0; /* the call ended before the k-th event */

@@ -106,6 +106,13 @@ static unicon_status call_synth(scratch *s, void *user) {
   return unicon_synth(s->ctx, "linear", NULL, 0, 2, x, y, label);
 }
 
+static unicon_status call_plan(scratch *s, void *user) {
+  stage *g = user;
+  unicon_plan_result plan;
+  const unicon_data data = {g->p.rows_x, g->p.rows_y, g->pairs, NULL};
+  return unicon_plan(s->ctx, &data, g->options, &plan);
+}
+
 typedef unicon_status (*call_fn)(scratch *s, void *user);
 
 static const struct {
@@ -120,6 +127,7 @@ static const struct {
              {"evaluate", call_evaluate_identity, 8, 4},
              {"save", call_save, 3, 0},
              {"load", call_load, 8, 0},
+             {"plan", call_plan, 1, 0},
              {"synth", call_synth, 4, 0}};
 
 static void every_allocation_may_fail(void **state) {
@@ -164,7 +172,7 @@ static void every_progress_call_may_stop(void **state) {
   const uint64_t memory = scratch_memory(s);
   s->ctx->progress_interval = 0;
   for (size_t c = 0; c < sizeof calls / sizeof *calls; c++) {
-    for (int k = 0;; k++) {
+    for (int k = 0;; k = scratch_next_fault(k)) {
       stopper t = {.stop_at = k};
       unicon_ctx_set_progress(s->ctx, stop_at, &t);
       const unicon_status status = calls[c].call(s, &g);
