@@ -198,12 +198,61 @@ static void exponent_is_a_power(void **state) {
   problem_free(&p);
 }
 
+/* Keeps the first warning of its kind. */
+static void hear_left_out(void *user, unicon_log_level level, const char *text) {
+  char *kept = user;
+  if (level == UNICON_LOG_WARNING && strstr(text, "left out") && !kept[0])
+    snprintf(kept, 256, "%.255s", text);
+}
+
+/* Under a small limit a kernel that does not fit is left out and said so; where none fits, the
+ * sentence names the limit. The kernels' matrices are rows by rows: 3 x 7 MB here. */
+static void kernels_must_fit_the_limit(void **state) {
+  scratch *s = *state;
+  enum { ROWS = 1000 };
+  problem p;
+  problem_make(s->ctx, 5, ROWS, DX, DY, 6, 0.6, &p);
+  const unicon_data data = {p.rows_x, p.rows_y, NULL, NULL};
+  static const struct {
+    const char *limit;
+    bool held, left_out, fits;
+  } cases[] = {{"12M", false, true, true},
+               {"12M", true, true, true},
+               {"1M", false, true, false},
+               {"none", false, false, true}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    char heard[256] = "";
+    unicon_model *model = NULL;
+    const uint64_t before = scratch_memory(s);
+    CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "max-mem", cases[c].limit));
+    unicon_ctx_set_log(s->ctx, hear_left_out, heard);
+    const unicon_status status =
+        unicon_fit(s->ctx, &data, cases[c].held ? &data : NULL, NULL, &model);
+    unicon_ctx_set_log(s->ctx, NULL, NULL);
+    assert_int_equal(heard[0] != '\0', cases[c].left_out);
+    if (!cases[c].fits) {
+      scratch_failed(s, status, UNICON_ERR_MEMORY, "max-mem", "");
+      continue;
+    }
+    CHECK_OK(s->ctx, status);
+    const bool tried = strstr(unicon_model_meta(model, "auto_tried"), "angular") != NULL;
+    assert_int_equal(tried, !cases[c].left_out);
+    if (cases[c].left_out) {
+      assert_non_null(strstr(heard, "kernel angular"));
+      assert_string_equal(unicon_ctx_error(s->ctx), "");
+      assert_true(scratch_memory(s) - before < 1 << 20); /* a linear model and nothing else */
+    }
+    unicon_model_destroy(model);
+  }
+  problem_free(&p);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(reported_score_is_the_models), SCRATCH_TEST(given_options_stay),
       SCRATCH_TEST(few_pairs_fall_back),          SCRATCH_TEST(weights_follow_the_scores),
       SCRATCH_TEST(robust_batches_resist),        SCRATCH_TEST(shared_encoder_is_shared),
-      SCRATCH_TEST(exponent_is_a_power),
+      SCRATCH_TEST(exponent_is_a_power),          SCRATCH_TEST(kernels_must_fit_the_limit),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,11 +95,37 @@ static void newer_formats_are_refused(void **state) {
   }
 }
 
+/* A number in the metadata that goes on after its digits is no number. */
+static void numbers_have_no_tail(void **state) {
+  scratch *s = *state;
+  static const struct {
+    const char *model, *key;
+  } cases[] = {{"nystrom", "x.kernel_width"}, {"fused", "share.0"}, {"linear", "rank"}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    char entry[64];
+    size_t size, at = 0;
+    unicon_model *model = NULL;
+    const int length = snprintf(entry, sizeof entry, "\"%s\":\"", cases[c].key);
+    unsigned char *bytes = support_slurp(golden_path(cases[c].model, ".safetensors"), &size);
+    while (at + 64 < size && memcmp(bytes + at, entry, (size_t)length) != 0) at++;
+    assert_true(at + 64 < size);
+    at += (size_t)length;
+    while (bytes[at + 1] != '"') at++;
+    bytes[at] = 'x'; /* in the place of the last digit */
+    const char *path = scratch_write(s, "tail.safetensors", bytes, size);
+    scratch_failed(s, unicon_model_load(s->ctx, path, &model), UNICON_ERR_FORMAT, cases[c].key,
+                   "x\"");
+    assert_null(model);
+    free(bytes);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(golden_models_embed_as_ever),
       SCRATCH_TEST(golden_models_are_saved_again),
       SCRATCH_TEST(newer_formats_are_refused),
+      SCRATCH_TEST(numbers_have_no_tail),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

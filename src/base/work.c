@@ -184,10 +184,18 @@ void unicon__drop(unicon_ctx *ctx, void *memory) {
   if (memory) block_free(&ctx->arena, (unicon__block *)(void *)((char *)memory - ALIGNMENT));
 }
 
+unicon__block *unicon__arena_mark(const unicon__arena *arena) {
+  return arena->head;
+}
+
+void unicon__arena_back(unicon__arena *arena, const unicon__block *mark) {
+  while (arena->head && arena->head != mark) block_free(arena, arena->head);
+}
+
 unicon__block *unicon__frame_open(unicon_ctx *ctx) {
-  return ctx->arena.head;
+  return unicon__arena_mark(&ctx->arena);
 }
 
 void unicon__frame_close(unicon_ctx *ctx, unicon__block *frame) {
-  while (ctx->arena.head && ctx->arena.head != frame) block_free(&ctx->arena, ctx->arena.head);
+  unicon__arena_back(&ctx->arena, frame);
 }

@@ -40,6 +40,10 @@ void *unicon__arena_new(unicon_ctx *ctx, unicon__arena *arena, int64_t count, si
 /* The same from the context's frame. */
 void *unicon__new(unicon_ctx *ctx, int64_t count, size_t size);
 
+/* Where an arena stands, and back to there: frees what was made since. */
+unicon__block *unicon__arena_mark(const unicon__arena *arena);
+void unicon__arena_back(unicon__arena *arena, const unicon__block *mark);
+
 /* Gives a block of the context's arena back before its frame closes. NULL is fine. */
 void unicon__drop(unicon_ctx *ctx, void *memory);
 

@@ -106,11 +106,8 @@ static unicon_status sweep_settings(unicon_ctx *ctx, sweep *w, unicon__contest *
 }
 
 /* One kernel: contests on all folds, then the sweep. */
-static unicon_status try_kernel(unicon_ctx *ctx, sweep *w, const char *kernel, bool fixed) {
+static unicon_status sweep_kernel(unicon_ctx *ctx, sweep *w, const char *kernel) {
   unicon__contest *contest[FOLDS_MAX];
-  if (w->contest && unicon__now() > w->deadline) return UNICON_OK;
-  if (!fixed) UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__KERNEL, kernel));
-  unicon__block *frame = unicon__frame_open(ctx);
   for (int f = 0; f < w->folds; f++) {
     const unicon__judge held = {w->held[f].whole.x, w->held[f].whole.y, w->held[f].whole.pairs};
     UNICON_NEW(ctx, contest[f], 1);
@@ -128,9 +125,30 @@ static unicon_status try_kernel(unicon_ctx *ctx, sweep *w, const char *kernel, b
     memcpy(contest[f]->rank, contest[0]->rank, sizeof contest[0]->rank);
   }
   UNICON_TRY(sweep_settings(ctx, w, contest, kernel));
-  if (w->folds > 1) { /* the winner's are opened again: no need to hold all of them */
-    w->contest = &w->closed;
+  /* With several folds the winner's contests are opened again: no need to hold all of them. */
+  if (w->folds > 1) w->contest = &w->closed;
+  return UNICON_OK;
+}
+
+/* The sweep of one kernel, and what it holds given back unless it is the one that won. A kernel
+ * that does not fit under max-mem is left out; the sentence stays, in case that none fits. */
+static unicon_status try_kernel(unicon_ctx *ctx, sweep *w, const char *kernel, bool fixed) {
+  if (w->contest && unicon__now() > w->deadline) return UNICON_OK;
+  const sweep before = *w;
+  unicon__block *frame = unicon__frame_open(ctx), *mark = unicon__arena_mark(w->arena);
+  if (!fixed) UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__KERNEL, kernel));
+  const unicon_status status = sweep_kernel(ctx, w, kernel);
+  const bool limited = unicon__budget_limit(ctx->arena.budget) != UINT64_MAX;
+  if (status == UNICON_ERR_MEMORY && limited && !fixed) {
+    unicon__log(ctx, UNICON_LOG_WARNING, "kernel %s is left out: %s", kernel,
+                unicon_ctx_error(ctx));
+    *w = before;
+  } else {
+    UNICON_TRY(status);
+  }
+  if (w->folds > 1 || w->contest == before.contest) {
     unicon__frame_close(ctx, frame);
+    unicon__arena_back(w->arena, mark);
   }
   return UNICON_OK;
 }
@@ -142,6 +160,8 @@ static unicon_status try_kernels(unicon_ctx *ctx, sweep *w) {
       unicon__given(w->options, UNICON__KERNEL_Y) || unicon__given(w->options, UNICON__MAP);
   if (fixed) return try_kernel(ctx, w, unicon__text(w->options, UNICON__KERNEL), true);
   for (int k = 0; k < (w->larger ? 6 : 2); k++) UNICON_TRY(try_kernel(ctx, w, some[k], false));
+  if (!w->contest) return UNICON_ERR_MEMORY; /* the last sentence says how much is missing */
+  unicon__clear_error(ctx);
   return unicon__options_choose(ctx, w->options, UNICON__KERNEL, w->kernel);
 }
 

@@ -171,6 +171,15 @@ static unicon_status read_number(unicon_ctx *ctx, const reading *r, const char *
   return UNICON_OK;
 }
 
+/* A metadata entry that must be a positive number below 1e30 and nothing else. */
+static unicon_status read_positive(unicon_ctx *ctx, const reading *r, const char *key,
+                                   double *out) {
+  const char *text = unicon_model_meta(r->model, key);
+  char *end = NULL;
+  *out = text ? strtod(text, &end) : 0;
+  return *out > 0 && *out < 1e30 && !*end ? UNICON_OK : bad_entry(ctx, r, key, text);
+}
+
 /* A metadata entry that must be one of the words of an option. */
 static unicon_status read_word(unicon_ctx *ctx, const reading *r, const char *key, int option,
                                int *out) {
@@ -194,9 +203,7 @@ static unicon_status read_kernel(unicon_ctx *ctx, const reading *r, int64_t b, i
   kernel->degree = (int)degree;
   if (!unicon__kernel_has_width(kernel->kind)) return UNICON_OK;
   side_name(r->model, b, side, "kernel_width", key);
-  const char *text = unicon_model_meta(r->model, key);
-  kernel->width = text ? strtod(text, NULL) : 0;
-  return kernel->width > 0 && kernel->width < 1e30 ? UNICON_OK : bad_entry(ctx, r, key, text);
+  return read_positive(ctx, r, key, &kernel->width);
 }
 
 /* Rows of a two-dimensional tensor; 1, which then fails to fit, when it is missing or absurd. */
@@ -265,10 +272,8 @@ static unicon_status read_parts(unicon_ctx *ctx, const reading *r) {
   for (int64_t b = 0; b < model->parts; b++) {
     char key[NAME_SIZE];
     snprintf(key, sizeof key, "share.%lld", (long long)b);
-    const char *share = model->parts > 1 ? unicon_model_meta(model, key) : "1";
-    model->part[b].share = share ? strtod(share, NULL) : 0;
-    if (!(model->part[b].share > 0 && model->part[b].share < 1e30))
-      return bad_entry(ctx, r, key, share);
+    model->part[b].share = 1;
+    if (model->parts > 1) UNICON_TRY(read_positive(ctx, r, key, &model->part[b].share));
     UNICON_TRY(read_side(ctx, r, b, 0));
     UNICON_TRY(read_side(ctx, r, b, 1));
     total += model->part[b].rank;
