@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 # Ninja where it exists; a folder keeps the generator it was made with.
 GENERATOR = $(if $(wildcard $(BUILD)/CMakeCache.txt),,$(if $(shell command -v ninja 2>/dev/null),-G Ninja))
 
-.PHONY: all setup test demo bench check-all install format fuzz experiments clean
+.PHONY: all setup test demo bench check-all mutate install format fuzz experiments clean
 all: setup
 	@cmake -S . -B $(BUILD) $(GENERATOR) $(CMAKE_ARGS) >/dev/null
 	cmake --build $(BUILD) -j $(JOBS)
@@ -23,6 +23,8 @@ bench: all
 	@for program in $(wildcard bench/bench_*.c); do program=$(BUILD)/bench/$$(basename $$program .c); echo "$$program"; "$$program" || exit 1; done
 check-all:
 	scripts/check_all.sh
+mutate:
+	scripts/mutate.py
 install: all
 	cmake --install $(BUILD) --prefix $(PREFIX)
 format:

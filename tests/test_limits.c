@@ -272,6 +272,7 @@ static void million_million_pairs(void **state) {
 enum { FIT_ROWS = 1500, FIT_X = 300, FIT_Y = 200, ALLOWANCE = 64 };
 
 static const char *const fits[][5] = {{"preset", "fast", NULL},
+                                      {"preset", "auto", NULL},
                                       {"preset", "paper", NULL},
                                       {"iterations", "1", "batch", "700", NULL},
                                       {"preset", "fast", "refine", "1", NULL},

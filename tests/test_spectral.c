@@ -154,6 +154,37 @@ static void svd_finds_a_known_spectrum(void **state) {
   }
 }
 
+/* Where divide and conquer does not converge, QR iteration does, with the same answer. What has no
+ * answer ends in a sentence. */
+static void no_convergence_has_a_second_way(void **state) {
+  scratch *s = *state;
+  double *a = random_matrix(4, 12, 12), *v[2], *w[2];
+  for (int method = UNICON__SVD_DENSE; method <= UNICON__SVD_RANDOM; method++) {
+    s->ctx->faults.lapack = 0;
+    check_svd(s->ctx, 40, 30, 6, (unicon__svd_method)method);
+    assert_int_equal(s->ctx->faults.lapack, -1);
+  }
+  for (int i = 0; i < 12; i++)
+    for (int j = 0; j < i; j++) a[i * 12 + j] = a[j * 12 + i];
+  for (int way = 0; way < 2; way++) {
+    s->ctx->faults.lapack = way - 1;
+    CHECK_OK(s->ctx, unicon__eigen(s->ctx, a, 12, &v[way], &w[way]));
+    assert_int_equal(s->ctx->faults.lapack, -1);
+  }
+  CHECK_CLOSE(support_distance(w[0], w[1], 12), 0, 1e-12);
+  for (int k = 0; k < 12; k++) { /* the same vectors up to their sign */
+    double dot = 0;
+    for (int j = 0; j < 12; j++) dot += v[0][k * 12 + j] * v[1][k * 12 + j];
+    CHECK_CLOSE(fabs(dot), 1, 1e-10);
+  }
+  unicon__svd svd;
+  a[5] = NAN;
+  scratch_failed(s, unicon__svd_top(s->ctx, a, 12, 12, 3, UNICON__SVD_DENSE, 1, &svd),
+                 UNICON_ERR_NUMERIC, "did not converge", "12 by 12");
+  unicon__frame_close(s->ctx, NULL);
+  free(a);
+}
+
 /* A flat spectrum defeats 24 iterations: then the certificate must say so, truthfully. */
 static void certificate_is_honest(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
@@ -313,6 +344,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(qr_gives_the_matrix_back),
       SCRATCH_TEST(svd_finds_a_known_spectrum),
+      SCRATCH_TEST(no_convergence_has_a_second_way),
       SCRATCH_TEST(certificate_is_honest),
       SCRATCH_TEST(deficient_and_zero_matrices),
       SCRATCH_TEST(auto_goes_by_size_and_seeds_repeat),

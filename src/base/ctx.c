@@ -86,7 +86,7 @@ unicon_status unicon_ctx_create(unicon_ctx **out) {
   ctx->progress_interval = 0.1;
   ctx->tile_x = 256; /* bench/bench_pass measures these */
   ctx->tile_y = 1024;
-  ctx->faults = (unicon__faults){-1, -1, -1};
+  ctx->faults = (unicon__faults){-1, -1, -1, -1};
   *out = ctx;
   return UNICON_OK;
 }

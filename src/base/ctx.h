@@ -12,6 +12,7 @@ typedef struct unicon__pool unicon__pool;
  * off. */
 typedef struct unicon__faults {
   int64_t allocation, io, thread;
+  int64_t lapack; /* a divide-and-conquer routine does not converge */
 } unicon__faults;
 
 struct unicon_ctx {

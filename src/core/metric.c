@@ -137,6 +137,10 @@ unicon_status unicon__eigen(unicon_ctx *ctx, const double *sigma, int64_t size, 
   UNICON_NEW(ctx, *values, size);
   memcpy(*vectors, sigma, (size_t)(size * size) * sizeof *sigma);
   UNICON_TRY(unicon__dsyevd(ctx, size, *vectors, *values, &info));
+  if (info > 0) {
+    memcpy(*vectors, sigma, (size_t)(size * size) * sizeof *sigma);
+    UNICON_TRY(unicon__dsyev(ctx, size, *vectors, *values, &info));
+  }
   if (info)
     return unicon__fail(ctx, UNICON_ERR_NUMERIC,
                         "the eigenvalues of the %lld by %lld second moment did not converge; a "

@@ -141,7 +141,19 @@ unicon_status unicon__dsyevd(unicon_ctx *ctx, int64_t n, double *a, double *w, i
   UNICON_NEW(ctx, iwork, best_int);
   *info = LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, 'V', 'U', size, a, size, w, work, (int)best, iwork,
                               best_int);
+  if (unicon__fault(&ctx->faults.lapack)) *info = 1;
   unicon__drop(ctx, iwork);
+  unicon__drop(ctx, work);
+  return UNICON_OK;
+}
+
+unicon_status unicon__dsyev(unicon_ctx *ctx, int64_t n, double *a, double *w, int *info) {
+  const int size = narrow(n);
+  double best = 0, *work;
+  *info = LAPACKE_dsyev_work(LAPACK_COL_MAJOR, 'V', 'U', size, a, size, w, &best, -1);
+  if (*info) return UNICON_OK;
+  UNICON_NEW(ctx, work, (int64_t)best);
+  *info = LAPACKE_dsyev_work(LAPACK_COL_MAJOR, 'V', 'U', size, a, size, w, work, (int)best);
   unicon__drop(ctx, work);
   return UNICON_OK;
 }
@@ -186,6 +198,7 @@ unicon_status unicon__dgesvd(unicon_ctx *ctx, int64_t m, int64_t n, double *a, d
   UNICON_NEW(ctx, copy, m * n);
   memcpy(copy, a, (size_t)(m * n) * sizeof *a);
   UNICON_TRY(svd_divide_and_conquer(ctx, m, n, a, s, u, vt, info));
+  if (unicon__fault(&ctx->faults.lapack)) *info = 1;
   if (*info > 0) UNICON_TRY(svd_qr_iteration(ctx, m, n, copy, s, u, vt, info));
   unicon__drop(ctx, copy);
   return UNICON_OK;

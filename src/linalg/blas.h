@@ -54,6 +54,8 @@ unicon_status unicon__dpstrf(unicon_ctx *ctx, int64_t n, double *a, int *pivot, 
                              int64_t *rank);
 /* Eigenvalues ascending in w; a becomes the eigenvectors, one per row. Reads the lower triangle. */
 unicon_status unicon__dsyevd(unicon_ctx *ctx, int64_t n, double *a, double *w, int *info);
+/* The same by QR iteration: slower, and converges where the other does not. */
+unicon_status unicon__dsyev(unicon_ctx *ctx, int64_t n, double *a, double *w, int *info);
 /* A (m by n) = U diag(s) V^T, q = min(m, n); u is m by q, vt q by n, a is destroyed. Falls back
  * from divide and conquer to QR iteration. */
 unicon_status unicon__dgesvd(unicon_ctx *ctx, int64_t m, int64_t n, double *a, double *s, double *u,
