@@ -333,7 +333,7 @@ static unicon_status attempt(scratch *s, void *user) {
   const sample *data = user;
   unicon_check_result r;
   unicon__faults kept = s->ctx->faults;
-  s->ctx->faults = (unicon__faults){-1, -1, -1};
+  s->ctx->faults = (unicon__faults){-1, -1, -1, -1};
   unicon_rows *x = support_rows(s->ctx, "x.npy", data->x, data->n_x, DX);
   unicon_rows *y = support_rows(s->ctx, "y.npy", data->y, data->n_y, DY);
   s->ctx->faults = kept;

@@ -309,7 +309,7 @@ static unicon_status attempt(scratch *s, void *user) {
   const bundle *b = user;
   outcome o;
   unicon__faults kept = s->ctx->faults;
-  s->ctx->faults = (unicon__faults){-1, -1, -1};
+  s->ctx->faults = (unicon__faults){-1, -1, -1, -1};
   unicon_rows *rows = support_rows(s->ctx, "a.npy", b->z, b->n, 3);
   s->ctx->faults = kept;
   const unicon_view view = {rows, NULL, UNICON_X};

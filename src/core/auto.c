@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "linalg/blas.h"
 
-enum { SETTINGS = 16, FOLDS_MAX = 8 };
+enum { FOLDS_MAX = 8, KERNELS_MAX = 6, FINALISTS = 3 };
 
 /* A point of the sweep, with its scores summed over the folds. */
 typedef struct setting {
@@ -17,22 +17,28 @@ typedef struct setting {
   bool done;
 } setting;
 
+/* The best setting of a kernel. */
+typedef struct finalist {
+  char kernel[32];
+  setting setting;
+  int64_t rank;
+  double score;
+} finalist;
+
 typedef struct sweep {
   unicon__arena *arena;
   unicon_options *options;
   const unicon__dataset *train, *held;
   int folds;
+  bool fixed;      /* the user gave the kernel or the map */
   bool larger;     /* preset best */
   double deadline; /* of the budget, or infinity */
   unicon__auto_log *log;
   bool half_is_worse; /* power 1/4 lost clearly with another kernel: not tried again */
-  /* the best so far */
-  double best;
-  char kernel[32];
-  setting setting;
-  int64_t rank;
-  unicon__contest closed;   /* stands for contests that are gone */
-  unicon__contest *contest; /* the winner's, when there is one fold; NULL: nothing was tried yet */
+  /* every kernel's best setting */
+  finalist kernel[KERNELS_MAX];
+  int kernels, best;        /* how many, and which of them is best */
+  unicon__contest *contest; /* that one's, when there is one fold */
 } sweep;
 
 static void remember(unicon__auto_log *log, const char *kernel, const setting *s, int64_t rank,
@@ -45,7 +51,8 @@ static void remember(unicon__auto_log *log, const char *kernel, const setting *s
 /* Scores one setting on every fold and takes it if it is the best. */
 static unicon_status try_setting(unicon_ctx *ctx, sweep *w, unicon__contest **contest,
                                  const char *kernel, setting *s) {
-  if (s->done || (w->contest && unicon__now() > w->deadline)) return UNICON_OK;
+  const bool some = w->kernels > 0 || w->kernel[0].score > -1;
+  if (s->done || (some && unicon__now() > w->deadline)) return UNICON_OK;
   s->done = true;
   for (int f = 0; f < w->folds; f++) {
     double score[UNICON__CONTEST_RANKS];
@@ -58,12 +65,10 @@ static unicon_status try_setting(unicon_ctx *ctx, sweep *w, unicon__contest **co
   remember(w->log, kernel, s, contest[0]->rank[top], s->score[top]);
   unicon__log(ctx, UNICON_LOG_INFO, "%-8s ridge %-6g power %-5g rank %-4lld held-out score %.4f",
               kernel, s->ridge, s->power, (long long)contest[0]->rank[top], s->score[top]);
-  if (s->score[top] <= w->best) return UNICON_OK;
-  w->best = s->score[top];
-  w->setting = *s;
-  w->rank = contest[0]->rank[top];
-  w->contest = contest[0];
-  snprintf(w->kernel, sizeof w->kernel, "%s", kernel);
+  finalist *own = &w->kernel[w->kernels];
+  if (s->score[top] <= own->score) return UNICON_OK;
+  *own = (finalist){.setting = *s, .rank = contest[0]->rank[top], .score = s->score[top]};
+  snprintf(own->kernel, sizeof own->kernel, "%s", kernel);
   return UNICON_OK;
 }
 
@@ -124,22 +129,27 @@ static unicon_status sweep_kernel(unicon_ctx *ctx, sweep *w, const char *kernel)
     contest[f]->ranks = contest[0]->ranks;
     memcpy(contest[f]->rank, contest[0]->rank, sizeof contest[0]->rank);
   }
+  w->kernel[w->kernels].score = -1;
   UNICON_TRY(sweep_settings(ctx, w, contest, kernel));
-  /* With several folds the winner's contests are opened again: no need to hold all of them. */
-  if (w->folds > 1) w->contest = &w->closed;
+  if (w->kernels == 0 || w->kernel[w->kernels].score > w->kernel[w->best].score) {
+    w->best = w->kernels;
+    w->contest = contest[0];
+  }
+  w->kernels++;
   return UNICON_OK;
 }
 
-/* The sweep of one kernel, and what it holds given back unless it is the one that won. A kernel
- * that does not fit under max-mem is left out; the sentence stays, in case that none fits. */
-static unicon_status try_kernel(unicon_ctx *ctx, sweep *w, const char *kernel, bool fixed) {
-  if (w->contest && unicon__now() > w->deadline) return UNICON_OK;
+/* The sweep of one kernel, and what it holds given back unless it is the best so far: with several
+ * folds the contests are opened again, no need to hold all of them. A kernel that does not fit
+ * under max-mem is left out; the sentence stays, in case that none fits. */
+static unicon_status try_kernel(unicon_ctx *ctx, sweep *w, const char *kernel) {
+  if (w->kernels > 0 && unicon__now() > w->deadline) return UNICON_OK;
   const sweep before = *w;
   unicon__block *frame = unicon__frame_open(ctx), *mark = unicon__arena_mark(w->arena);
-  if (!fixed) UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__KERNEL, kernel));
+  if (!w->fixed) UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__KERNEL, kernel));
   const unicon_status status = sweep_kernel(ctx, w, kernel);
   const bool limited = unicon__budget_limit(ctx->arena.budget) != UINT64_MAX;
-  if (status == UNICON_ERR_MEMORY && limited && !fixed) {
+  if (status == UNICON_ERR_MEMORY && limited && !w->fixed) {
     unicon__log(ctx, UNICON_LOG_WARNING, "kernel %s is left out: %s", kernel,
                 unicon_ctx_error(ctx));
     *w = before;
@@ -154,15 +164,13 @@ static unicon_status try_kernel(unicon_ctx *ctx, sweep *w, const char *kernel, b
 }
 
 static unicon_status try_kernels(unicon_ctx *ctx, sweep *w) {
-  static const char *const some[] = {"linear", "angular", "rbf", "arccos0", "arccos2", "matern32"};
-  const bool fixed =
-      unicon__given(w->options, UNICON__KERNEL) || unicon__given(w->options, UNICON__KERNEL_X) ||
-      unicon__given(w->options, UNICON__KERNEL_Y) || unicon__given(w->options, UNICON__MAP);
-  if (fixed) return try_kernel(ctx, w, unicon__text(w->options, UNICON__KERNEL), true);
-  for (int k = 0; k < (w->larger ? 6 : 2); k++) UNICON_TRY(try_kernel(ctx, w, some[k], false));
-  if (!w->contest) return UNICON_ERR_MEMORY; /* the last sentence says how much is missing */
+  static const char *const some[KERNELS_MAX] = {"linear",  "angular", "rbf",
+                                                "arccos0", "arccos2", "matern32"};
+  if (w->fixed) return try_kernel(ctx, w, unicon__text(w->options, UNICON__KERNEL));
+  for (int k = 0; k < (w->larger ? KERNELS_MAX : 2); k++) UNICON_TRY(try_kernel(ctx, w, some[k]));
+  if (w->kernels == 0) return UNICON_ERR_MEMORY; /* the last sentence says how much is missing */
   unicon__clear_error(ctx);
-  return unicon__options_choose(ctx, w->options, UNICON__KERNEL, w->kernel);
+  return UNICON_OK;
 }
 
 /* ---- refine ------------------------------------------------------------------------------- */
@@ -188,10 +196,11 @@ typedef struct refined {
   unicon__part_log log;
 } refined;
 
-static unicon_status refine_fold(unicon_ctx *ctx, const sweep *w, const unicon__contest *contest,
+static unicon_status refine_fold(unicon_ctx *ctx, const finalist *who,
+                                 const unicon__contest *contest,
                                  const unicon__refine_params *params, refined *r) {
-  UNICON_TRY(unicon__contest_factors(ctx, contest, w->setting.power, r->ridge, w->rank, r->metric,
-                                     &r->factors, &r->log.solve));
+  UNICON_TRY(unicon__contest_factors(ctx, contest, who->setting.power, r->ridge, who->rank,
+                                     r->metric, &r->factors, &r->log.solve));
   unicon__blas_begin(ctx->threads);
   const unicon_status status = unicon__refine(ctx, &contest->train, r->metric, &contest->judge,
                                               params, &r->factors, &r->log.refine);
@@ -200,11 +209,12 @@ static unicon_status refine_fold(unicon_ctx *ctx, const sweep *w, const unicon__
 }
 
 /* Mean held-out score of each epoch over the folds decides how many epochs are run. */
-static unicon_status refine_at(unicon_ctx *ctx, const sweep *w, const unicon__refine_params *params,
-                               unicon__contest **contest, refined *r) {
+static unicon_status refine_at(unicon_ctx *ctx, const sweep *w, const finalist *who,
+                               const unicon__refine_params *params, unicon__contest **contest,
+                               refined *r) {
   double score[UNICON__EPOCH_LOG] = {0};
   for (int f = 0; f < w->folds; f++) {
-    UNICON_TRY(refine_fold(ctx, w, contest[f], params, r));
+    UNICON_TRY(refine_fold(ctx, who, contest[f], params, r));
     for (int e = 0; e <= params->epochs && e < UNICON__EPOCH_LOG; e++)
       score[e] += r->log.refine.score[e] / w->folds;
   }
@@ -213,48 +223,59 @@ static unicon_status refine_at(unicon_ctx *ctx, const sweep *w, const unicon__re
   r->score = score[r->epochs];
   r->gain = r->score - score[0];
   unicon__log(ctx, UNICON_LOG_INFO,
-              "refine   ridge %-6g temperature %g held-out score %.4f, after %d of %d epochs %.4f",
-              r->ridge, r->temperature, score[0], r->epochs, params->epochs, r->score);
+              "refine %s ridge %g temperature %g held-out score %.4f, after %d of %d epochs %.4f",
+              who->kernel, r->ridge, r->temperature, score[0], r->epochs, params->epochs, r->score);
   return UNICON_OK;
 }
 
 /* Refines at the ridge of the closed form and, where that helped, at ten times that (the true loss
  * fits the training pairs more closely than the closed form, so it often wants more shrinkage) and
  * at half the temperature. */
-static unicon_status choose_refined(unicon_ctx *ctx, sweep *w, unicon__refine_params *params,
-                                    unicon__contest **contest, refined *best) {
+static unicon_status choose_refined(unicon_ctx *ctx, const sweep *w, finalist *who,
+                                    unicon__refine_params *params, unicon__contest **contest,
+                                    refined *best) {
   const bool ridge_given = unicon__given(w->options, UNICON__RIDGE);
   const bool heat_given = unicon__given(w->options, UNICON__TEMPERATURE);
   enum { AS_IT_IS, MORE_RIDGE, COLDER, TRIALS };
   for (int trial = AS_IT_IS; trial < (params->epochs == 0 ? 1 : TRIALS); trial++) {
-    refined now = {.ridge = trial == COLDER ? best->ridge : w->setting.ridge, .score = -1};
+    refined now = {.ridge = trial == COLDER ? best->ridge : who->setting.ridge, .score = -1};
     unicon__refine_params here = *params;
     if ((trial == MORE_RIDGE && ridge_given) || (trial == COLDER && heat_given)) continue;
     if (trial > 0 && (best->gain < 0.005 || unicon__now() > w->deadline)) break;
     if (trial == MORE_RIDGE) now.ridge *= 10;
     if (trial == COLDER) here.loss.temperature /= 2;
     now.temperature = here.loss.temperature;
-    UNICON_TRY(refine_at(ctx, w, &here, contest, &now));
+    UNICON_TRY(refine_at(ctx, w, who, &here, contest, &now));
     if (trial == AS_IT_IS || now.score > best->score) *best = now;
   }
   params->epochs = best->epochs;
   params->loss.temperature = best->temperature;
-  w->setting.ridge = best->ridge;
-  w->best = best->score;
+  who->setting.ridge = best->ridge;
+  who->score = best->score;
   return UNICON_OK;
 }
 
-static unicon_status write_choice(unicon_ctx *ctx, const sweep *w,
-                                  const unicon__refine_params *params) {
+/* ---- the final ---------------------------------------------------------------------------- */
+
+/* The best finalist after refine. */
+typedef struct champion {
+  finalist who; /* score -1: nobody yet */
+  unicon__refine_params params;
+} champion;
+
+static unicon_status write_choice(unicon_ctx *ctx, const sweep *w, const champion *best) {
+  const unicon__refine_params *params = &best->params;
+  const finalist *who = &best->who;
   char text[64];
-  snprintf(text, sizeof text, "%g", w->setting.ridge);
+  if (!w->fixed) UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__KERNEL, who->kernel));
+  snprintf(text, sizeof text, "%g", who->setting.ridge);
   UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__RIDGE, text));
-  if (w->setting.power == 0.5)
+  if (who->setting.power == 0.5)
     snprintf(text, sizeof text, "whiten");
   else
-    snprintf(text, sizeof text, "%g", w->setting.power);
+    snprintf(text, sizeof text, "%g", who->setting.power);
   UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__METRIC, text));
-  snprintf(text, sizeof text, "%lld", (long long)w->rank);
+  snprintf(text, sizeof text, "%lld", (long long)who->rank);
   UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__RANK, text));
   snprintf(text, sizeof text, "%d", params->epochs);
   UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__REFINE, text));
@@ -265,23 +286,77 @@ static unicon_status write_choice(unicon_ctx *ctx, const sweep *w,
   UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__REFINE_BATCH, text));
   snprintf(w->log->chosen, sizeof w->log->chosen,
            "kernel %s, ridge %g, metric power %g, rank %lld, refine %d epochs at temperature %g",
-           w->kernel, w->setting.ridge, w->setting.power, (long long)w->rank, params->epochs,
-           params->loss.temperature);
-  w->log->score = w->best;
+           who->kernel, who->setting.ridge, who->setting.power, (long long)who->rank,
+           params->epochs, params->loss.temperature);
+  w->log->score = who->score;
   w->log->folds = w->folds;
   return UNICON_OK;
 }
 
-/* Contests of the winning kernel on every fold; the kept one when there is one fold. */
-static unicon_status reopen(unicon_ctx *ctx, const sweep *w, unicon__contest **contest) {
+/* Contests of the finalist on every fold; the kept one where there is one fold. */
+static unicon_status reopen(unicon_ctx *ctx, const sweep *w, const finalist *who,
+                            unicon__contest **contest) {
   contest[0] = w->contest;
-  for (int f = 0; f < w->folds && w->folds > 1; f++) {
+  if (w->folds == 1 && who == &w->kernel[w->best]) return UNICON_OK;
+  for (int f = 0; f < w->folds; f++) {
     const unicon__judge held = {w->held[f].whole.x, w->held[f].whole.y, w->held[f].whole.pairs};
     UNICON_NEW(ctx, contest[f], 1);
-    UNICON_TRY(unicon__contest_open(ctx, w->arena, w->options, &w->train[f].whole, &held, w->rank,
+    UNICON_TRY(unicon__contest_open(ctx, w->arena, w->options, &w->train[f].whole, &held, who->rank,
                                     contest[f]));
   }
   return UNICON_OK;
+}
+
+/* One finalist, refined; if it is the best its part is stored and its log, whose spectrum stays in
+ * the frame. */
+static unicon_status play(unicon_ctx *ctx, const sweep *w, finalist *who,
+                          unicon__refine_params params, champion *best, unicon__part *part,
+                          unicon__part_log *log) {
+  unicon__contest *contest[FOLDS_MAX];
+  refined winner;
+  if (!w->fixed) UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__KERNEL, who->kernel));
+  UNICON_TRY(reopen(ctx, w, who, contest));
+  UNICON_TRY(choose_refined(ctx, w, who, &params, contest, &winner));
+  if (who->score <= best->who.score) return UNICON_OK;
+  *best = (champion){*who, params};
+  *log = winner.log;
+  if (!part) return UNICON_OK;
+  return unicon__part_store(ctx, w->arena, contest[0]->side, winner.metric, &winner.factors, part);
+}
+
+/* The kernel with the best score that is not yet done; NULL when there is none. */
+static finalist *next_finalist(sweep *w, const bool *done) {
+  finalist *next = NULL;
+  for (int k = 0; k < w->kernels; k++)
+    if (!done[k] && (!next || w->kernel[k].score > next->score)) next = &w->kernel[k];
+  return next;
+}
+
+/* The best kernel, for preset best the best three, refined; what a loser holds is given back. */
+static unicon_status play_final(unicon_ctx *ctx, sweep *w, const unicon__refine_params *params,
+                                champion *best, unicon__part *part, unicon__part_log *log) {
+  const bool limited = unicon__budget_limit(ctx->arena.budget) != UINT64_MAX;
+  bool done[KERNELS_MAX] = {false};
+  best->who.score = -1;
+  for (int round = 0; round < (w->larger ? FINALISTS : 1); round++) {
+    finalist *who = next_finalist(w, done);
+    if (!who || (round > 0 && unicon__now() > w->deadline)) break;
+    done[who - w->kernel] = true;
+    unicon__block *frame = unicon__frame_open(ctx), *mark = unicon__arena_mark(w->arena);
+    const unicon_status status = play(ctx, w, who, *params, best, part, log);
+    if (status != UNICON_OK && !(status == UNICON_ERR_MEMORY && limited && round > 0))
+      return status;
+    if (status == UNICON_OK && best->who.score == who->score) continue;
+    unicon__clear_error(ctx);
+    unicon__frame_close(ctx, frame);
+    unicon__arena_back(w->arena, mark);
+  }
+  return UNICON_OK;
+}
+
+static bool is_fixed(const unicon_options *options) {
+  return unicon__given(options, UNICON__KERNEL) || unicon__given(options, UNICON__KERNEL_X) ||
+         unicon__given(options, UNICON__KERNEL_Y) || unicon__given(options, UNICON__MAP);
 }
 
 unicon_status unicon__auto(unicon_ctx *ctx, unicon__arena *arena, unicon_options *options,
@@ -295,12 +370,11 @@ unicon_status unicon__auto(unicon_ctx *ctx, unicon__arena *arena, unicon_options
              .train = train,
              .held = held,
              .folds = folds < FOLDS_MAX ? folds : FOLDS_MAX,
+             .fixed = is_fixed(options),
              .log = log,
              .larger = strcmp(unicon__text(options, UNICON__PRESET), "best") == 0,
-             .deadline = unicon__now() + 0.6 * budget,
-             .best = -1};
-  unicon__contest *contest[FOLDS_MAX];
-  refined winner;
+             .deadline = unicon__now() + 0.6 * budget};
+  champion best;
   unicon__refine_params params;
   *log = (unicon__auto_log){0};
   UNICON_TRY(try_kernels(ctx, &w));
@@ -309,11 +383,8 @@ unicon_status unicon__auto(unicon_ctx *ctx, unicon__arena *arena, unicon_options
   const bool refinable =
       params.loss.kind != UNICON__LOSS_MOMENT && params.loss.kind != UNICON__LOSS_SPECTRAL;
   if (!refinable && !unicon__given(options, UNICON__REFINE)) params.epochs = 0;
-  UNICON_TRY(reopen(ctx, &w, contest));
-  UNICON_TRY(choose_refined(ctx, &w, &params, contest, &winner));
-  *part_log = winner.log;
-  UNICON_TRY(write_choice(ctx, &w, &params));
+  UNICON_TRY(play_final(ctx, &w, &params, &best, part, part_log));
+  UNICON_TRY(write_choice(ctx, &w, &best));
   unicon__log(ctx, UNICON_LOG_INFO, "chosen: %s (held-out score %.4f)", log->chosen, log->score);
-  if (!part) return UNICON_OK;
-  return unicon__part_store(ctx, arena, contest[0]->side, winner.metric, &winner.factors, part);
+  return UNICON_OK;
 }
