@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unicon eval MODEL X Y, unicon eval --no-model X Y */
+/* unicon eval MODEL X Y, unicon eval MODEL X --classes C --x-labels L, either with --no-model */
 #include <math.h>
 
+#include "classes.h"
 #include "inputs.h"
 
 typedef struct directions {
@@ -69,18 +70,77 @@ static int evaluate(tool *t, const inputs *in, const unicon_model *model) {
   return EXIT_DONE;
 }
 
+/* ---- zero-shot ---------------------------------------------------------------------------- */
+
+static int print_classes(tool *t, const classes *c) {
+  const unicon_classify_result *r = &c->result;
+  if (tool_has(t, CLI_OPT_JSON))
+    return display_json(classes_json(c)) ? EXIT_DONE : tool_out_of_memory(t);
+  const confusion matrix = classes_confusion(c);
+  printf("accuracy         %.3f on %lld rows; a random answer: %.3f\n", r->accuracy,
+         (long long)r->rows, r->chance);
+  if (r->classes > 5) printf("top 5            %.3f\n", r->top5);
+  printf("mean of classes  %.3f\n", r->mean_class_accuracy);
+  confusion_print(&matrix);
+  return EXIT_DONE;
+}
+
+/* The label option names the side of the rows; the classes are of the other one. */
+static int check_classes(tool *t) {
+  static const cli_id idle[] = {CLI_OPT_Y_PER_X, CLI_OPT_X_PER_Y, CLI_OPT_PAIRS, CLI_OPT_IGNORE};
+  const cli_command *command = t->args->command;
+  if (t->args->positional[2])
+    return cli_usage_error(command, "--classes takes the place of Y; `%s` is too much",
+                           t->args->positional[2]);
+  for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
+    if (tool_has(t, idle[i]))
+      return cli_error(command, "--%s has no meaning with --classes", cli_name(idle[i]));
+  if (tool_has(t, CLI_OPT_X_LABELS) == tool_has(t, CLI_OPT_Y_LABELS))
+    return cli_error(command,
+                     "--classes needs the right answers: --x-labels FILE, or --y-labels "
+                     "FILE where the rows are of the y side");
+  return EXIT_DONE;
+}
+
+static int zero_shot(tool *t, const unicon_model *model) {
+  const bool mirror = tool_has(t, CLI_OPT_Y_LABELS);
+  const char *labels = tool_value(t, mirror ? CLI_OPT_Y_LABELS : CLI_OPT_X_LABELS);
+  unicon_rows *rows = NULL;
+  classes c = {0};
+  const unicon_status status = unicon_rows_open(t->ctx, t->args->positional[1], &rows);
+  int code = status == UNICON_OK
+                 ? classes_run(t, rows, labels, model, mirror ? UNICON_Y : UNICON_X, &c)
+                 : tool_fail(t, status);
+  display_clear(&t->display);
+  if (code == EXIT_DONE) code = print_classes(t, &c);
+  classes_close(&c);
+  unicon_rows_close(rows);
+  return code;
+}
+
+/* ---- the command -------------------------------------------------------------------------- */
+
+static int retrieval(tool *t, const unicon_model *model) {
+  inputs in = {0};
+  int code = inputs_open(t, t->args->positional[1], t->args->positional[2], INPUTS_MAIN, &in);
+  if (code == EXIT_DONE) code = evaluate(t, &in, model);
+  inputs_close(&in);
+  return code;
+}
+
 int cmd_eval(tool *t) {
   const char *const *path = t->args->positional;
+  const bool by_class = tool_has(t, CLI_OPT_CLASSES);
   unicon_model *model = NULL;
-  inputs in = {0};
-  int code = inputs_check_options(t);
+  if (!by_class && !path[2]) return cli_usage_error(t->args->command, "Y is missing");
+  if (!by_class && tool_has(t, CLI_OPT_CLASS_NAMES))
+    return cli_error(t->args->command, "--class-names needs --classes as well");
+  int code = by_class ? check_classes(t) : inputs_check_options(t);
   if (code == EXIT_DONE && path[0]) {
     const unicon_status status = unicon_model_load(t->ctx, path[0], &model);
     if (status != UNICON_OK) code = tool_fail(t, status);
   }
-  if (code == EXIT_DONE) code = inputs_open(t, path[1], path[2], INPUTS_MAIN, &in);
-  if (code == EXIT_DONE) code = evaluate(t, &in, model);
-  inputs_close(&in);
+  if (code == EXIT_DONE) code = by_class ? zero_shot(t, model) : retrieval(t, model);
   unicon_model_destroy(model);
   return code;
 }

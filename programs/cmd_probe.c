@@ -3,90 +3,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "confusion.h"
 #include "inputs.h"
-
-enum { TABLE_CLASSES = 20, LISTED = 20, LONGEST_LABEL = 16 };
 
 typedef struct probe {
   unicon_model *model;
   unicon_rows *train, *test;
   unicon_labels *labels;
   int64_t *label, classes; /* class numbers of `labels` in use, ascending */
-  int64_t *confusion;
+  const char **name;       /* their texts */
+  int64_t *count;          /* the confusion matrix */
   unicon_probe_result result;
 } probe;
 
-static const char *name_of(const probe *p, int64_t class) {
-  return unicon_labels_name(p->labels, p->label[class]);
-}
-
-static int64_t row_sum(const probe *p, int64_t class) {
-  int64_t sum = 0;
-  for (int64_t b = 0; b < p->classes; b++) sum += p->confusion[class * p->classes + b];
-  return sum;
+static confusion matrix_of(const probe *p) {
+  return (confusion){p->classes, p->name, p->count};
 }
 
 /* ---- table -------------------------------------------------------------------------------- */
-
-static int widest(const probe *p, int64_t class) {
-  const size_t length = strlen(name_of(p, class));
-  int width = length < LONGEST_LABEL ? (int)length : LONGEST_LABEL;
-  for (int64_t a = 0; a < p->classes; a++) {
-    const int digits = snprintf(NULL, 0, "%lld", (long long)p->confusion[a * p->classes + class]);
-    if (digits > width) width = digits;
-  }
-  return width;
-}
-
-/* Rows are the true labels, columns the answers. */
-static void print_matrix(const probe *p) {
-  int first = 4;
-  for (int64_t a = 0; a < p->classes; a++) {
-    const size_t length = strlen(name_of(p, a));
-    if ((int)length > first) first = length < LONGEST_LABEL ? (int)length : LONGEST_LABEL;
-  }
-  printf("\nrows: true label, columns: answer\n%-*s", first, "");
-  for (int64_t b = 0; b < p->classes; b++)
-    printf("  %*.*s", widest(p, b), LONGEST_LABEL, name_of(p, b));
-  puts("    rows  right");
-  for (int64_t a = 0; a < p->classes; a++) {
-    const int64_t rows = row_sum(p, a), *count = p->confusion + a * p->classes;
-    printf("%-*.*s", first, LONGEST_LABEL, name_of(p, a));
-    for (int64_t b = 0; b < p->classes; b++) printf("  %*lld", widest(p, b), (long long)count[b]);
-    printf("  %6lld", (long long)rows);
-    if (rows > 0) printf("  %5.3f", (double)count[a] / (double)rows);
-    putchar('\n');
-  }
-}
-
-/* The largest entry beside the diagonal that comes after (count, place) in falling order; -1 at the
- * end. */
-static int64_t next_error(const probe *p, int64_t count, int64_t place) {
-  const int64_t cells = p->classes * p->classes;
-  int64_t best = -1;
-  for (int64_t k = 0; k < cells; k++) {
-    const int64_t now = p->confusion[k];
-    if (k % (p->classes + 1) == 0 || now == 0) continue;
-    if (now > count || (now == count && k <= place)) continue;
-    if (best < 0 || now > p->confusion[best]) best = k;
-  }
-  return best;
-}
-
-/* Too many classes for a matrix on a screen: the commonest errors. */
-static void print_errors(const probe *p) {
-  int64_t count = INT64_MAX, place = -1;
-  printf("\n%lld classes: the commonest errors (--json has the whole matrix)\n",
-         (long long)p->classes);
-  printf("%-*s  %-*s  %6s\n", LONGEST_LABEL, "true label", LONGEST_LABEL, "answer", "rows");
-  for (int k = 0; k < LISTED; k++) {
-    place = next_error(p, count, place);
-    if (place < 0) return;
-    count = p->confusion[place];
-    printf("%-*.*s  %-*.*s  %6lld\n", LONGEST_LABEL, LONGEST_LABEL, name_of(p, place / p->classes),
-           LONGEST_LABEL, LONGEST_LABEL, name_of(p, place % p->classes), (long long)count);
-  }
-}
 
 static int print_table(const probe *p) {
   const unicon_probe_result *r = &p->result;
@@ -99,10 +33,8 @@ static int print_table(const probe *p) {
   if (r->unseen > 0)
     printf("unseen           %lld test rows have a label that no training row has\n",
            (long long)r->unseen);
-  if (p->classes <= TABLE_CLASSES)
-    print_matrix(p);
-  else
-    print_errors(p);
+  const confusion matrix = matrix_of(p);
+  confusion_print(&matrix);
   return EXIT_DONE;
 }
 
@@ -110,14 +42,8 @@ static int print_table(const probe *p) {
 
 static int print_json(tool *t, const probe *p) {
   const unicon_probe_result *r = &p->result;
-  json_t *out = json_object(), *labels = json_array(), *confusion = json_array();
-  for (int64_t a = 0; a < p->classes; a++) {
-    json_t *row = json_array(), *name = json_string(name_of(p, a)); /* NULL: not UTF-8 */
-    for (int64_t b = 0; b < p->classes; b++)
-      json_array_append_new(row, json_integer((json_int_t)p->confusion[a * p->classes + b]));
-    json_array_append_new(labels, name ? name : json_integer((json_int_t)a));
-    json_array_append_new(confusion, row);
-  }
+  const confusion matrix = matrix_of(p);
+  json_t *out = json_object();
   display_json_real(out, "accuracy", r->accuracy);
   display_json_real(out, "train_accuracy", r->train_accuracy);
   display_json_real(out, "chance", r->chance);
@@ -127,8 +53,8 @@ static int print_json(tool *t, const probe *p) {
   json_object_set_new(out, "train_rows", json_integer((json_int_t)unicon_rows_count(p->train)));
   json_object_set_new(out, "test_rows", json_integer((json_int_t)unicon_rows_count(p->test)));
   json_object_set_new(out, "unseen", json_integer((json_int_t)r->unseen));
-  json_object_set_new(out, "labels", labels);
-  json_object_set_new(out, "confusion", confusion);
+  json_object_set_new(out, "labels", confusion_names_json(&matrix));
+  json_object_set_new(out, "confusion", confusion_json(&matrix));
   return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
 }
 
@@ -164,10 +90,12 @@ static int run(tool *t, probe *p) {
   unicon_status status =
       unicon_probe_classes(t->ctx, train_label, n, test_label, rows - n, &p->classes, p->label);
   if (status != UNICON_OK) return tool_fail(t, status);
-  p->confusion = calloc((size_t)p->classes, (size_t)p->classes * sizeof *p->confusion);
-  if (!p->confusion) return tool_out_of_memory(t);
+  p->count = calloc((size_t)p->classes, (size_t)p->classes * sizeof *p->count);
+  p->name = calloc((size_t)p->classes, sizeof *p->name);
+  if (!p->count || !p->name) return tool_out_of_memory(t);
+  for (int64_t c = 0; c < p->classes; c++) p->name[c] = unicon_labels_name(p->labels, p->label[c]);
   status = unicon_probe(t->ctx, &train, train_label, &test, test_label, t->options, p->classes,
-                        p->confusion, &p->result);
+                        p->count, &p->result);
   display_clear(&t->display);
   if (status != UNICON_OK) return tool_fail(t, status);
   return tool_has(t, CLI_OPT_JSON) ? print_json(t, p) : print_table(p);
@@ -184,7 +112,8 @@ int cmd_probe(tool *t) {
       return cli_usage_error(t->args->command, "--%s FILE is missing", cli_name(needed[i]));
   const unicon_status status = open_files(t, &p);
   const int code = status == UNICON_OK ? run(t, &p) : tool_fail(t, status);
-  free(p.confusion);
+  free(p.count);
+  free(p.name);
   free(p.label);
   unicon_labels_destroy(p.labels);
   unicon_rows_close(p.test);

@@ -64,13 +64,18 @@ const cli_command cli_commands[] = {
      CLI_EVAL,
      UNICON_SCOPE_EVAL | UNICON_SCOPE_CONTEXT,
      {"MODEL", "X", "Y", NULL},
-     3,
-     "MODEL X Y [options]   or   unicon eval --no-model X Y [options]",
-     "measure retrieval in both directions",
+     2,
+     "MODEL X Y [options]   or   unicon eval MODEL X --classes FILE --x-labels FILE",
+     "measure retrieval in both directions, or zero-shot classes",
      "Embeds X and Y and measures how well each row finds its matches on the other side. hit@k is "
      "the share of queries with a match among the first k (papers call it R@k), recall@k the mean "
-     "share of a query's matches found there; ties count against the model.",
-     "unicon eval model.safetensors image.test.npy text.test.npy --y-per-x 5 --ci\n",
+     "share of a query's matches found there; ties count against the model. With --classes the "
+     "rows of X are classified by the nearest class vector instead. --no-model in the place of "
+     "MODEL takes vectors that are in one space already.",
+     "unicon eval model.safetensors image.test.npy text.test.npy --y-per-x 5 --ci\n"
+     "unicon eval model.safetensors image.test.npy --classes prompts.npy --class-names names.txt "
+     "\\\n"
+     "  --x-labels image.labels.txt\n",
      cmd_eval},
     {"embed",
      CLI_EMBED,

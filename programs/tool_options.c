@@ -52,6 +52,13 @@ const cli_option cli_tool_options[] = {
 
     {CLI_OPT_NO_MODEL, "no-model", 0, NULL, "", NULL, CLI_EVAL, "Evaluation",
      "X and Y hold vectors of one shared space already; no MODEL is given."},
+    {CLI_OPT_CLASSES, "classes", 0, "FILE", "", NULL, CLI_EVAL, "Zero-shot",
+     "Class vectors of the y side, one row per class, instead of Y: every row of X is given the "
+     "class with the largest cosine. --x-labels has the right answers. With --y-labels instead, X "
+     "holds rows of the y side and the classes are of the x side."},
+    {CLI_OPT_CLASS_NAMES, "class-names", 0, "FILE", "", NULL, CLI_EVAL, "Zero-shot",
+     "One name per row of the classes. Labels are then names; without it, or where they are none, "
+     "they are row numbers of the classes, from 0."},
 
     {CLI_OPT_TRAIN, "train", 0, "N", "", "600", CLI_SYNTH, "Size", "Number of training pairs."},
     {CLI_OPT_TEST, "test", 0, "N", "", "400", CLI_SYNTH, "Size", "Number of test pairs."},

@@ -432,6 +432,24 @@ UNICON_API UNICON_CHECK unicon_status unicon_probe(unicon_ctx *ctx, const unicon
                                                    const unicon_options *options, int64_t classes,
                                                    int64_t *confusion, unicon_probe_result *out);
 
+typedef struct unicon_classify_result {
+  int64_t rows, classes;
+  double accuracy; /* share of the rows whose class is the closest; ties count against us */
+  double top5;     /* ... among the five closest */
+  double mean_class_accuracy; /* mean of the accuracies of the classes that have rows */
+  double chance;              /* of a random answer: 1 / classes */
+} unicon_classify_result;
+
+/* Zero-shot classification: each row is given the class whose vector, a row of `classes`, has the
+ * largest cosine with it. `label` says which row of `classes` is right. `answer` (rows) and
+ * `confusion` (classes by classes; entry (a, b) counts rows of class a that were given b) may be
+ * NULL. */
+UNICON_API UNICON_CHECK unicon_status unicon_classify(unicon_ctx *ctx, const unicon_view *rows,
+                                                      const int64_t *label,
+                                                      const unicon_view *classes, int64_t *answer,
+                                                      int64_t *confusion,
+                                                      unicon_classify_result *out);
+
 enum { UNICON_CHECK_SPECTRUM = 64 };
 
 typedef struct unicon_check_result {
