@@ -348,6 +348,30 @@ static void evaluate_is_both_directions(void **state) {
   free(rank);
 }
 
+/* Ranks of the oracle, either direction alone or both. */
+static void ranks_match_the_oracle(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  table t;
+  unicon_metrics unused;
+  make_table(ctx, 5, SPARSE, 80, 60, 5, false, &t);
+  unicon_rows *x = support_rows(ctx, "x", t.zx, 80, 5), *y = support_rows(ctx, "y", t.zy, 60, 5);
+  const unicon_view vx = {x, NULL, UNICON_X}, vy = {y, NULL, UNICON_Y};
+  double wanted[2][80];
+  int64_t to_y[80], to_x[60], alone[60];
+  oracle(&t, true, &unused, wanted[0]);
+  oracle(&t, false, &unused, wanted[1]);
+  CHECK_OK(ctx, unicon_ranks(ctx, &vx, &vy, t.pairs, to_y, to_x));
+  for (int i = 0; i < 80; i++) CHECK_CLOSE(to_y[i], wanted[0][i], 0);
+  for (int j = 0; j < 60; j++) CHECK_CLOSE(to_x[j], wanted[1][j], 0);
+  CHECK_OK(ctx, unicon_ranks(ctx, &vx, &vy, t.pairs, NULL, alone));
+  assert_memory_equal(alone, to_x, sizeof to_x);
+  scratch_failed(*state, unicon_ranks(ctx, NULL, &vy, t.pairs, to_y, NULL), UNICON_ERR_ARGUMENT,
+                 "views", "");
+  unicon_rows_close(x);
+  unicon_rows_close(y);
+  free_table(&t);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(one_to_one_matches_the_oracle),
@@ -357,6 +381,7 @@ int main(void) {
       SCRATCH_TEST(tiles_do_not_show),
       SCRATCH_TEST(intervals_are_those_of_the_mean),
       SCRATCH_TEST(evaluate_is_both_directions),
+      SCRATCH_TEST(ranks_match_the_oracle),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -360,12 +360,35 @@ static void failures(void **state) {
   assert_int_equal(unicon_pairs_count(NULL), 0);
 }
 
+static void partners(void **state) {
+  scratch *s = *state;
+  const int64_t x[] = {0, 0, 2, 0}, y[] = {3, 1, 0, 2}, kind_x[] = {7, 8, 7}, kind_y[] = {8, 7};
+  int64_t got[4] = {-1, -1, -1, -1};
+  unicon_pairs *list = NULL, *labels = NULL;
+  assert_int_equal(unicon_pairs_list(s->ctx, 3, 4, x, y, NULL, 4, &list), UNICON_OK);
+  assert_int_equal(unicon_pairs_labels(s->ctx, kind_x, 3, kind_y, 2, &labels), UNICON_OK);
+  assert_int_equal(unicon_pairs_partners(list, UNICON_X, 0, 2, got), 3);
+  assert_true(got[0] == 1 && got[1] == 2 && got[2] == -1);
+  assert_int_equal(unicon_pairs_partners(list, UNICON_X, 1, 4, got), 0);
+  assert_int_equal(unicon_pairs_partners(list, UNICON_Y, 0, 4, got), 1);
+  assert_int_equal(got[0], 2);
+  assert_int_equal(unicon_pairs_partners(labels, UNICON_Y, 1, 4, got), 2);
+  assert_true(got[0] == 0 && got[1] == 2);
+  assert_int_equal(unicon_pairs_partners(labels, UNICON_X, 1, 0, NULL), 1);
+  assert_int_equal(unicon_pairs_partners(labels, UNICON_X, 3, 4, got), 0);
+  assert_int_equal(unicon_pairs_partners(labels, UNICON_X, -1, 4, got), 0);
+  assert_int_equal(unicon_pairs_partners(NULL, UNICON_X, 0, 4, got), 0);
+  unicon_pairs_destroy(list);
+  unicon_pairs_destroy(labels);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(blocks),          SCRATCH_TEST(lists),
       SCRATCH_TEST(list_defects),    SCRATCH_TEST(labels),
       SCRATCH_TEST(subset_of_lists), SCRATCH_TEST(subset_of_labels),
       SCRATCH_TEST(failures),        SCRATCH_TEST(ignored_and_negatives),
+      SCRATCH_TEST(partners),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,7 +135,8 @@ enum {
   UNICON_SCOPE_SYNTH = 8,
   UNICON_SCOPE_PROBE = 16,
   UNICON_SCOPE_CHECK = 32,
-  UNICON_SCOPE_COMPARE = 64
+  UNICON_SCOPE_COMPARE = 64,
+  UNICON_SCOPE_REPORT = 128
 };
 
 typedef struct unicon_option_info {
@@ -204,6 +205,8 @@ UNICON_API int64_t unicon_rows_width(const unicon_rows *rows);
 UNICON_API UNICON_CHECK unicon_status unicon_rows_read(unicon_ctx *ctx, const unicon_rows *rows,
                                                        int64_t first, int64_t count, float *out);
 
+typedef enum unicon_side { UNICON_X = 0, UNICON_Y = 1 } unicon_side;
+
 /* The sparse set of positive pairs (i, j) of an n_x by n_y problem. Class labels are kept as
  * labels: no list of n_x n_y / classes pairs is ever made. */
 typedef struct unicon_pairs unicon_pairs;
@@ -260,6 +263,11 @@ UNICON_API UNICON_CHECK unicon_status unicon_pairs_read_negatives(unicon_ctx *ct
 /* Number of positive pairs. */
 UNICON_API int64_t unicon_pairs_count(const unicon_pairs *pairs);
 
+/* How many rows of the other side belong to row `row` of `side` (0 for a row that is not there);
+ * the first `room` of them, ascending, go to `partner`. */
+UNICON_API int64_t unicon_pairs_partners(const unicon_pairs *pairs, unicon_side side, int64_t row,
+                                         int64_t room, int64_t *partner);
+
 /* Labels of the rows of one or two files, as class numbers 0, 1, ... in the order of the labels,
  * with their texts. */
 typedef struct unicon_labels unicon_labels;
@@ -305,8 +313,6 @@ UNICON_API const unicon_data *unicon_split_part(const unicon_split *split, int p
 /* ---- 5. Model ----------------------------------------------------------------------------- */
 
 typedef struct unicon_model unicon_model;
-
-typedef enum unicon_side { UNICON_X = 0, UNICON_Y = 1 } unicon_side;
 
 /* Fits a model on `train`. `validation` (may be NULL) holds other pairs that choose between
  * candidates. */
@@ -402,6 +408,31 @@ UNICON_API UNICON_CHECK unicon_status unicon_evaluate(unicon_ctx *ctx, const uni
                                                       const unicon_pairs *pairs,
                                                       const unicon_options *options,
                                                       unicon_metrics *to_y, unicon_metrics *to_x);
+
+/* The rank of the first match of every row, 1 being best and 0 for rows without a match, counted as
+ * unicon_evaluate does. `to_y` has a place for each row of x, `to_x` for each row of y; either may
+ * be NULL. */
+UNICON_API UNICON_CHECK unicon_status unicon_ranks(unicon_ctx *ctx, const unicon_view *x,
+                                                   const unicon_view *y, const unicon_pairs *pairs,
+                                                   int64_t *to_y, int64_t *to_x);
+
+/* The scores s of all rows of x with all of y and the weights S = -dL/ds that the loss of the
+ * options gives them, each n_x by n_y (either may be NULL), and the loss L (may be NULL). The one
+ * call that makes whole matrices: it is for a picture of a few rows. Scores are cosines, but dot
+ * products for the loss `spectral`; `moment` is S at s = 0. */
+UNICON_API UNICON_CHECK unicon_status unicon_weights(unicon_ctx *ctx, const unicon_view *x,
+                                                     const unicon_view *y,
+                                                     const unicon_pairs *pairs,
+                                                     const unicon_options *options, float *scores,
+                                                     float *weights, double *loss);
+
+/* A picture: places `count` points of `width` numbers each in the plane, `out` being count by 2.
+ * Exact t-SNE from a PCA start, or PCA (options `layout` and `perplexity`); t-SNE keeps count by
+ * count floats. `divergence` (may be NULL) is what t-SNE reached, NaN for PCA. */
+UNICON_API UNICON_CHECK unicon_status unicon_layout(unicon_ctx *ctx, const float *points,
+                                                    int64_t count, int64_t width,
+                                                    const unicon_options *options, float *out,
+                                                    double *divergence);
 
 /* The distinct labels of two sets, ascending: how many there are, and in `label` (NULL, or room for
  * count_a + count_b) which. */

@@ -271,11 +271,17 @@ unicon_status unicon__metrics(unicon_ctx *ctx, const float *zx, const float *zy,
   return UNICON_OK;
 }
 
-/* ---- unicon_evaluate ---------------------------------------------------------------------- */
+/* ---- unicon_evaluate, unicon_ranks -------------------------------------------------------- */
 
-static unicon_status evaluate(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
-                              const unicon_pairs *pairs, const unicon_options *options,
-                              unicon_metrics *to_y, unicon_metrics *to_x) {
+/* Both sides embedded, with the pairs between them. */
+typedef struct scene {
+  const unicon_pairs *pairs;
+  float *zx, *zy;
+  int64_t r;
+} scene;
+
+static unicon_status open_scene(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
+                                const unicon_pairs *pairs, scene *out) {
   unicon__lens lens_x, lens_y;
   UNICON_TRY(unicon__lens_open(ctx, x, &lens_x));
   UNICON_TRY(unicon__lens_open(ctx, y, &lens_y));
@@ -288,15 +294,57 @@ static unicon_status evaluate(unicon_ctx *ctx, const unicon_view *x, const unico
     return unicon__fail(
         ctx, UNICON_ERR_SHAPE, "the pairs are for %lld by %lld rows, but there are %lld and %lld",
         (long long)pairs->n_x, (long long)pairs->n_y, (long long)n_x, (long long)n_y);
-  const bool intervals = unicon__word(options, UNICON__CI) == 0;
-  const uint64_t seed = (uint64_t)unicon__integer(options, UNICON__SEED);
-  float *zx, *zy;
-  UNICON_NEW(ctx, zx, n_x * r);
-  UNICON_NEW(ctx, zy, n_y * r);
-  UNICON_TRY(unicon__lens_rows(ctx, &lens_x, 0, n_x, true, zx));
-  UNICON_TRY(unicon__lens_rows(ctx, &lens_y, 0, n_y, true, zy));
-  UNICON_TRY(unicon__metrics(ctx, zx, zy, r, pairs, true, intervals, seed, NULL, to_y));
-  return unicon__metrics(ctx, zx, zy, r, pairs, false, intervals, seed, NULL, to_x);
+  *out = (scene){.pairs = pairs, .r = r};
+  UNICON_NEW(ctx, out->zx, n_x * r);
+  UNICON_NEW(ctx, out->zy, n_y * r);
+  UNICON_TRY(unicon__lens_rows(ctx, &lens_x, 0, n_x, true, out->zx));
+  return unicon__lens_rows(ctx, &lens_y, 0, n_y, true, out->zy);
+}
+
+/* What is wanted of the two directions; NULL: not that. */
+typedef struct wanted {
+  const unicon_options *options;
+  unicon_metrics *metrics[2]; /* x to y, y to x */
+  int64_t *rank[2];
+} wanted;
+
+static unicon_status run_direction(unicon_ctx *ctx, const scene *s, const wanted *w,
+                                   int direction) {
+  const bool from_x = direction == 0;
+  const int64_t queries = from_x ? s->pairs->n_x : s->pairs->n_y;
+  const bool intervals = unicon__word(w->options, UNICON__CI) == 0;
+  unicon_metrics unused, *metrics = w->metrics[direction] ? w->metrics[direction] : &unused;
+  double *rank;
+  UNICON_NEW(ctx, rank, queries);
+  UNICON_TRY(unicon__metrics(ctx, s->zx, s->zy, s->r, s->pairs, from_x, intervals,
+                             (uint64_t)unicon__integer(w->options, UNICON__SEED), rank, metrics));
+  for (int64_t i = 0; w->rank[direction] && i < queries; i++)
+    w->rank[direction][i] = (int64_t)rank[i];
+  unicon__drop(ctx, rank);
+  return UNICON_OK;
+}
+
+static unicon_status run_both(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
+                              const unicon_pairs *pairs, const wanted *w) {
+  scene s;
+  UNICON_TRY(open_scene(ctx, x, y, pairs, &s));
+  for (int direction = 0; direction < 2; direction++)
+    if (w->metrics[direction] || w->rank[direction])
+      UNICON_TRY(run_direction(ctx, &s, w, direction));
+  return UNICON_OK;
+}
+
+/* Without pairs, row i belongs to row i. */
+static unicon_status evaluate(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
+                              const unicon_pairs *pairs, const wanted *w) {
+  unicon_pairs *own = NULL;
+  if (!x || !y || !x->rows || !y->rows)
+    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "evaluate needs two views and two results");
+  unicon_status status = UNICON_OK;
+  if (!pairs) status = unicon_pairs_identity(ctx, x->rows->count, y->rows->count, &own);
+  if (status == UNICON_OK) status = run_both(ctx, x, y, pairs ? pairs : own, w);
+  unicon_pairs_destroy(own);
+  return status;
 }
 
 unicon_status unicon_evaluate(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
@@ -304,15 +352,16 @@ unicon_status unicon_evaluate(unicon_ctx *ctx, const unicon_view *x, const unico
                               unicon_metrics *to_y, unicon_metrics *to_x) {
   if (!ctx) return UNICON_ERR_ARGUMENT;
   unicon__block *frame = unicon__enter(ctx);
-  if (!x || !y || !to_y || !to_x || !x->rows || !y->rows)
+  if (!to_y || !to_x)
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "evaluate needs two views and two results");
-  unicon_pairs *own = NULL;
-  unicon_status status = UNICON_OK;
-  if (!pairs) {
-    status = unicon_pairs_identity(ctx, x->rows->count, y->rows->count, &own);
-    pairs = own;
-  }
-  if (status == UNICON_OK) status = evaluate(ctx, x, y, pairs, options, to_y, to_x);
-  unicon_pairs_destroy(own);
-  return unicon__leave(ctx, frame, status);
+  const wanted w = {.options = options, .metrics = {to_y, to_x}};
+  return unicon__leave(ctx, frame, evaluate(ctx, x, y, pairs, &w));
+}
+
+unicon_status unicon_ranks(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
+                           const unicon_pairs *pairs, int64_t *to_y, int64_t *to_x) {
+  if (!ctx) return UNICON_ERR_ARGUMENT;
+  unicon__block *frame = unicon__enter(ctx);
+  const wanted w = {.rank = {to_y, to_x}};
+  return unicon__leave(ctx, frame, evaluate(ctx, x, y, pairs, &w));
 }

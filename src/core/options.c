@@ -13,6 +13,7 @@
 #define PROBE UNICON_SCOPE_PROBE
 #define CHECK UNICON_SCOPE_CHECK
 #define COMPARE UNICON_SCOPE_COMPARE
+#define REPORT UNICON_SCOPE_REPORT
 #define CONTEXT UNICON_SCOPE_CONTEXT
 
 static const unicon_option_info table[] = {

@@ -38,6 +38,15 @@ int64_t unicon_pairs_count(const unicon_pairs *pairs) {
   return pairs ? pairs->positive.count : 0;
 }
 
+int64_t unicon_pairs_partners(const unicon_pairs *pairs, unicon_side side, int64_t row,
+                              int64_t room, int64_t *partner) {
+  if (!pairs || row < 0 || row >= (side == UNICON_Y ? pairs->n_y : pairs->n_x)) return 0;
+  const unicon__partners p =
+      side == UNICON_Y ? unicon__positives_y(pairs, row) : unicon__positives_x(pairs, row);
+  for (int64_t k = 0; partner && k < p.count && k < room; k++) partner[k] = p.item[k];
+  return p.count;
+}
+
 /* ---- row i with rows k*i .. k*i+k-1 ------------------------------------------------------- */
 
 static unicon_status build_blocks(unicon_ctx *ctx, unicon_pairs *pairs, int64_t few, int64_t k,

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unicon_weights against the double oracle of the losses, for every loss and set of pairs. */
+#include "oracle.h"
+#include "support.h"
+
+enum { DIMS = 6 };
+
+static const char *const words[] = {"clip",   "infonce", "general",  "triplet",
+                                    "supcon", "siglip",  "spectral", "moment"};
+
+/* Options that say what the case's parameters say. */
+static unicon_options *options_of(unicon_ctx *ctx, const char *loss) {
+  return support_options(ctx, "loss", loss, "temperature", "0.3", NULL);
+}
+
+/* The oracle knows moment as supcon at s = 0. Float32 scores are off by DIMS roundings, which the
+ * losses here amplify by at most 10. */
+static void check(unicon_ctx *ctx, const char *loss, const oracle_problem *set) {
+  const bool moment = strcmp(loss, "moment") == 0;
+  static oracle_rows x, y;
+  static oracle_matrix s, zero, wanted;
+  unicon_options *options = options_of(ctx, loss);
+  unicon__loss_params params;
+  double value = 0;
+  float *scores = support_floats((int64_t)set->n_x * set->n_y);
+  float *weights = support_floats((int64_t)set->n_x * set->n_y);
+  oracle_rows_draw(3, set->n_x, DIMS, false, &x);
+  oracle_rows_draw(4, set->n_y, DIMS, false, &y);
+  unicon_rows *rows_x = support_rows(ctx, "x", x.z, x.n, DIMS),
+              *rows_y = support_rows(ctx, "y", y.z, y.n, DIMS);
+  const unicon_view vx = {rows_x, NULL, UNICON_X}, vy = {rows_y, NULL, UNICON_Y};
+  CHECK_OK(ctx, unicon_weights(ctx, &vx, &vy, set->pairs, options, scores, weights, &value));
+  oracle_scores(&x, &y, &s);
+  unicon__loss_params_from(options, &params);
+  memset(&zero, 0, sizeof zero);
+  if (moment) params.kind = UNICON__LOSS_SUPCON;
+  oracle_weights(&params, set, moment ? &zero : &s, &wanted);
+  const double most = oracle_largest(set, &wanted);
+  for (int i = 0; i < set->n_x; i++)
+    for (int j = 0; j < set->n_y; j++) {
+      CHECK_CLOSE(scores[i * set->n_y + j], s.at[i][j], 2e-6);
+      CHECK_CLOSE(weights[i * set->n_y + j], wanted.at[i][j], 2e-5 * most);
+    }
+  CHECK_CLOSE(value, oracle_loss(&params, set, moment ? &zero : &s), 2e-5 * (1 + fabs(value)));
+  unicon_options_destroy(options);
+  unicon_rows_close(rows_x);
+  unicon_rows_close(rows_y);
+  free(scores);
+  free(weights);
+}
+
+static void every_loss_matches_the_oracle(void **state) {
+  static const int kinds[] = {ORACLE_ONE_TO_ONE, ORACLE_FIVE_PER_X, ORACLE_MANY, ORACLE_LABELS};
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+    static oracle_problem set;
+    oracle_open(ctx, kinds[k], true, &set);
+    for (size_t w = 0; w < sizeof words / sizeof *words; w++) {
+      print_message("%s on %s\n", words[w], oracle_set_name(kinds[k]));
+      check(ctx, words[w], &set);
+    }
+    oracle_close(&set);
+  }
+}
+
+static void mistakes_are_named(void **state) {
+  scratch *s = *state;
+  const float z[] = {1, 0, 0, 1, 1, 1};
+  float weights[9];
+  unicon_pairs *pairs = NULL;
+  unicon_rows *two = support_rows(s->ctx, "two", z, 3, 2),
+              *three = support_rows(s->ctx, "three", z, 2, 3);
+  const unicon_view a = {two, NULL, UNICON_X}, b = {three, NULL, UNICON_Y};
+  CHECK_OK(s->ctx, unicon_pairs_identity(s->ctx, 3, 3, &pairs));
+  scratch_failed(s, unicon_weights(s->ctx, &a, &b, pairs, NULL, NULL, weights, NULL),
+                 UNICON_ERR_SHAPE, "3 by 2", "2 by 3");
+  scratch_failed(s, unicon_weights(s->ctx, &a, &a, NULL, NULL, NULL, weights, NULL),
+                 UNICON_ERR_ARGUMENT, "weights", "pairs");
+  CHECK_OK(s->ctx, unicon_weights(s->ctx, &a, &a, pairs, NULL, weights, NULL, NULL));
+  CHECK_CLOSE(weights[2], sqrt(0.5), 1e-6); /* scores alone */
+  unicon_pairs_destroy(pairs);
+  unicon_rows_close(two);
+  unicon_rows_close(three);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      SCRATCH_TEST(every_loss_matches_the_oracle),
+      SCRATCH_TEST(mistakes_are_named),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
