@@ -26,7 +26,8 @@ enum {
   CLI_PROBE = 128,
   CLI_CHECK = 256,
   CLI_COMPARE = 512,
-  CLI_TOP = 1024,       /* `unicon` itself, without a command */
+  CLI_REPORT = 1024,
+  CLI_TOP = 2048,       /* `unicon` itself, without a command */
   CLI_ALL = CLI_TOP - 1 /* every command */
 };
 
@@ -68,6 +69,10 @@ typedef enum cli_id {
   CLI_OPT_NO_MODEL,
   CLI_OPT_CLASSES,
   CLI_OPT_CLASS_NAMES,
+  CLI_OPT_LABELS,
+  CLI_OPT_X_IDS,
+  CLI_OPT_Y_IDS,
+  CLI_OPT_FROM,
   CLI_OPT_SIDE,
   CLI_OPT_NO_UNIT,
   CLI_OPT_DTYPE,

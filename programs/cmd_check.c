@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unicon check X Y */
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "inputs.h"
 
@@ -131,24 +129,18 @@ static int print_json(tool *t, const findings *f) {
   return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
 }
 
-/* The suspects as a table of their own, whole or not at all. */
+/* The suspects as a table of their own. */
 static int write_file(tool *t, const findings *f, const char *path) {
-  const size_t size = strlen(path) + 8;
-  char *temporary = malloc(size);
-  if (!temporary) return tool_out_of_memory(t);
-  snprintf(temporary, size, "%s.part", path);
-  FILE *file = fopen(temporary, "w");
-  bool done = file != NULL;
-  if (file) {
-    write_suspects(file, f);
-    done = !ferror(file);
-    done = fclose(file) == 0 && done;
-    done = done && rename(temporary, path) == 0;
-  }
-  const int why = errno;
-  if (file && !done) remove(temporary);
-  free(temporary);
-  return done ? EXIT_DONE : tool_error(t, "cannot write %s: %s", path, strerror(why));
+  char *text = NULL;
+  size_t size = 0;
+  FILE *stream = open_memstream(&text, &size);
+  if (!stream) return tool_out_of_memory(t);
+  write_suspects(stream, f);
+  const bool failed = ferror(stream) != 0;
+  const int code =
+      fclose(stream) != 0 || failed ? tool_out_of_memory(t) : output_write(t, path, text, size);
+  free(text);
+  return code;
 }
 
 /* ---- the command -------------------------------------------------------------------------- */

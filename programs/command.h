@@ -19,6 +19,7 @@ int cmd_compare(tool *t);
 int cmd_eval(tool *t);
 int cmd_probe(tool *t);
 int cmd_check(tool *t);
+int cmd_report(tool *t);
 int cmd_embed(tool *t);
 int cmd_search(tool *t);
 int cmd_info(tool *t);

@@ -201,3 +201,21 @@ int inputs_check_output(tool *t, const char *path, const char *const *input, siz
       return tool_error(t, "%s is an input; writing the output there would destroy it", path);
   return EXIT_DONE;
 }
+
+int output_write(tool *t, const char *path, const void *data, size_t size) {
+  const size_t room = strlen(path) + 8;
+  char *temporary = malloc(room);
+  if (!temporary) return tool_out_of_memory(t);
+  snprintf(temporary, room, "%s.part", path);
+  FILE *file = fopen(temporary, "wb");
+  bool done = file != NULL;
+  if (file) {
+    done = fwrite(data, 1, size, file) == size;
+    done = fclose(file) == 0 && done;
+    done = done && rename(temporary, path) == 0;
+  }
+  const int why = errno;
+  if (file && !done) remove(temporary);
+  free(temporary);
+  return done ? EXIT_DONE : tool_error(t, "cannot write %s: %s", path, strerror(why));
+}

@@ -27,4 +27,7 @@ void inputs_close(inputs *in);
  * (NULL entries are skipped). */
 int inputs_check_output(tool *t, const char *path, const char *const *input, size_t count);
 
+/* Writes a file whole or not at all: under a temporary name, then renamed. */
+int output_write(tool *t, const char *path, const void *data, size_t size);
+
 #endif

@@ -77,6 +77,21 @@ const cli_command cli_commands[] = {
      "\\\n"
      "  --x-labels image.labels.txt\n",
      cmd_eval},
+    {"report",
+     CLI_REPORT,
+     UNICON_SCOPE_REPORT | UNICON_SCOPE_CONTEXT,
+     {"MODEL", "X", "Y", NULL},
+     0,
+     "MODEL X Y -o report.html [options]   or   unicon report --from FILE.json -o report.html",
+     "show a model on one page",
+     "Writes one HTML file, which needs nothing else to be shown: how well the rows of X and Y "
+     "find "
+     "each other, with intervals and ranks; both sides in one picture; what was fitted and chosen; "
+     "scores and weights; the hardest queries and the most suspicious pairs. --json prints what "
+     "the "
+     "page is made from.",
+     "unicon report model.safetensors image.test.npy text.test.npy --y-per-x 5 -o report.html\n",
+     cmd_report},
     {"embed",
      CLI_EMBED,
      UNICON_SCOPE_CONTEXT,

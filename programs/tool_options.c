@@ -3,7 +3,7 @@
  * library's table instead. */
 #include "cli.h"
 
-#define PAIRED (CLI_FIT | CLI_PLAN | CLI_EVAL | CLI_CHECK | CLI_COMPARE)
+#define PAIRED (CLI_FIT | CLI_PLAN | CLI_EVAL | CLI_CHECK | CLI_COMPARE | CLI_REPORT)
 #define JUDGED (CLI_FIT | CLI_COMPARE)
 
 const cli_option cli_tool_options[] = {
@@ -52,6 +52,22 @@ const cli_option cli_tool_options[] = {
 
     {CLI_OPT_NO_MODEL, "no-model", 0, NULL, "", NULL, CLI_EVAL, "Evaluation",
      "X and Y hold vectors of one shared space already; no MODEL is given."},
+    {CLI_OPT_OUTPUT, "output", 'o', "FILE", "", NULL, CLI_REPORT, "Report",
+     "Where the page goes: report.html. Needed, unless --json is given."},
+    {CLI_OPT_FROM, "from", 0, "FILE", "", NULL, CLI_REPORT, "Report",
+     "Make the page again from what --json printed; no MODEL, X and Y are given."},
+    {CLI_OPT_X_IDS, "x-ids", 0, "FILE", "", NULL, CLI_REPORT, "Report",
+     "One line per row of X: what the page calls the row. Left out: its number."},
+    {CLI_OPT_Y_IDS, "y-ids", 0, "FILE", "", NULL, CLI_REPORT, "Report",
+     "The same for the rows of Y."},
+    {CLI_OPT_LABELS, "labels", 0, "FILE", "", NULL, CLI_REPORT, "Report",
+     "One label per row of X: its colour in the picture and its true class for --classes. Rows of "
+     "Y take the colour of their partner. Left out: --x-labels, or colours by rank."},
+    {CLI_OPT_CLASSES, "classes", 0, "FILE", "", NULL, CLI_REPORT, "Report",
+     "Class vectors of the y side, one row per class: adds zero-shot classification of X."},
+    {CLI_OPT_CLASS_NAMES, "class-names", 0, "FILE", "", NULL, CLI_REPORT, "Report",
+     "One name per row of the classes, as in eval."},
+
     {CLI_OPT_CLASSES, "classes", 0, "FILE", "", NULL, CLI_EVAL, "Zero-shot",
      "Class vectors of the y side, one row per class, instead of Y: every row of X is given the "
      "class with the largest cosine. --x-labels has the right answers. With --y-labels instead, X "

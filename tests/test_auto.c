@@ -50,6 +50,11 @@ static void reported_score_is_the_models(void **state) {
     const unicon_data train = {c.x, c.y, NULL, NULL}, held = {c.held_x, c.held_y, NULL, NULL};
     CHECK_OK(ctx, unicon_fit(ctx, &train, &held, NULL, &model));
     const double reported = atof(unicon_model_meta(model, "auto_score"));
+    const char *epochs = unicon_model_meta(model, "auto_refine_log");
+    double best = 0;
+    assert_non_null(epochs);
+    for (char *end = NULL; *epochs; epochs = end) best = fmax(best, strtod(epochs, &end));
+    CHECK_CLOSE(best, reported, 1e-6);
     /* float32 weights stored and loaded again may swap near ties of 120 rows */
     CHECK_CLOSE(score_of(ctx, model, c.held_x, c.held_y), reported, 0.01);
     unicon_model *fast = support_fit(ctx, c.x, c.y, NULL, NULL);

@@ -187,9 +187,10 @@ static void plan_refine(const unicon__batch *train, unicon__refine_params *param
 /* The winner refined at some ridge. */
 typedef struct refined {
   double temperature;
-  double ridge, score; /* mean held-out score of the best epoch over the folds */
-  double gain;         /* over the closed form */
-  int epochs;
+  double ridge, score;                /* mean held-out score of the best epoch over the folds */
+  double gain;                        /* over the closed form */
+  double by_epoch[UNICON__EPOCH_LOG]; /* mean held-out score after each; entry 0: the start */
+  int epochs, tried;                  /* chosen, and how many were run */
   /* of the last fold: */
   unicon__metric metric[2];
   unicon__factors factors;
@@ -212,7 +213,8 @@ static unicon_status refine_fold(unicon_ctx *ctx, const finalist *who,
 static unicon_status refine_at(unicon_ctx *ctx, const sweep *w, const finalist *who,
                                const unicon__refine_params *params, unicon__contest **contest,
                                refined *r) {
-  double score[UNICON__EPOCH_LOG] = {0};
+  double *score = r->by_epoch;
+  r->tried = params->epochs < UNICON__EPOCH_LOG ? params->epochs : UNICON__EPOCH_LOG - 1;
   for (int f = 0; f < w->folds; f++) {
     UNICON_TRY(refine_fold(ctx, who, contest[f], params, r));
     for (int e = 0; e <= params->epochs && e < UNICON__EPOCH_LOG; e++)
@@ -320,6 +322,8 @@ static unicon_status play(unicon_ctx *ctx, const sweep *w, finalist *who,
   if (who->score <= best->who.score) return UNICON_OK;
   *best = (champion){*who, params};
   *log = winner.log;
+  w->log->epochs = winner.tried;
+  memcpy(w->log->by_epoch, winner.by_epoch, sizeof winner.by_epoch);
   if (!part) return UNICON_OK;
   return unicon__part_store(ctx, w->arena, contest[0]->side, winner.metric, &winner.factors, part);
 }

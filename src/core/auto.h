@@ -11,7 +11,9 @@
 typedef struct unicon__auto_log {
   char tried[3072]; /* "kernel ridge power rank score" of every setting, ; between */
   char chosen[256];
-  double score; /* held-out, of the choice */
+  double score;                       /* held-out, of the choice */
+  double by_epoch[UNICON__EPOCH_LOG]; /* held-out, of the choice's refine; entry 0: before it */
+  int epochs;                         /* of refine that were tried */
   int folds;
 } unicon__auto_log;
 

@@ -330,6 +330,8 @@ static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
     UNICON_TRY(unicon__model_note(ctx, model, "auto_chosen", "%s", chosen.chosen));
     UNICON_TRY(unicon__model_note(ctx, model, "auto_score", "%.6g", chosen.score));
     UNICON_TRY(unicon__model_note(ctx, model, "auto_folds", "%d", chosen.folds));
+    if (chosen.epochs > 0)
+      UNICON_TRY(note_numbers(ctx, model, "auto_refine_log", chosen.by_epoch, chosen.epochs + 1));
   }
   return describe(ctx, f, &log, model);
 }

@@ -127,7 +127,7 @@
     "Data",                                                                                        \
     "What to do with rows that are all zero or not finite: stop, or drop them and their pairs.")   \
   X(SEED, "seed", "integer", "0", "", "N", 0, 9007199254740992.0,                                  \
-    FIT | COMPARE | EVAL | SYNTH | CHECK, "Run", "Seed of every random draw.")                     \
+    FIT | COMPARE | EVAL | SYNTH | CHECK | REPORT, "Run", "Seed of every random draw.")            \
   X(THREADS, "threads", "integer", "all", "all", "N", 1, 256, CONTEXT, "Run", "Threads to use.")   \
   X(MAX_MEM, "max_mem", "bytes", "none", "none", "SIZE", 1048576, 1e18, CONTEXT, "Run",            \
     "Most memory the library may allocate, as 512M or 2G. Mapped input and about 64M for BLAS "    \

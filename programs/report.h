@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The report of `unicon report`: one JSON object (report_data.c and report_rows.c), and the page
+ * that is made from it and nothing else (report_page.c and report_charts.c). */
+#ifndef UNICON_PROGRAMS_REPORT_H
+#define UNICON_PROGRAMS_REPORT_H
+
+#include "inputs.h"
+
+#define REPORT_FORMAT "unicon report"
+enum { REPORT_VERSION = 1 };
+
+/* What is reported on. */
+typedef struct subject {
+  tool *t;
+  inputs in;
+  unicon_model *model;
+  unicon_labels *id[2];  /* of the rows of x and y, or NULL */
+  unicon_labels *labels; /* of the rows of x, or NULL */
+  unicon_metrics metrics[2];
+  int64_t rows[2], r;
+  float *z[2];      /* unit embeddings, rows by r */
+  int64_t *rank[2]; /* of the first match; 0: has none */
+} subject;
+
+/* Computes everything. Returns EXIT_DONE, or another exit status after a sentence on stderr. */
+int report_compute(tool *t, json_t **out);
+
+/* Parts of the object that are about rows: the hardest queries, suspicious pairs, the picture in
+ * the plane, and S. NULL after a failure that was said. */
+json_t *report_hardest(subject *s);
+json_t *report_suspects(subject *s);
+json_t *report_view(subject *s);
+json_t *report_weights(subject *s);
+
+/* Any text as JSON: bytes that are no UTF-8 become U+FFFD. */
+json_t *report_text(const char *text);
+/* A row by its id, or its number. */
+json_t *report_row_name(const subject *s, int side, int64_t row);
+
+/* The page of a report as a string to be freed; NULL with a sentence in `error` when the object is
+ * not what it should be or memory ran out. */
+char *report_page(const json_t *report, size_t *size, char *error, size_t room);
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The report as a JSON object: model, options, metrics, ranks. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "classes.h"
+#include "report.h"
+
+/* ---- text --------------------------------------------------------------------------------- */
+
+/* Length of the UTF-8 sequence at `s`, 0 when it is none (overlong, surrogate, past U+10FFFF). */
+static size_t sequence(const unsigned char *s) {
+  if (s[0] < 0x80) return 1;
+  const size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+  if (s[0] < 0xc2 || s[0] > 0xf4) return 0;
+  for (size_t k = 1; k < length; k++)
+    if ((s[k] & 0xc0) != 0x80) return 0;
+  if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+      (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+    return 0;
+  return length;
+}
+
+json_t *report_text(const char *text) {
+  json_t *plain = json_string(text);
+  if (plain) return plain;
+  char *clean = malloc(3 * strlen(text) + 1);
+  size_t used = 0;
+  if (!clean) return NULL;
+  for (const unsigned char *s = (const unsigned char *)text; *s;) {
+    const size_t length = sequence(s);
+    memcpy(clean + used, length ? (const char *)s : "\xef\xbf\xbd", length ? length : 3);
+    used += length ? length : 3;
+    s += length ? length : 1;
+  }
+  clean[used] = '\0';
+  json_t *out = json_string(clean);
+  free(clean);
+  return out;
+}
+
+json_t *report_row_name(const subject *s, int side, int64_t row) {
+  const unicon_labels *id = s->id[side];
+  if (!id || row < 0) return json_integer((json_int_t)row);
+  return report_text(unicon_labels_name(id, unicon_labels_numbers(id, 0)[row]));
+}
+
+/* ---- model and data ----------------------------------------------------------------------- */
+
+/* Options in force, with what they are without being said. */
+static json_t *options_json(const unicon_model *model) {
+  json_t *out = json_array();
+  for (size_t i = 0; i < unicon_option_count(); i++) {
+    const unicon_option_info *row = unicon_option_at(i);
+    char key[80];
+    snprintf(key, sizeof key, "option.%s", row->name);
+    const char *value = unicon_model_meta(model, key);
+    if (!value) continue;
+    json_array_append_new(
+        out, json_pack("{s:s, s:o, s:s, s:s}", "name", row->name, "value", report_text(value),
+                       "default", row->default_value, "group", row->group));
+  }
+  return out;
+}
+
+static json_t *model_json(const subject *s) {
+  json_t *spectrum = json_array(), *metadata = json_object();
+  const int64_t rank = unicon_model_rank(s->model);
+  const char *key, *value;
+  for (int64_t i = 0; i < rank; i++)
+    json_array_append_new(spectrum, json_real((double)unicon_model_spectrum(s->model)[i]));
+  for (size_t i = 0; unicon_model_meta_at(s->model, i, &key, &value); i++)
+    if (strncmp(key, "option.", 7) != 0) json_object_set_new(metadata, key, report_text(value));
+  return json_pack("{s:o, s:I, s:I, s:I, s:o, s:o, s:o}", "file",
+                   report_text(s->t->args->positional[0]), "rank", (json_int_t)rank, "x_width",
+                   (json_int_t)unicon_model_width(s->model, UNICON_X), "y_width",
+                   (json_int_t)unicon_model_width(s->model, UNICON_Y), "spectrum", spectrum,
+                   "options", options_json(s->model), "metadata", metadata);
+}
+
+static json_t *data_json(const subject *s) {
+  const char *const *path = s->t->args->positional;
+  return json_pack("{s:{s:o, s:I}, s:{s:o, s:I}, s:I}", "x", "file", report_text(path[1]), "rows",
+                   (json_int_t)s->rows[0], "y", "file", report_text(path[2]), "rows",
+                   (json_int_t)s->rows[1], "pairs", (json_int_t)unicon_pairs_count(s->in.pairs));
+}
+
+/* ---- ranks -------------------------------------------------------------------------------- */
+
+/* First ranks of the bins: 1, 2, 3, 6, 11, 21, 51, 101, 201, 501, ... up to the candidates. */
+static int64_t bin_edge(int bin) {
+  static const int64_t small[] = {1, 2, 3}, step[] = {5, 10, 20};
+  if (bin < 3) return small[bin];
+  int64_t edge = step[(bin - 3) % 3];
+  for (int k = 0; k < (bin - 3) / 3; k++) edge *= 10;
+  return edge + 1;
+}
+
+static json_t *histogram_json(const subject *s, int side) {
+  json_t *out = json_array();
+  const int64_t most = s->rows[1 - side];
+  for (int bin = 0; bin_edge(bin) <= most; bin++) {
+    const int64_t from = bin_edge(bin), next = bin_edge(bin + 1);
+    int64_t count = 0;
+    for (int64_t i = 0; i < s->rows[side]; i++)
+      count += s->rank[side][i] >= from && s->rank[side][i] < next;
+    json_array_append_new(out, json_pack("{s:I, s:I, s:I}", "from", (json_int_t)from, "to",
+                                         (json_int_t)(next - 1 < most ? next - 1 : most), "count",
+                                         (json_int_t)count));
+  }
+  return out;
+}
+
+/* ---- all of it ---------------------------------------------------------------------------- */
+
+/* Adds a part, unless it could not be made. */
+static int add(tool *t, json_t *out, const char *name, json_t *part) {
+  if (!part) return EXIT_FAILED;
+  return json_object_set_new(out, name, part) == 0 ? EXIT_DONE : tool_out_of_memory(t);
+}
+
+static int add_classes(subject *s, json_t *out) {
+  const char *labels = tool_value(s->t, CLI_OPT_LABELS);
+  classes c = {0};
+  if (!tool_has(s->t, CLI_OPT_CLASSES)) return EXIT_DONE;
+  if (!labels) labels = tool_value(s->t, CLI_OPT_X_LABELS);
+  int code = classes_run(s->t, s->in.x, labels, s->model, UNICON_X, &c);
+  if (code == EXIT_DONE) code = add(s->t, out, "zero_shot", classes_json(&c));
+  classes_close(&c);
+  return code;
+}
+
+static int assemble(subject *s, json_t *out) {
+  tool *t = s->t;
+  json_object_set_new(out, "format", json_string(REPORT_FORMAT));
+  json_object_set_new(out, "version", json_integer(REPORT_VERSION));
+  json_object_set_new(out, "unicon", json_string(unicon_version()));
+  int code = add(t, out, "data", data_json(s));
+  if (code == EXIT_DONE) code = add(t, out, "model", model_json(s));
+  if (code == EXIT_DONE) code = add(t, out, "x_to_y", display_json_metrics(&s->metrics[0]));
+  if (code == EXIT_DONE) code = add(t, out, "y_to_x", display_json_metrics(&s->metrics[1]));
+  if (code == EXIT_DONE)
+    code = add(
+        t, out, "ranks",
+        json_pack("{s:o, s:o}", "x_to_y", histogram_json(s, 0), "y_to_x", histogram_json(s, 1)));
+  if (code == EXIT_DONE) code = add(t, out, "weights", report_weights(s));
+  if (code == EXIT_DONE) code = add(t, out, "view", report_view(s));
+  if (code == EXIT_DONE) code = add(t, out, "hardest", report_hardest(s));
+  if (code == EXIT_DONE) code = add(t, out, "suspects", report_suspects(s));
+  return code == EXIT_DONE ? add_classes(s, out) : code;
+}
+
+/* Embeddings, metrics with intervals, and ranks of both sides. */
+static int measure(subject *s) {
+  tool *t = s->t;
+  const unicon_view view[2] = {{s->in.x, s->model, UNICON_X}, {s->in.y, s->model, UNICON_Y}};
+  s->r = unicon_model_rank(s->model);
+  unicon_status status = unicon_options_set(t->ctx, t->options, "ci", "on");
+  if (status == UNICON_OK)
+    status = unicon_evaluate(t->ctx, &view[0], &view[1], s->in.pairs, t->options, &s->metrics[0],
+                             &s->metrics[1]);
+  for (int side = 0; side < 2 && status == UNICON_OK; side++) {
+    s->rows[side] = unicon_rows_count(view[side].rows);
+    const size_t rows = (size_t)s->rows[side] + 1;
+    s->z[side] = calloc(rows, (size_t)s->r * sizeof(float));
+    s->rank[side] = calloc(rows, sizeof(int64_t));
+    if (!s->z[side] || !s->rank[side]) return tool_out_of_memory(t);
+    status = unicon_embed(t->ctx, &view[side], 0, s->rows[side], 1, s->z[side]);
+  }
+  if (status == UNICON_OK)
+    status = unicon_ranks(t->ctx, &view[0], &view[1], s->in.pairs, s->rank[0], s->rank[1]);
+  return status == UNICON_OK ? EXIT_DONE : tool_fail(t, status);
+}
+
+static int open_subject(tool *t, subject *s) {
+  const char *const *path = t->args->positional;
+  const char *const id[2] = {tool_value(t, CLI_OPT_X_IDS), tool_value(t, CLI_OPT_Y_IDS)};
+  const char *labels = tool_value(t, CLI_OPT_LABELS);
+  unicon_status status = unicon_model_load(t->ctx, path[0], &s->model);
+  if (status != UNICON_OK) return tool_fail(t, status);
+  const int code = inputs_open(t, path[1], path[2], INPUTS_MAIN, &s->in);
+  if (code != EXIT_DONE) return code;
+  const int64_t rows[2] = {unicon_rows_count(s->in.x), unicon_rows_count(s->in.y)};
+  for (int side = 0; side < 2 && status == UNICON_OK; side++)
+    if (id[side]) status = unicon_labels_read(t->ctx, id[side], rows[side], NULL, 0, &s->id[side]);
+  if (!labels) labels = tool_value(t, CLI_OPT_X_LABELS);
+  if (status == UNICON_OK && labels)
+    status = unicon_labels_read(t->ctx, labels, rows[0], NULL, 0, &s->labels);
+  return status == UNICON_OK ? EXIT_DONE : tool_fail(t, status);
+}
+
+static void close_subject(subject *s) {
+  for (int side = 0; side < 2; side++) {
+    free(s->z[side]);
+    free(s->rank[side]);
+    unicon_labels_destroy(s->id[side]);
+  }
+  unicon_labels_destroy(s->labels);
+  inputs_close(&s->in);
+  unicon_model_destroy(s->model);
+}
+
+int report_compute(tool *t, json_t **out) {
+  subject s = {.t = t};
+  json_t *object = json_object();
+  int code = object ? open_subject(t, &s) : tool_out_of_memory(t);
+  if (code == EXIT_DONE) code = measure(&s);
+  if (code == EXIT_DONE) code = assemble(&s, object);
+  close_subject(&s);
+  if (code != EXIT_DONE) json_decref(object);
+  *out = code == EXIT_DONE ? object : NULL;
+  return code;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of a report that are about rows: which queries fail, which pairs look wrong, where
+ * points lie, what the loss pulls and pushes. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+
+enum { LISTED = 15, PARTNERS_LOOKED_AT = 64 };
+
+static double cosine(const subject *s, int64_t x, int64_t y) {
+  const float *a = s->z[0] + x * s->r, *b = s->z[1] + y * s->r;
+  double sum = 0;
+  for (int64_t k = 0; k < s->r; k++) sum += (double)a[k] * (double)b[k];
+  return sum;
+}
+
+static unicon_side side_of(int side) {
+  return side == 0 ? UNICON_X : UNICON_Y;
+}
+
+/* Room for the partners of any row of a side. */
+static int64_t *partner_room(const subject *s, int side) {
+  int64_t *out = calloc((size_t)s->rows[1 - side] + 1, sizeof *out);
+  if (!out) tool_out_of_memory(s->t);
+  return out;
+}
+
+static json_t *rounded(double value) {
+  return json_real(round(value * 1e4) / 1e4);
+}
+
+/* ---- the worst of a list ------------------------------------------------------------------ */
+
+/* The LISTED largest `badness` of all that were offered, worst first; of equals the first. */
+typedef struct worst {
+  int count;
+  double badness[LISTED];
+  int64_t x[LISTED], y[LISTED];
+} worst;
+
+static void offer(worst *w, double badness, int64_t x, int64_t y) {
+  int at = w->count < LISTED ? w->count++ : LISTED;
+  while (at > 0 && badness > w->badness[at - 1]) {
+    at--;
+    if (at + 1 < LISTED) {
+      w->badness[at + 1] = w->badness[at];
+      w->x[at + 1] = w->x[at];
+      w->y[at + 1] = w->y[at];
+    }
+  }
+  if (at == LISTED) return;
+  w->badness[at] = badness;
+  w->x[at] = x;
+  w->y[at] = y;
+}
+
+/* ---- the hardest queries ------------------------------------------------------------------ */
+
+/* The row of the other side that each query finds first. */
+static bool first_found(subject *s, int side, const worst *w, int64_t *id, float *score) {
+  float *z = calloc((size_t)(w->count * s->r) + 1, sizeof *z);
+  unicon_rows *queries = NULL, *base = NULL;
+  unicon_ctx *ctx = s->t->ctx;
+  const int64_t stride = s->r * (int64_t)sizeof *z;
+  if (!z) {
+    tool_out_of_memory(s->t);
+    return false;
+  }
+  for (int k = 0; k < w->count; k++)
+    memcpy(z + k * s->r, s->z[side] + w->x[k] * s->r, (size_t)stride);
+  unicon_status status =
+      unicon_rows_wrap(ctx, "queries", z, UNICON_F32, w->count, s->r, stride, sizeof *z, &queries);
+  if (status == UNICON_OK)
+    status = unicon_rows_wrap(ctx, "rows", s->z[1 - side], UNICON_F32, s->rows[1 - side], s->r,
+                              stride, sizeof *z, &base);
+  const unicon_view q = {queries, NULL, UNICON_X}, b = {base, NULL, UNICON_Y};
+  if (status == UNICON_OK) status = unicon_search(ctx, &q, &b, 1, id, score);
+  if (status != UNICON_OK) tool_fail(s->t, status);
+  unicon_rows_close(base);
+  unicon_rows_close(queries);
+  free(z);
+  return status == UNICON_OK;
+}
+
+/* The partner with the largest cosine. */
+static int64_t best_partner(const subject *s, int side, int64_t row, int64_t *partner,
+                            double *best) {
+  const int64_t count =
+      unicon_pairs_partners(s->in.pairs, side_of(side), row, s->rows[1 - side], partner);
+  int64_t found = -1;
+  *best = -INFINITY;
+  for (int64_t k = 0; k < count; k++) {
+    const double now = side == 0 ? cosine(s, row, partner[k]) : cosine(s, partner[k], row);
+    if (now > *best) {
+      *best = now;
+      found = partner[k];
+    }
+  }
+  return found;
+}
+
+static json_t *hardest_of(subject *s, int side) {
+  worst w = {.count = 0};
+  int64_t id[LISTED], *partner = partner_room(s, side);
+  float score[LISTED];
+  json_t *out = NULL;
+  for (int64_t i = 0; i < s->rows[side]; i++)
+    if (s->rank[side][i] > 1) offer(&w, (double)s->rank[side][i], i, 0);
+  if (partner && (w.count == 0 || first_found(s, side, &w, id, score))) out = json_array();
+  for (int k = 0; k < w.count && out; k++) {
+    double best;
+    const int64_t match = best_partner(s, side, w.x[k], partner, &best);
+    json_array_append_new(
+        out,
+        json_pack("{s:o, s:I, s:o, s:o, s:o, s:o}", "query", report_row_name(s, side, w.x[k]),
+                  "rank", (json_int_t)w.badness[k], "match", report_row_name(s, 1 - side, match),
+                  "match_cosine", rounded(best), "found", report_row_name(s, 1 - side, id[k]),
+                  "found_cosine", rounded((double)score[k])));
+  }
+  free(partner);
+  return out;
+}
+
+json_t *report_hardest(subject *s) {
+  json_t *x = hardest_of(s, 0), *y = x ? hardest_of(s, 1) : NULL;
+  if (x && y) return json_pack("{s:o, s:o}", "x_to_y", x, "y_to_x", y);
+  json_decref(x);
+  return NULL;
+}
+
+/* ---- suspicious pairs --------------------------------------------------------------------- */
+
+json_t *report_suspects(subject *s) {
+  worst w = {.count = 0};
+  int64_t *partner = partner_room(s, 0), pairs = 0;
+  double sum = 0;
+  if (!partner) return NULL;
+  for (int64_t i = 0; i < s->rows[0]; i++) {
+    const int64_t count = unicon_pairs_partners(s->in.pairs, UNICON_X, i, s->rows[1], partner);
+    const int64_t looked = count < PARTNERS_LOOKED_AT ? count : PARTNERS_LOOKED_AT;
+    for (int64_t k = 0; k < looked; k++) {
+      const int64_t j = partner[k * count / looked];
+      const double now = cosine(s, i, j);
+      offer(&w, -now, i, j);
+      sum += now;
+      pairs++;
+    }
+  }
+  free(partner);
+  json_t *rows = json_array();
+  for (int k = 0; k < w.count; k++)
+    json_array_append_new(
+        rows, json_pack("{s:o, s:o, s:o, s:I, s:I}", "x", report_row_name(s, 0, w.x[k]), "y",
+                        report_row_name(s, 1, w.y[k]), "cosine", rounded(-w.badness[k]), "x_rank",
+                        (json_int_t)s->rank[0][w.x[k]], "y_rank", (json_int_t)s->rank[1][w.y[k]]));
+  return json_pack("{s:I, s:o, s:o}", "pairs", (json_int_t)pairs, "mean_cosine",
+                   rounded(pairs > 0 ? sum / (double)pairs : 0), "rows", rows);
+}
