@@ -9,7 +9,8 @@
 enum { WIDTH = 480, HEIGHT = 300, CURVE_POINTS = 600 };
 
 static const char *const direction_key[2] = {"x_to_y", "y_to_x"};
-static const char *const direction_name[2] = {"x \xe2\x86\x92 y", "y \xe2\x86\x92 x"};
+static const char *const direction_name[2] = {"x\xc2\xa0\xe2\x86\x92\xc2\xa0y",
+                                              "y\xc2\xa0\xe2\x86\x92\xc2\xa0x"};
 static const char *const direction_class[2] = {"bar a", "bar b"};
 
 static svg_plot plot(page *p, double x0, double x1, double y0, double y1) {
@@ -170,7 +171,7 @@ typedef struct series {
 
 /* A line through the values, a point on each. */
 static void draw_series(page *p, const svg_plot *g, const series *s, double start) {
-  fputs("<path class=\"curve\" d=\"", p->out);
+  fputs("<path class=\"trace\" d=\"", p->out);
   for (size_t k = 0; k < s->count; k++) {
     fputc(k == 0 ? 'M' : 'L', p->out);
     svg_number(p->out, svg_x(g, start + (double)k));
@@ -280,7 +281,7 @@ void chart_tried(page *p, const char *tried, const char *chosen) {
   trial list[TRIED_MOST];
   const size_t count = parse_trials(tried, list);
   const size_t shown = count < TRIED_SHOWN ? count : TRIED_SHOWN;
-  const double from = 236, to = WIDTH - 52,
+  const double from = 246, to = WIDTH - 52,
                best = count > 0 && list[0].score > 0 ? list[0].score : 1;
   char text[24];
   if (count == 0) return;

@@ -97,7 +97,7 @@ static void draw_point(page *p, const svg_plot *g, const palette *c, const json_
   char colour[16];
   point_class(p, c, point, colour, sizeof colour);
   if (x) {
-    fprintf(p->out, "<circle class=\"point %s\" r=\"3.4\" cx=\"", colour);
+    fprintf(p->out, "<circle class=\"point %s\" r=\"3.2\" cx=\"", colour);
     svg_number(p->out, at_x);
     fputs("\" cy=\"", p->out);
     svg_number(p->out, at_y);
@@ -106,8 +106,8 @@ static void draw_point(page *p, const svg_plot *g, const palette *c, const json_
     fprintf(p->out, "<path class=\"point y %s\" d=\"M", colour);
     svg_number(p->out, at_x);
     fputc(' ', p->out);
-    svg_number(p->out, at_y - 4.4);
-    fputs("l4.4 4.4-4.4 4.4-4.4-4.4z\">", p->out);
+    svg_number(p->out, at_y - 4);
+    fputs("l4 4-4 4-4-4z\">", p->out);
   }
   point_title(p, c, point, x ? "x" : "y");
   fputs(x ? "</circle>\n" : "</path>\n", p->out);
@@ -154,8 +154,9 @@ static void plane_legend(page *p, const palette *c) {
   bool others = false;
   fputs(
       "<ul class=\"legend\"><li><svg class=\"mark\" viewBox=\"0 0 12 12\" aria-hidden=\"true\">"
-      "<circle cx=\"6\" cy=\"6\" r=\"4\"/></svg>row of x</li><li><svg class=\"mark\" viewBox=\"0 "
-      "0 12 12\" aria-hidden=\"true\"><path d=\"M6 1l5 5-5 5-5-5z\"/></svg>row of y</li>",
+      "<circle cx=\"6\" cy=\"6\" r=\"4\"/></svg>row of x</li><li><svg class=\"mark y\" viewBox=\"0 "
+      "0 12 12\" aria-hidden=\"true\"><path d=\"M6 1.5l4.5 4.5-4.5 4.5-4.5-4.5z\"/></svg>row of "
+      "y</li>",
       p->out);
   for (int k = 0; k < RANK_COLOURS && !c->labels; k++)
     fprintf(p->out, "<li><span class=\"key r%d\"></span>%s</li>", k, by_rank[k]);
@@ -195,7 +196,7 @@ void chart_plane(page *p, const json_t *view) {
     fprintf(p->out, " with perplexity %g", page_number(p, view, "perplexity"));
   fprintf(p->out, "%s. %s</figcaption>\n</figure>\n",
           json_array_size(lines) > 0 ? "; lines join true pairs" : "",
-          c.labels ? "Discs and squares of one colour in one place: both sides agree on what "
+          c.labels ? "Discs and diamonds of one colour in one place: both sides agree on what "
                      "belongs together. Long lines are pairs that are told apart."
                    : "Colour is the rank of the first match. Short lines are pairs that lie "
                      "together; long ones and late ranks are where the space fails.");

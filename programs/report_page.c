@@ -25,7 +25,8 @@ static void head(page *p) {
   page_text(p, file);
   fputs(" \xc2\xb7 unicon report</title>\n<style>\n", p->out);
   for (const char *const *piece = report_style; *piece; piece++) fputs(*piece, p->out);
-  fputs("</style>\n</head>\n<body>\n<header>\n<h1>", p->out);
+  fputs("</style>\n</head>\n<body>\n<header>\n<p class=\"eyebrow\">unicon report</p>\n<h1>",
+        p->out);
   page_text(p, file);
   fputs("</h1>\n", p->out);
 }
@@ -52,8 +53,9 @@ static void tile(page *p, const char *number, const char *unit, const char *text
 }
 
 static void tiles(page *p) {
-  static const char *const key[2] = {"x_to_y", "y_to_x"}, *const way[2] = {"x \xe2\x86\x92 y",
-                                                                           "y \xe2\x86\x92 x"};
+  static const char *const key[2] = {"x_to_y", "y_to_x"}, *const way[2] = {
+                                                              "x\xc2\xa0\xe2\x86\x92\xc2\xa0y",
+                                                              "y\xc2\xa0\xe2\x86\x92\xc2\xa0x"};
   char number[24], text[96];
   fputs("<ul class=\"tiles\">\n", p->out);
   for (int d = 0; d < 2; d++) {
@@ -345,9 +347,11 @@ static void rows(page *p) {
   section(p, "rows", "Rows to look at",
           "By id where ids were given, else by row number, counted from 0.");
   if (part) {
+    fputs("<div class=\"grid\">\n", p->out);
     hardest(p, part, "x_to_y", "Hardest queries, x \xe2\x86\x92 y", from_x);
     p->section = "hardest";
     hardest(p, part, "y_to_x", "Hardest queries, y \xe2\x86\x92 x", from_y);
+    fputs("</div>\n", p->out);
   }
   suspects(p);
   fputs("</section>\n", p->out);

@@ -149,7 +149,7 @@ void svg_y_axis(const svg_plot *p, const char *name, bool percent) {
   for (int k = 0; k <= 2 * TICKS; k++) {
     const double value = (first + k) * step;
     if (!(value <= p->y1 + 1e-9 * step)) break;
-    svg_line(p->out, "grid", p->left, svg_y(p, value), p->right, svg_y(p, value));
+    svg_line(p->out, "rule", p->left, svg_y(p, value), p->right, svg_y(p, value));
     snprintf(text, sizeof text, percent ? "%s %%" : "%s",
              svg_value((percent ? 100 : 1) * (fabs(value) < 1e-9 * step ? 0 : value), number,
                        sizeof number));

@@ -9,8 +9,9 @@ import os, re
 root = os.environ["UNICON_SOURCE_DIR"]
 text = open(os.path.join(root, "src/core/options.h")).read().replace("\\\n", " ")
 commands = {"FIT": ["fit", "plan"], "EVAL": ["eval"], "SYNTH": ["synth"],
-            "PROBE": ["probe"], "CHECK": ["check"], "COMPARE": ["compare"],
-            "CONTEXT": ["fit", "plan", "check", "compare", "eval", "probe", "embed", "search", "info", "synth"]}
+            "PROBE": ["probe"], "CHECK": ["check"], "COMPARE": ["compare"], "REPORT": ["report"],
+            "CONTEXT": ["fit", "plan", "check", "compare", "eval", "report", "probe", "embed", "search", "info",
+                        "synth"]}
 string = r'"((?:[^"\\]|\\.)*)"\s*(?:"(?:[^"\\]|\\.)*"\s*)*'
 row = re.compile(r'X\((\w+),\s*' + ",\\s*".join([string] * 5) + r',\s*([^,]+),\s*([^,]+),\s*([A-Z| ]+),')
 found = row.findall(text)
@@ -20,7 +21,8 @@ for fields in found:
         for command in commands[scope]:
             print(command, "--" + fields[1].replace("_", "-"))
 text = open(os.path.join(root, "programs/tool_options.c")).read()
-commands.update({"FIT": ["fit"], "ALL": commands["CONTEXT"], "PAIRED": ["fit", "plan", "check", "eval", "compare"],
+commands.update({"FIT": ["fit"], "ALL": commands["CONTEXT"],
+                 "PAIRED": ["fit", "plan", "check", "eval", "compare", "report"],
                  "JUDGED": ["fit", "compare"], "PLAN": ["plan"], "EMBED": ["embed"],
                  "SEARCH": ["search"], "INFO": ["info"], "TOP": []})
 for name, where in re.findall(r'\{CLI_OPT_\w+, "([a-z-]+)".*?((?:CLI_|PAIRED|JUDGED)[A-Z| CLI_]*),\s*(?:"|CLI_GENERAL)', text, re.S):
@@ -36,7 +38,7 @@ for shell in bash zsh fish; do
   run 0 --completion $shell
   cp out completion.$shell
 done
-for command in fit plan check compare eval embed search probe info synth; do
+for command in fit plan check compare eval report embed search probe info synth; do
   run 0 $command --help
   cp out help.$command
   awk 'length > 100 { exit 1 }' out || fail "$command --help has a line over 100 columns"
