@@ -82,7 +82,7 @@ const cli_command cli_commands[] = {
      UNICON_SCOPE_REPORT | UNICON_SCOPE_CONTEXT,
      {"MODEL", "X", "Y", NULL},
      0,
-     "MODEL X Y -o report.html [options]   or   unicon report --from FILE.json -o report.html",
+     "MODEL X Y -o report.html [options]   or   unicon report --from FILE.json -o ...",
      "show a model on one page",
      "Writes one HTML file, which needs nothing else to be shown: how well the rows of X and Y "
      "find "

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The slow checks, beyond .ci/run. With names as arguments, only those stages:
-#   check_all.sh tidy cppcheck analyzer tsan valgrind faults coverage install python
+#   check_all.sh tidy cppcheck analyzer tsan valgrind faults coverage install python chromium
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 jobs=$(nproc)
@@ -85,6 +85,11 @@ python_test() {
   build_in build && scripts/check_python.sh
 }
 
+# Reports in a browser; pages and screenshots stay in build-check/report.
+chromium_test() {
+  build_in build && tests/report/run.sh build/unicon "$log/report"
+}
+
 # stage NAME FUNCTION: runs it with its output in a file, and shows that if it failed.
 stage() {
   local name=$1 start=$SECONDS
@@ -100,7 +105,7 @@ stage() {
 
 scripts/setup.sh --all || exit 1
 if [ $# -eq 0 ]; then
-  set -- tidy cppcheck analyzer tsan valgrind faults coverage install python
+  set -- tidy cppcheck analyzer tsan valgrind faults coverage install python chromium
 fi
 for name in "$@"; do
   case $name in
@@ -112,6 +117,7 @@ for name in "$@"; do
       sed -n '$p' "$log/coverage.log"
       ;;
     install) stage install install_test ;;
+    chromium) stage chromium chromium_test ;;
     python)
       stage python python_test
       grep -E "^(==|[0-9]+ passed|.* skipped$)" "$log/python.log"
