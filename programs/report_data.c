@@ -40,6 +40,10 @@ json_t *report_text(const char *text) {
   return out;
 }
 
+json_t *report_rounded(double value, double unit) {
+  return json_real(isfinite(value) ? round(value / unit) * unit : 0);
+}
+
 json_t *report_row_name(const subject *s, int side, int64_t row) {
   const unicon_labels *id = s->id[side];
   if (!id || row < 0) return json_integer((json_int_t)row);
@@ -114,10 +118,15 @@ static json_t *histogram_json(const subject *s, int side) {
 
 /* ---- all of it ---------------------------------------------------------------------------- */
 
-/* Adds a part, unless it could not be made. */
+/* Adds a part, unless it could not be made, which was said. */
 static int add(tool *t, json_t *out, const char *name, json_t *part) {
-  if (!part) return EXIT_FAILED;
+  if (!part) return display_interrupted() ? EXIT_INTERRUPTED : EXIT_FAILED;
   return json_object_set_new(out, name, part) == 0 ? EXIT_DONE : tool_out_of_memory(t);
+}
+
+json_t *report_made(const subject *s, json_t *part) {
+  if (!part) tool_out_of_memory(s->t);
+  return part;
 }
 
 static int add_classes(subject *s, json_t *out) {
@@ -136,8 +145,8 @@ static int assemble(subject *s, json_t *out) {
   json_object_set_new(out, "format", json_string(REPORT_FORMAT));
   json_object_set_new(out, "version", json_integer(REPORT_VERSION));
   json_object_set_new(out, "unicon", json_string(unicon_version()));
-  int code = add(t, out, "data", data_json(s));
-  if (code == EXIT_DONE) code = add(t, out, "model", model_json(s));
+  int code = add(t, out, "data", report_made(s, data_json(s)));
+  if (code == EXIT_DONE) code = add(t, out, "model", report_made(s, model_json(s)));
   if (code == EXIT_DONE) code = add(t, out, "x_to_y", display_json_metrics(&s->metrics[0]));
   if (code == EXIT_DONE) code = add(t, out, "y_to_x", display_json_metrics(&s->metrics[1]));
   if (code == EXIT_DONE)

@@ -6,7 +6,7 @@
 
 #include "report_read.h"
 
-enum { PLANE = 720, PLANE_HEIGHT = 560, COLOURS = 10, RANK_COLOURS = 4 };
+enum { PLANE = 720, PLANE_HEIGHT = 560, COLOURS = 10, RANK_COLOURS = 4, MANY_LINES = 700 };
 
 /* ---- the plane ---------------------------------------------------------------------------- */
 
@@ -137,12 +137,13 @@ static svg_plot fit_plane(page *p, const json_t *points) {
 }
 
 static void draw_lines(page *p, const svg_plot *g, const json_t *points, const json_t *lines) {
+  const char *name = json_array_size(lines) > MANY_LINES ? "pair-line many" : "pair-line";
   for (size_t k = 0; k < json_array_size(lines); k++) {
     const double a = page_cell(p, lines, k, 0), b = page_cell(p, lines, k, 1);
     const double count = (double)json_array_size(points);
     if (!(a >= 0 && a < count && b >= 0 && b < count)) continue;
     const json_t *from = json_array_get(points, (size_t)a), *to = json_array_get(points, (size_t)b);
-    svg_line(p->out, "pair-line", svg_x(g, page_number(p, from, "at_x")),
+    svg_line(p->out, name, svg_x(g, page_number(p, from, "at_x")),
              svg_y(g, page_number(p, from, "at_y")), svg_x(g, page_number(p, to, "at_x")),
              svg_y(g, page_number(p, to, "at_y")));
   }
@@ -197,7 +198,7 @@ void chart_plane(page *p, const json_t *view) {
   fprintf(p->out, "%s. %s</figcaption>\n</figure>\n",
           json_array_size(lines) > 0 ? "; lines join true pairs" : "",
           c.labels ? "Discs and diamonds of one colour in one place: both sides agree on what "
-                     "belongs together. Long lines are pairs that are told apart."
+                     "belongs together, even where a pair is told apart."
                    : "Colour is the rank of the first match. Short lines are pairs that lie "
                      "together; long ones and late ranks are where the space fails.");
   free(c.colour);
@@ -213,41 +214,65 @@ static double largest(page *p, const json_t *rows, size_t n_x, size_t n_y) {
   return most > 0 ? most : 1;
 }
 
-/* One matrix as cells: blue above 0, orange below; opacity grows as the root of the size for S,
- * with the size for cosines. */
+/* Cells of one matrix and where they lie. */
+typedef struct cells {
+  size_t n_x, n_y;
+  double width, height;
+} cells;
+
+enum { CELLS_LEFT = 28, CELLS_TOP = 24, CELLS_SIZE = 440 };
+
+/* Squares, or somewhat longer where one side has many more rows. */
+static cells cells_of(size_t n_x, size_t n_y) {
+  const double w = (double)CELLS_SIZE / (double)(n_y > 0 ? n_y : 1),
+               h = (double)CELLS_SIZE / (double)(n_x > 0 ? n_x : 1);
+  return (cells){n_x, n_y, fmin(w, 2.5 * h), fmin(h, 2.5 * w)};
+}
+
+/* A cell: blue above 0, orange below. */
+static void heat_cell(page *p, const cells *c, size_t i, size_t j, double value, double opacity) {
+  fprintf(p->out, "<rect class=\"cell %s\" fill-opacity=\"%.3g\" x=\"",
+          value >= 0 ? "plus" : "minus", opacity);
+  svg_number(p->out, CELLS_LEFT + c->width * (double)j);
+  fputs("\" y=\"", p->out);
+  svg_number(p->out, CELLS_TOP + c->height * (double)i);
+  fputs("\" width=\"", p->out);
+  svg_number(p->out, c->width);
+  fputs("\" height=\"", p->out);
+  svg_number(p->out, c->height);
+  fputs("\">", p->out);
+}
+
+static void heat_axes(page *p, const cells *c) {
+  svg_label(p->out, "axis", CELLS_LEFT + c->width * (double)c->n_y / 2, 16, "middle",
+            "rows of y \xe2\x86\x92");
+  fputs("<text class=\"axis\" transform=\"translate(18 ", p->out);
+  svg_number(p->out, CELLS_TOP + c->height * (double)c->n_x / 2);
+  fputs(") rotate(-90)\" text-anchor=\"middle\">\xe2\x86\x90 rows of x</text>\n", p->out);
+}
+
+/* Opacity grows with the size of a value, or as its root. */
 static void heat(page *p, const json_t *w, const char *key, const char *label, bool root) {
   const json_t *x = page_list(p, w, "x"), *y = page_list(p, w, "y"), *m = page_list(p, w, key);
   const json_t *pairs = page_list(p, w, "pairs");
-  const size_t n_x = json_array_size(x), n_y = json_array_size(y);
-  const size_t longer = n_x > n_y ? n_x : n_y;
-  const double most = largest(p, m, n_x, n_y), size = 440.0 / (double)(longer > 0 ? longer : 1);
+  const cells c = cells_of(json_array_size(x), json_array_size(y));
+  const double most = largest(p, m, c.n_x, c.n_y);
   char a[32], b[32], text[24];
-  svg_open(p->out, "heat", 480, size * (double)n_x + 40, label);
-  svg_label(p->out, "axis", 28 + size * (double)n_y / 2, 16, "middle", "rows of y \xe2\x86\x92");
-  fprintf(p->out, "<text class=\"axis\" transform=\"translate(18 ");
-  svg_number(p->out, 26 + size * (double)n_x / 2);
-  fputs(") rotate(-90)\" text-anchor=\"middle\">\xe2\x86\x90 rows of x</text>\n", p->out);
-  for (size_t i = 0; i < n_x && !*p->error; i++)
-    for (size_t j = 0; j < n_y; j++) {
+  svg_open(p->out, "heat", 480, c.height * (double)c.n_x + 40, label);
+  heat_axes(p, &c);
+  for (size_t i = 0; i < c.n_x && !*p->error; i++)
+    for (size_t j = 0; j < c.n_y; j++) {
       const double value = page_cell(p, m, i, j), share = fabs(value) / most;
-      fprintf(p->out, "<rect class=\"cell %s\" fill-opacity=\"%.3g\" x=\"",
-              value >= 0 ? "plus" : "minus", root ? sqrt(share) : share);
-      svg_number(p->out, 28 + size * (double)j);
-      fputs("\" y=\"", p->out);
-      svg_number(p->out, 24 + size * (double)i);
-      fputs("\" width=\"", p->out);
-      svg_number(p->out, size);
-      fputs("\" height=\"", p->out);
-      svg_number(p->out, size);
-      fputs("\"><title>x ", p->out);
+      heat_cell(p, &c, i, j, value, root ? sqrt(share) : share);
+      fputs("<title>x ", p->out);
       svg_text(p->out, page_name(p, json_array_get(x, i), a, sizeof a), 40);
       fputs(", y ", p->out);
       svg_text(p->out, page_name(p, json_array_get(y, j), b, sizeof b), 40);
       fprintf(p->out, ": %s</title></rect>\n", svg_value(value, text, sizeof text));
     }
   for (size_t k = 0; k < json_array_size(pairs); k++) {
-    svg_rect(p->out, "pair", 28 + size * page_cell(p, pairs, k, 1),
-             24 + size * page_cell(p, pairs, k, 0), size, size);
+    svg_rect(p->out, "pair", CELLS_LEFT + c.width * page_cell(p, pairs, k, 1),
+             CELLS_TOP + c.height * page_cell(p, pairs, k, 0), c.width, c.height);
     fputs("</rect>\n", p->out);
   }
   svg_close(p->out);
@@ -329,15 +354,27 @@ static void confusion_cell(page *p, const json_t *names, size_t i, size_t j, dou
             text);
 }
 
+/* Characters of the longest name that is shown. */
+static double longest_name(page *p, const json_t *names) {
+  size_t longest = 1;
+  for (size_t k = 0; k < json_array_size(names); k++) {
+    char name[32];
+    const size_t length = strlen(page_name(p, json_array_get(names, k), name, sizeof name));
+    if (length > longest) longest = length;
+  }
+  return longest < NAME_LENGTH ? (double)longest : NAME_LENGTH + 1;
+}
+
 void chart_confusion(page *p, const json_t *zero_shot) {
   const json_t *names = page_list(p, zero_shot, "names"), *m = page_list(p, zero_shot, "confusion");
   const size_t count = json_array_size(names);
-  const double left = 92, top = 84, size = (480 - left - 8) / (double)(count > 0 ? count : 1);
+  const double length = longest_name(p, names), left = 24 + 7 * length, top = 46 + 5.5 * length;
+  const double size = (476 - left) / (double)(count > 0 ? count : 1);
   if (count == 0 || count > CONFUSION_MOST) return;
   fputs("<figure>\n<h3>Which class is taken for which</h3>\n", p->out);
-  svg_open(p->out, "confusion", 480, top + size * (double)count + 8,
+  svg_open(p->out, "confusion", 480, top + size * (double)count + 4,
            "Heat map: confusion matrix, rows are true classes, columns answers");
-  svg_label(p->out, "axis", 2, top - 6, "start", "true \xe2\x86\x93 answer \xe2\x86\x92");
+  svg_label(p->out, "axis", 2, 14, "start", "rows: true class; columns: answer");
   for (size_t i = 0; i < count; i++) {
     const double sum = row_sum(p, m, i, count), y = top + size * (double)i;
     class_label(p, names, i, left - 6, y + size / 2 + 4, false);
@@ -350,7 +387,7 @@ void chart_confusion(page *p, const json_t *zero_shot) {
   }
   svg_close(p->out);
   fputs(
-      "<figcaption>Rows are the true classes, columns the answers; opacity is the share of the "
-      "class. Blue is right, orange wrong.</figcaption>\n</figure>\n",
+      "<figcaption>Opacity is the share of the true class. Blue is right, orange "
+      "wrong.</figcaption>\n</figure>\n",
       p->out);
 }

@@ -63,7 +63,8 @@ static void tiles(page *p) {
     if (!direction) continue;
     snprintf(text, sizeof text, "hit@1, %s, among %.0f", way[d],
              page_number(p, direction, "candidates"));
-    tile(p, svg_percent(page_number(p, direction, "hit@1"), number, sizeof number), " %", text);
+    tile(p, svg_percent(page_number(p, direction, "hit@1"), number, sizeof number), "&#160;%",
+         text);
   }
   for (int d = 0; d < 2; d++) {
     const json_t *direction = page_part(p, key[d]);
@@ -80,7 +81,7 @@ static void tiles(page *p) {
     tile(p, number, "", text);
   }
   if (zero_shot)
-    tile(p, svg_percent(page_number(p, zero_shot, "accuracy"), number, sizeof number), " %",
+    tile(p, svg_percent(page_number(p, zero_shot, "accuracy"), number, sizeof number), "&#160;%",
          "zero-shot accuracy");
   fputs("</ul>\n", p->out);
 }
@@ -107,14 +108,15 @@ static void recall_caption(page *p) {
   const json_t *to_y = page_part(p, "x_to_y");
   char found[24], chance[24];
   if (to_y)
-    fprintf(p->out,
-            "<figcaption>%s %% of the rows of x find a true match first among the %.0f rows of y; "
-            "a random order would find %s %%. hit@k is what papers call R@k; ties count against "
-            "the model.</figcaption>\n",
-            svg_percent(page_number(p, to_y, "hit@1"), found, sizeof found),
-            page_number(p, to_y, "candidates"),
-            svg_percent(page_maybe(p, page_object(p, to_y, "chance"), "hit@1", 0), chance,
-                        sizeof chance));
+    fprintf(
+        p->out,
+        "<figcaption>%s&#160;%% of the rows of x find a true match first among the %.0f rows of y; "
+        "a random order would find %s&#160;%%. hit@k is what papers call R@k; ties count against "
+        "the model.</figcaption>\n",
+        svg_percent(page_number(p, to_y, "hit@1"), found, sizeof found),
+        page_number(p, to_y, "candidates"),
+        svg_percent(page_maybe(p, page_object(p, to_y, "chance"), "hit@1", 0), chance,
+                    sizeof chance));
   fputs("</figure>\n", p->out);
 }
 
@@ -266,7 +268,7 @@ static void fit(page *p) {
 static void cell(page *p, const json_t *row, const char *key) {
   char name[32];
   fputs("<td>", p->out);
-  svg_text(p->out, page_name(p, json_object_get(row, key), name, sizeof name), 160);
+  svg_text(p->out, page_name(p, json_object_get(row, key), name, sizeof name), 80);
   fputs("</td>", p->out);
 }
 
@@ -359,20 +361,68 @@ static void rows(page *p) {
 
 /* ---- zero-shot ---------------------------------------------------------------------------- */
 
+enum { CLASSES_LISTED = 200 };
+
+/* The answer, other than the class itself, that row k of the matrix has most; -1: none. */
+static int64_t taken_for(page *p, const json_t *m, size_t k, size_t count, double *rows) {
+  int64_t best = -1;
+  double most = 0;
+  *rows = 0;
+  for (size_t j = 0; j < count && !*p->error; j++) {
+    const double value = page_cell(p, m, k, j);
+    *rows += value;
+    if (j != k && value > most) {
+      most = value;
+      best = (int64_t)j;
+    }
+  }
+  return best;
+}
+
+static void class_rows(page *p, const json_t *names, const json_t *m) {
+  const size_t count = json_array_size(names);
+  for (size_t k = 0; k < count && k < CLASSES_LISTED; k++) {
+    char name[32], text[24];
+    double rows;
+    const int64_t other = taken_for(p, m, k, count, &rows);
+    fputs("<tr class=\"class\"><td>", p->out);
+    svg_text(p->out, page_name(p, json_array_get(names, k), name, sizeof name), 40);
+    fprintf(p->out, "</td><td class=\"n\">%.0f</td><td class=\"n\">%s&#160;%%</td><td>", rows,
+            rows > 0 ? svg_percent(page_cell(p, m, k, k) / rows, text, sizeof text) : "-");
+    if (other >= 0)
+      svg_text(p->out, page_name(p, json_array_get(names, (size_t)other), name, sizeof name), 40);
+    fputs("</td></tr>\n", p->out);
+  }
+}
+
+static void class_table(page *p, const json_t *part) {
+  const json_t *names = page_list(p, part, "names"), *m = page_list(p, part, "confusion");
+  fputs(
+      "<div class=\"card\"><h3>Class by class</h3>\n<div class=\"scroll\" tabindex=\"0\" "
+      "role=\"region\" aria-label=\"Class by class\"><table><thead><tr><th "
+      "scope=\"col\">class</th><th scope=\"col\" class=\"n\">rows</th><th scope=\"col\" "
+      "class=\"n\">right</th><th scope=\"col\">most often taken for</th></tr></thead><tbody>\n",
+      p->out);
+  class_rows(p, names, m);
+  fputs("</tbody></table></div></div>\n", p->out);
+}
+
 static void zero_shot(page *p) {
   const json_t *part = page_part(p, "zero_shot");
   char a[24], b[24], c[24], d[24];
   if (!part) return;
   section(p, "classes", "Zero-shot classification", NULL);
   fprintf(p->out,
-          "<p class=\"lead\">Each of %.0f rows of x is given the class whose vector is nearest: %s "
-          "%% are right, %s %% have the right class among the first five, %s %% in the mean of the "
-          "classes; a random answer is right in %s %%.</p>\n<div class=\"grid\">\n",
+          "<p class=\"lead\">Each of %.0f rows of x is given the class whose vector is nearest: "
+          "%s&#160;%% are right, %s&#160;%% have the right class among the first five; the mean "
+          "over the classes is %s&#160;%%, a random answer is right in %s&#160;%%.</p>\n<div "
+          "class=\"grid\">\n",
           page_number(p, part, "rows"), svg_percent(page_number(p, part, "accuracy"), a, sizeof a),
           svg_percent(page_number(p, part, "top5"), b, sizeof b),
           svg_percent(page_number(p, part, "mean_class_accuracy"), c, sizeof c),
           svg_percent(page_number(p, part, "chance"), d, sizeof d));
   chart_confusion(p, part);
+  class_table(p, part);
   fputs("</div>\n</section>\n", p->out);
 }
 

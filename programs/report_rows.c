@@ -27,10 +27,6 @@ static int64_t *partner_room(const subject *s, int side) {
   return out;
 }
 
-static json_t *rounded(double value) {
-  return json_real(round(value * 1e4) / 1e4);
-}
-
 /* ---- the worst of a list ------------------------------------------------------------------ */
 
 /* The LISTED largest `badness` of all that were offered, worst first; of equals the first. */
@@ -113,11 +109,11 @@ static json_t *hardest_of(subject *s, int side) {
     double best;
     const int64_t match = best_partner(s, side, w.x[k], partner, &best);
     json_array_append_new(
-        out,
-        json_pack("{s:o, s:I, s:o, s:o, s:o, s:o}", "query", report_row_name(s, side, w.x[k]),
-                  "rank", (json_int_t)w.badness[k], "match", report_row_name(s, 1 - side, match),
-                  "match_cosine", rounded(best), "found", report_row_name(s, 1 - side, id[k]),
-                  "found_cosine", rounded((double)score[k])));
+        out, json_pack("{s:o, s:I, s:o, s:o, s:o, s:o}", "query", report_row_name(s, side, w.x[k]),
+                       "rank", (json_int_t)w.badness[k], "match",
+                       report_row_name(s, 1 - side, match), "match_cosine",
+                       report_rounded(best, 1e-4), "found", report_row_name(s, 1 - side, id[k]),
+                       "found_cosine", report_rounded((double)score[k], 1e-4)));
   }
   free(partner);
   return out;
@@ -125,7 +121,7 @@ static json_t *hardest_of(subject *s, int side) {
 
 json_t *report_hardest(subject *s) {
   json_t *x = hardest_of(s, 0), *y = x ? hardest_of(s, 1) : NULL;
-  if (x && y) return json_pack("{s:o, s:o}", "x_to_y", x, "y_to_x", y);
+  if (x && y) return report_made(s, json_pack("{s:o, s:o}", "x_to_y", x, "y_to_x", y));
   json_decref(x);
   return NULL;
 }
@@ -153,8 +149,10 @@ json_t *report_suspects(subject *s) {
   for (int k = 0; k < w.count; k++)
     json_array_append_new(
         rows, json_pack("{s:o, s:o, s:o, s:I, s:I}", "x", report_row_name(s, 0, w.x[k]), "y",
-                        report_row_name(s, 1, w.y[k]), "cosine", rounded(-w.badness[k]), "x_rank",
+                        report_row_name(s, 1, w.y[k]), "cosine",
+                        report_rounded(-w.badness[k], 1e-4), "x_rank",
                         (json_int_t)s->rank[0][w.x[k]], "y_rank", (json_int_t)s->rank[1][w.y[k]]));
-  return json_pack("{s:I, s:o, s:o}", "pairs", (json_int_t)pairs, "mean_cosine",
-                   rounded(pairs > 0 ? sum / (double)pairs : 0), "rows", rows);
+  return report_made(
+      s, json_pack("{s:I, s:o, s:o}", "pairs", (json_int_t)pairs, "mean_cosine",
+                   report_rounded(pairs > 0 ? sum / (double)pairs : 0, 1e-4), "rows", rows));
 }

@@ -62,7 +62,8 @@ const char *const report_style[] = {
     ".trace{fill:none;stroke:var(--a);stroke-width:2;stroke-linejoin:round}.spectrum-point,"
     ".curve-point{fill:var(--card);stroke:var(--a);stroke-width:1.6}.spectrum-point:hover,"
     ".curve-point:hover{fill:var(--a)}\n",
-    ".pair-line{stroke:var(--soft);stroke-opacity:.38;stroke-width:.8}.point{fill-opacity:.9;"
+    ".pair-line.many{stroke-opacity:.17}.pair-line{stroke:var(--soft);stroke-opacity:.38;stroke-"
+    "width:.8}.point{fill-opacity:.9;"
     "stroke:var(--card);stroke-width:.7}.point.y{fill:var(--card);fill-opacity:.55;"
     "stroke:currentColor;stroke-width:1.5}.point:hover{stroke:var(--ink);stroke-width:2.2;"
     "fill-opacity:1}\n",

@@ -8,10 +8,6 @@
 
 enum { VIEW_POINTS = 2000, WEIGHT_ROWS = 80 };
 
-static json_t *rounded(double value, double unit) {
-  return json_real(round(value / unit) * unit);
-}
-
 /* ---- places in the plane ------------------------------------------------------------------ */
 
 /* Class number of a row: its own label, or that of its first partner in x; -1: none. */
@@ -27,10 +23,10 @@ static json_t *points_json(const subject *s, const sample *a, const float *place
   for (int side = 0; side < 2; side++)
     for (int64_t k = 0; k < a->count[side]; k++, place += 2) {
       const int64_t row = a->row[side][k];
-      json_t *point =
-          json_pack("{s:s, s:o, s:o, s:o, s:I}", "side", side == 0 ? "x" : "y", "name",
-                    report_row_name(s, side, row), "at_x", rounded((double)place[0], 1e-3), "at_y",
-                    rounded((double)place[1], 1e-3), "rank", (json_int_t)s->rank[side][row]);
+      json_t *point = json_pack(
+          "{s:s, s:o, s:o, s:o, s:I}", "side", side == 0 ? "x" : "y", "name",
+          report_row_name(s, side, row), "at_x", report_rounded((double)place[0], 1e-3), "at_y",
+          report_rounded((double)place[1], 1e-3), "rank", (json_int_t)s->rank[side][row]);
       if (s->labels)
         json_object_set_new(point, "label", json_integer((json_int_t)label_of(s, side, row)));
       json_array_append_new(points, point);
@@ -80,7 +76,7 @@ json_t *report_view(subject *s) {
       if (status != UNICON_OK)
         tool_fail(s->t, status);
       else
-        out = view_json(s, &a, place, divergence);
+        out = report_made(s, view_json(s, &a, place, divergence));
     }
   }
   free(place);
@@ -112,7 +108,7 @@ static json_t *matrix_json(const float *m, int64_t rows, int64_t columns, double
   for (int64_t i = 0; i < rows; i++) {
     json_t *row = json_array();
     for (int64_t j = 0; j < columns; j++)
-      json_array_append_new(row, rounded((double)m[i * columns + j], unit));
+      json_array_append_new(row, report_rounded((double)m[i * columns + j], unit));
     json_array_append_new(out, row);
   }
   return out;
@@ -180,7 +176,7 @@ static json_t *weigh(subject *s, block *b) {
     tool_fail(s->t, status);
     return NULL;
   }
-  return weights_json(s, &b->a, b->options, b->scores, b->weights, loss);
+  return report_made(s, weights_json(s, &b->a, b->options, b->scores, b->weights, loss));
 }
 
 json_t *report_weights(subject *s) {

@@ -75,6 +75,18 @@ end KILL 137
 whole m.safetensors
 clean # nothing is opened before there is something to write
 
+# ---- a report ------------------------------------------------------------------------------------
+
+run 0 fit big/x.train.npy big/y.train.npy --preset fast -o big.safetensors
+renew
+begin report big.safetensors big/x.train.npy big/y.train.npy --threads 1 -o target/r.html
+sleep 0.7
+end INT 130
+says "unicon report: interrupted"
+prints_nothing
+absent target/r.html
+clean
+
 # ---- a save and a long output ----------------------------------------------------------------------
 
 # Killed while it writes: a temporary file may stay, the older file is whole. Should the rename have
