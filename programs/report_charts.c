@@ -278,7 +278,7 @@ static size_t parse_trials(const char *text, trial *out) {
 }
 
 void chart_tried(page *p, const char *tried, const char *chosen) {
-  trial list[TRIED_MOST];
+  trial list[TRIED_MOST] = {{.score = 0}};
   const size_t count = parse_trials(tried, list);
   const size_t shown = count < TRIED_SHOWN ? count : TRIED_SHOWN;
   const double from = 246, to = WIDTH - 52,

@@ -67,3 +67,8 @@ const char *page_name(page *p, const json_t *value, char *out, size_t size) {
 void page_text(page *p, const char *text) {
   svg_text(p->out, text, 0);
 }
+
+void page_section(page *p, const char *id, const char *title, const char *text) {
+  fprintf(p->out, "<section aria-labelledby=\"%s\">\n<h2 id=\"%s\">%s</h2>\n", id, id, title);
+  if (text) fprintf(p->out, "<p class=\"lead\">%s</p>\n", text);
+}

@@ -37,6 +37,14 @@ double page_maybe(page *p, const json_t *object, const char *key, double otherwi
 /* Text into the page, escaped. */
 void page_text(page *p, const char *text);
 
+/* Opens a section with its heading and, unless NULL, a sentence. Literals, not escaped. */
+void page_section(page *p, const char *id, const char *title, const char *text);
+
+/* Sections of their own files. */
+void page_fit(page *p);
+void page_rows(page *p);
+void page_classes(page *p); /* nothing where the report has none */
+
 /* The charts, each in a <figure> of its own. */
 void chart_recall(page *p);
 void chart_ranks(page *p);

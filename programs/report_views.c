@@ -38,8 +38,8 @@ static json_t *points_json(const subject *s, const sample *a, const float *place
 static json_t *lines_json(const sample *a) {
   json_t *lines = json_array();
   for (int64_t k = 0; k < a->pairs && !a->classes; k++)
-    json_array_append_new(
-        lines, json_pack("[I, I]", (json_int_t)a->x[k], (json_int_t)(a->count[0] + a->y[k])));
+    json_array_append_new(lines, json_pack("[I, I]", (json_int_t)a->x[k],
+                                           (json_int_t)a->count[0] + (json_int_t)a->y[k]));
   return lines;
 }
 
