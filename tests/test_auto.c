@@ -203,6 +203,21 @@ static void exponent_is_a_power(void **state) {
   problem_free(&p);
 }
 
+/* From 50,000 rows on 5000 of them are held out, not a tenth. */
+static void many_rows_hold_out_few(void **state) {
+  scratch *s = *state;
+  problem p;
+  problem_make(s->ctx, 6, 52000, 3, 3, 3, 0.1, &p);
+  unicon_options *options = support_options(s->ctx, "preset", "auto", "kernel", "linear", "ridge",
+                                            "0.01", "metric", "whiten", "refine", "0", NULL);
+  unicon_model *model = support_fit(s->ctx, p.rows_x, p.rows_y, NULL, options);
+  assert_string_equal(unicon_model_meta(model, "auto_folds"), "1");
+  assert_int_equal(unicon_model_rank(model), 3);
+  unicon_model_destroy(model);
+  unicon_options_destroy(options);
+  problem_free(&p);
+}
+
 /* Keeps the first warning of its kind. */
 static void hear_left_out(void *user, unicon_log_level level, const char *text) {
   char *kept = user;
@@ -258,6 +273,7 @@ int main(void) {
       SCRATCH_TEST(few_pairs_fall_back),          SCRATCH_TEST(weights_follow_the_scores),
       SCRATCH_TEST(robust_batches_resist),        SCRATCH_TEST(shared_encoder_is_shared),
       SCRATCH_TEST(exponent_is_a_power),          SCRATCH_TEST(kernels_must_fit_the_limit),
+      SCRATCH_TEST(many_rows_hold_out_few),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
