@@ -147,13 +147,8 @@ static void robust_batches_resist(void **state) {
 /* One encoder: equal weights, and the objective of the closed form is the sum of squared positive
  * eigenvalues (T22), which no other rank-r symmetric positive M exceeds: dropping the metric,
  * the spectrum is that of (C + C^T)/2. */
-static void shared_encoder_is_shared(void **state) {
-  scratch *s = *state;
-  problem p;
-  problem_make(s->ctx, 7, 200, 8, 8, 4, 0.3, &p);
-  unicon_options *options =
-      support_options(s->ctx, "shared_encoder", "on", "rank", "6", "iterations", "1", NULL);
-  unicon_model *model = support_fit(s->ctx, p.rows_x, p.rows_y, NULL, options);
+static void check_shared(scratch *s, const problem *p, const unicon_options *options) {
+  unicon_model *model = support_fit(s->ctx, p->rows_x, p->rows_y, NULL, options);
   int64_t count;
   float *x = support_tensor(s, model, "x.weight", &count);
   float *y = support_tensor(s, model, "y.weight", &count);
@@ -163,6 +158,18 @@ static void shared_encoder_is_shared(void **state) {
   free(y);
   free(x);
   unicon_model_destroy(model);
+}
+
+static void shared_encoder_is_shared(void **state) {
+  scratch *s = *state;
+  problem p;
+  problem_make(s->ctx, 7, 200, 8, 8, 4, 0.3, &p);
+  unicon_options *options =
+      support_options(s->ctx, "shared_encoder", "on", "rank", "6", "iterations", "1", NULL);
+  check_shared(s, &p, options);
+  CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "refine", "2"));
+  CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "refine_batch", "50"));
+  check_shared(s, &p, options);
   unicon_rows *narrow = support_rows(s->ctx, "narrow", p.y, 200, 7);
   unicon_model *none = NULL;
   scratch_failed(

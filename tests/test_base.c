@@ -132,9 +132,20 @@ static void budget_outlives_the_context(void **state) {
 
 static void errors_have_names_and_texts(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
-  assert_string_equal(unicon_status_name(UNICON_OK), "UNICON_OK");
-  assert_string_equal(unicon_status_name(UNICON_ERR_SHAPE), "UNICON_ERR_SHAPE");
-  assert_string_equal(unicon_status_name(UNICON_ERR_UNSUPPORTED), "UNICON_ERR_UNSUPPORTED");
+#define NAME_IS(status) assert_string_equal(unicon_status_name(status), #status)
+  NAME_IS(UNICON_OK);
+  NAME_IS(UNICON_ERR_ARGUMENT);
+  NAME_IS(UNICON_ERR_OPTION);
+  NAME_IS(UNICON_ERR_SHAPE);
+  NAME_IS(UNICON_ERR_DATA);
+  NAME_IS(UNICON_ERR_PAIRS);
+  NAME_IS(UNICON_ERR_MEMORY);
+  NAME_IS(UNICON_ERR_IO);
+  NAME_IS(UNICON_ERR_FORMAT);
+  NAME_IS(UNICON_ERR_NUMERIC);
+  NAME_IS(UNICON_ERR_CANCELLED);
+  NAME_IS(UNICON_ERR_UNSUPPORTED);
+#undef NAME_IS
   assert_string_equal(unicon_status_name((unicon_status)99), "UNICON_ERR_UNKNOWN");
   assert_string_equal(unicon_ctx_error(ctx), "");
   assert_int_equal(unicon__fail(ctx, UNICON_ERR_DATA, "row %d of %s", 7, "a.npy"), UNICON_ERR_DATA);

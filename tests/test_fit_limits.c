@@ -38,6 +38,10 @@ static void counts_must_agree(void **state) {
   scratch_failed(s, unicon_fit(s->ctx, &data, NULL, NULL, NULL), UNICON_ERR_ARGUMENT, "rows",
                  "model");
   assert_int_equal(unicon_fit(NULL, &data, NULL, NULL, &model), UNICON_ERR_ARGUMENT);
+  const unicon_data train = {p.rows_x, p.rows_y, NULL, NULL},
+                    wide = {q.rows_x, q.rows_x, NULL, NULL};
+  scratch_failed(s, unicon_fit(s->ctx, &train, &wide, NULL, &model), UNICON_ERR_SHAPE,
+                 "validation rows have 4 and 4 values", "training rows 4 and 3");
   problem_free(&p);
   problem_free(&q);
 }

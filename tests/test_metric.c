@@ -266,6 +266,30 @@ static void second_moment_is_the_plain_sum(void **state) {
   check_moment(ctx, 10, 65);
 }
 
+/* Rounding can make a second moment indefinite: then Cholesky fails, and eigenvectors do it, with
+ * zero in the place of what is below it. */
+static void indefinite_moments_have_a_metric(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  static const double value[3] = {1, 0.5, -0.1};
+  double *q = support_orthonormal(8, 3, 3), *sigma = symmetric(q, value, 3);
+  unicon__metric metric;
+  unicon__block *frame = unicon__frame_open(ctx);
+  CHECK_OK(ctx, unicon__metric_build(ctx, sigma, 3, 1, 0.5, 0.01, &metric));
+  assert_int_equal(metric.kind, UNICON__METRIC_EIGEN);
+  double *r = factor_of(ctx, &metric), product[9];
+  support_product(false, true, 3, 3, 3, r, r, product); /* R R^T = (Sigma + .01)^-1 */
+  for (int k = 0; k < 3; k++) {
+    double along = 0;
+    for (int i = 0; i < 3; i++)
+      for (int j = 0; j < 3; j++) along += q[i * 3 + k] * product[i * 3 + j] * q[j * 3 + k];
+    CHECK_CLOSE(along, 1 / (fmax(value[k], 0) + 0.01), 1e-10);
+  }
+  unicon__frame_close(ctx, frame);
+  free(r);
+  free(sigma);
+  free(q);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(factor_has_the_metric),
@@ -273,6 +297,7 @@ int main(void) {
       SCRATCH_TEST(both_roots_give_one_model),
       SCRATCH_TEST(no_ridge_gives_canonical_correlations),
       SCRATCH_TEST(second_moment_is_the_plain_sum),
+      SCRATCH_TEST(indefinite_moments_have_a_metric),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -372,6 +372,19 @@ static void ranks_match_the_oracle(void **state) {
   free_table(&t);
 }
 
+static void views_are_needed(void **state) {
+  scratch *s = *state;
+  problem p;
+  unicon_metrics to_y, to_x;
+  problem_make(s->ctx, 1, 4, 3, 3, 2, 0.1, &p);
+  const unicon_view x = {p.rows_x, NULL, UNICON_X}, empty = {NULL, NULL, UNICON_Y};
+  scratch_failed(s, unicon_evaluate(s->ctx, &x, NULL, NULL, NULL, &to_y, &to_x),
+                 UNICON_ERR_ARGUMENT, "two views", "");
+  scratch_failed(s, unicon_evaluate(s->ctx, &x, &empty, NULL, NULL, &to_y, &to_x),
+                 UNICON_ERR_ARGUMENT, "two views", "");
+  problem_free(&p);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(one_to_one_matches_the_oracle),
@@ -382,6 +395,7 @@ int main(void) {
       SCRATCH_TEST(intervals_are_those_of_the_mean),
       SCRATCH_TEST(evaluate_is_both_directions),
       SCRATCH_TEST(ranks_match_the_oracle),
+      SCRATCH_TEST(views_are_needed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include "support.h"
 
 typedef struct planned {
-  const char *name[3][2];
+  const char *name[4][2];
 } planned;
 
 static const planned cases[] = {
@@ -14,13 +14,14 @@ static const planned cases[] = {
     {{{"preset", "fast"}, {"iterations", "2"}}},
     {{{"preset", "fast"}, {"refine", "1"}, {"refine_batch", "200"}}},
     {{{"preset", "fast"}, {"kernel", "angular"}, {"landmarks", "300"}}},
+    {{{"preset", "fast"}, {"kernel", "rbf"}, {"map", "random"}, {"features", "400"}}},
     {{{"preset", "paper"}, {"batch", "full"}}},
 };
 
 static unicon_options *options_of(unicon_ctx *ctx, const planned *p) {
   unicon_options *options = NULL;
   assert_int_equal(unicon_options_create(ctx, &options), UNICON_OK);
-  for (int k = 0; k < 3 && p->name[k][0]; k++)
+  for (int k = 0; k < 4 && p->name[k][0]; k++)
     assert_int_equal(unicon_options_set(ctx, options, p->name[k][0], p->name[k][1]), UNICON_OK);
   return options;
 }

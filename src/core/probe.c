@@ -76,9 +76,6 @@ typedef struct probe {
 
 static unicon_status open_classes(unicon_ctx *ctx, probe *p) {
   const int64_t n = p->train.count;
-  if (n < 1 || p->test.count < 1)
-    return unicon__fail(ctx, UNICON_ERR_DATA, "%s has no rows",
-                        n < 1 ? p->train.rows->name : p->test.rows->name);
   UNICON_TRY(distinct(ctx, p->train_label, n, NULL, 0, &p->seen, &p->seen_count));
   UNICON_TRY(
       distinct(ctx, p->train_label, n, p->test_label, p->test.count, &p->label, &p->classes));

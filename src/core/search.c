@@ -82,7 +82,7 @@ static void search_block(void *state, int64_t item, int worker) {
   }
 }
 
-/* Best first; what is missing is -1 and -inf. */
+/* Best first. */
 static void write_list(const search *s, int64_t query, int64_t *ids, float *scores) {
   hit *heap = s->heap + query * s->k;
   const int64_t count = s->filled[query];
@@ -92,10 +92,6 @@ static void write_list(const search *s, int64_t query, int64_t *ids, float *scor
     scores[left - 1] = (float)heap[0].score;
     heap[0] = heap[left - 1];
     sift_down(heap, left - 1, 0);
-  }
-  for (int64_t k = count; k < s->k; k++) {
-    ids[k] = -1;
-    scores[k] = -INFINITY;
   }
 }
 

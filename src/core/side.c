@@ -146,10 +146,7 @@ unicon_status unicon__side_metric(unicon_ctx *ctx, const unicon__side *side, dou
                                   double ridge, unicon__metric *out) {
   unicon__blas_begin(ctx->threads);
   const unicon_status status =
-      side->vectors
-          ? unicon__metric_from_eigen(ctx, side->vectors, side->values, side->map.out, power, ridge,
-                                      out)
-          : unicon__metric_build(ctx, side->sigma, side->map.out, side->mu, power, ridge, out);
+      unicon__metric_build(ctx, side->sigma, side->map.out, side->mu, power, ridge, out);
   unicon__blas_end(ctx->threads);
   return status;
 }
