@@ -66,6 +66,11 @@ static void gradients_are_differences(void **state) {
       oracle_rows_draw(170 + (uint64_t)c, p.n_y, R, true, &y);
       float *out[2] = {support_floats(p.n_x * R), support_floats(p.n_y * R)};
       double value, largest = 0;
+      for (int side = 0; side < 2; side++) /* what stood there does not matter */
+        for (int k = 0; k < (side ? p.n_y : p.n_x) * R; k++) out[side][k] = 7;
+      ctx->tile_x = c % 2 ? 3 : 256; /* one tile, or many in several slots */
+      ctx->tile_y = c % 2 ? 4 : 1024;
+      unicon__ctx_set_threads(ctx, 1 + (int)c % 3);
       unicon__block *frame = unicon__frame_open(ctx);
       CHECK_OK(ctx, unicon__gradient(ctx, &params, p.pairs, R, x.z, y.z, out[0], out[1], &value));
       unicon__frame_close(ctx, frame);
