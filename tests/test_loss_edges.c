@@ -11,7 +11,10 @@
 
 #include <math.h>
 
+#include "core/gradient.h"
+#include "core/project.h"
 #include "oracle.h"
+#include "support.h"
 
 static const double smallest = 1e-38; /* of float32, about: below it digits are lost */
 
@@ -344,6 +347,34 @@ static void options_reach_the_loss(void **state) {
   unicon_options_destroy(options);
 }
 
+/* A batch may have only pairs of weight 0. They pull nothing, and no loss divides by their sum. */
+static void pairs_without_weight(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  enum { N = 5, R = 3 };
+  static const int64_t row[N + 1] = {0, 1, 2, 3, 4, 5};
+  static const double last[N + 1] = {0, 0, 0, 0, 0, 1};
+  unicon_pairs *all = NULL, *pairs = NULL;
+  float *z = support_normals(2, (int64_t)2 * N * R), out[2][N * R];
+  CHECK_OK(ctx, unicon_pairs_list(ctx, N + 1, N + 1, row, row, last, N + 1, &all));
+  CHECK_OK(ctx, unicon__pairs_subset(ctx, all, row, N, row, N, &pairs));
+  unicon__scale_rows(z, 2 * N, R, R, 1);
+  for (int c = 0; c < oracle_case_count; c++) {
+    double value;
+    unicon__loss_params params = oracle_cases[c].params;
+    params.temperature = 0.3;
+    unicon__block *frame = unicon__frame_open(ctx);
+    CHECK_OK(ctx, unicon__gradient(ctx, &params, pairs, R, z, z + N * R, out[0], out[1], &value));
+    int bad = !isfinite(value);
+    for (int k = 0; k < N * R; k++) bad += !isfinite(out[0][k]) || !isfinite(out[1][k]);
+    if (bad) print_error("%s: value %g, %d not finite\n", oracle_cases[c].name, value, bad);
+    assert_int_equal(bad, 0);
+    unicon__frame_close(ctx, frame);
+  }
+  unicon_pairs_destroy(pairs);
+  unicon_pairs_destroy(all);
+  free(z);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(degenerate_problems),
@@ -355,6 +386,7 @@ int main(void) {
       SCRATCH_TEST(illegal_combinations),
       SCRATCH_TEST(softplus_of_labels),
       SCRATCH_TEST(options_reach_the_loss),
+      SCRATCH_TEST(pairs_without_weight),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
