@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Preset auto, weights of batches, shared encoders: the choices that held-out pairs make. */
+#include "core/metric.h"
 #include "core/solve.h"
 #include "scratch.h"
 #include "support.h"
@@ -180,6 +181,36 @@ static void shared_encoder_is_shared(void **state) {
   problem_free(&p);
 }
 
+/* Rows paired with themselves: C is their covariance, so the spectrum of the shared encoder is that
+ * of the covariance of the centred unit rows, up to a common factor. Tolerance: float32 sums. */
+static void shared_encoder_finds_principal_axes(void **state) {
+  scratch *s = *state;
+  enum { ROWS = 150, D = 6, R = 4 };
+  problem p;
+  problem_make(s->ctx, 9, ROWS, D, D, 3, 0.5, &p);
+  double unit[ROWS][D], mean[D] = {0}, sigma[D * D] = {0}, *vectors, *values;
+  for (int i = 0; i < ROWS; i++) {
+    double length = 0;
+    for (int k = 0; k < D; k++) length += (double)p.x[i * D + k] * (double)p.x[i * D + k];
+    for (int k = 0; k < D; k++)
+      mean[k] += (unit[i][k] = (double)p.x[i * D + k] / sqrt(length)) / ROWS;
+  }
+  for (int i = 0; i < ROWS; i++)
+    for (int k = 0; k < D * D; k++)
+      sigma[k] += (unit[i][k / D] - mean[k / D]) * (unit[i][k % D] - mean[k % D]);
+  CHECK_OK(s->ctx, unicon__eigen(s->ctx, sigma, D, &vectors, &values)); /* ascending */
+  unicon_options *options =
+      support_options(s->ctx, "shared_encoder", "on", "metric", "none", "rank", "4", NULL);
+  unicon_model *model = support_fit(s->ctx, p.rows_x, p.rows_x, NULL, options);
+  const float *spectrum = unicon_model_spectrum(model);
+  for (int k = 1; k < R; k++)
+    CHECK_CLOSE((double)spectrum[k] / (double)spectrum[0], values[D - 1 - k] / values[D - 1], 1e-5);
+  unicon__frame_close(s->ctx, NULL);
+  unicon_model_destroy(model);
+  unicon_options_destroy(options);
+  problem_free(&p);
+}
+
 /* exponent E: column k of F_x is U_k s_k^(E/2), so from E = 1 to 2 it grows by s_k^(1/2). */
 static void exponent_is_a_power(void **state) {
   scratch *s = *state;
@@ -276,10 +307,15 @@ static void kernels_must_fit_the_limit(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCRATCH_TEST(reported_score_is_the_models), SCRATCH_TEST(given_options_stay),
-      SCRATCH_TEST(few_pairs_fall_back),          SCRATCH_TEST(weights_follow_the_scores),
-      SCRATCH_TEST(robust_batches_resist),        SCRATCH_TEST(shared_encoder_is_shared),
-      SCRATCH_TEST(exponent_is_a_power),          SCRATCH_TEST(kernels_must_fit_the_limit),
+      SCRATCH_TEST(reported_score_is_the_models),
+      SCRATCH_TEST(given_options_stay),
+      SCRATCH_TEST(few_pairs_fall_back),
+      SCRATCH_TEST(weights_follow_the_scores),
+      SCRATCH_TEST(robust_batches_resist),
+      SCRATCH_TEST(shared_encoder_is_shared),
+      SCRATCH_TEST(exponent_is_a_power),
+      SCRATCH_TEST(kernels_must_fit_the_limit),
+      SCRATCH_TEST(shared_encoder_finds_principal_axes),
       SCRATCH_TEST(many_rows_hold_out_few),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
