@@ -85,7 +85,7 @@ TESTS = {
     "pivot": "test_map_pivot", "plan": "test_plan", "probe": "test_probe",
     "project": "test_search test_golden", "refine": "test_refine test_hidden", "search": "test_search",
     "shuffle": "test_shuffle test_check", "side": "test_feature test_fit",
-    "solve": "test_solve", "spectral": "test_spectral", "state": "test_solve test_refine",
+    "solve": "test_solve", "spectral": "test_spectral", "state": "test_state test_solve test_refine",
     "suspect": "test_check", "synth": "test_synth", "blas": "test_metric test_spectral",
     "vec": "test_vec", "vec_body": "test_vec",
 }
