@@ -314,7 +314,7 @@ static unicon_status reopen(unicon_ctx *ctx, const sweep *w, const finalist *who
 static unicon_status play(unicon_ctx *ctx, const sweep *w, finalist *who,
                           unicon__refine_params params, champion *best, unicon__part *part,
                           unicon__part_log *log) {
-  unicon__contest *contest[FOLDS_MAX];
+  unicon__contest *contest[FOLDS_MAX] = {NULL};
   refined winner;
   if (!w->fixed) UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__KERNEL, who->kernel));
   UNICON_TRY(reopen(ctx, w, who, contest));
@@ -341,7 +341,6 @@ static unicon_status play_final(unicon_ctx *ctx, sweep *w, const unicon__refine_
                                 champion *best, unicon__part *part, unicon__part_log *log) {
   const bool limited = unicon__budget_limit(ctx->arena.budget) != UINT64_MAX;
   bool done[KERNELS_MAX] = {false};
-  best->who.score = -1;
   for (int round = 0; round < (w->larger ? FINALISTS : 1); round++) {
     finalist *who = next_finalist(w, done);
     if (!who || (round > 0 && unicon__now() > w->deadline)) break;
@@ -378,7 +377,7 @@ unicon_status unicon__auto(unicon_ctx *ctx, unicon__arena *arena, unicon_options
              .log = log,
              .larger = strcmp(unicon__text(options, UNICON__PRESET), "best") == 0,
              .deadline = unicon__now() + 0.6 * budget};
-  champion best;
+  champion best = {.who.score = -1};
   unicon__refine_params params;
   *log = (unicon__auto_log){0};
   UNICON_TRY(try_kernels(ctx, &w));

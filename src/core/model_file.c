@@ -175,8 +175,9 @@ static unicon_status read_number(unicon_ctx *ctx, const reading *r, const char *
 static unicon_status read_positive(unicon_ctx *ctx, const reading *r, const char *key,
                                    double *out) {
   const char *text = unicon_model_meta(r->model, key);
-  char *end = NULL;
-  *out = text ? strtod(text, &end) : 0;
+  char *end;
+  if (!text) return bad_entry(ctx, r, key, text);
+  *out = strtod(text, &end);
   return *out > 0 && *out < 1e30 && !*end ? UNICON_OK : bad_entry(ctx, r, key, text);
 }
 
