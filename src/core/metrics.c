@@ -313,7 +313,7 @@ static unicon_status run_direction(unicon_ctx *ctx, const scene *s, const wanted
   const bool from_x = direction == 0;
   const int64_t queries = from_x ? s->pairs->n_x : s->pairs->n_y;
   const bool intervals = unicon__word(w->options, UNICON__CI) == 0;
-  unicon_metrics unused, *metrics = w->metrics[direction] ? w->metrics[direction] : &unused;
+  unicon_metrics unused = {0}, *metrics = w->metrics[direction] ? w->metrics[direction] : &unused;
   double *rank;
   UNICON_NEW(ctx, rank, queries);
   UNICON_TRY(unicon__metrics(ctx, s->zx, s->zy, s->r, s->pairs, from_x, intervals,

@@ -58,6 +58,7 @@ static void calibrate(float *row, int64_t n, int64_t self, double entropy, float
       sum += (double)e[j];
       weighted += (double)e[j] * (double)row[j];
     }
+    /* cppcheck-suppress invalidFunctionArg ; there are rows, so the sum has a term of 1 */
     const double now = log(sum) + beta * weighted / sum;
     if (fabs(now - entropy) < 1e-5) break;
     if (now > entropy)
