@@ -17,6 +17,14 @@ typedef struct unicon__auto_log {
   int folds;
 } unicon__auto_log;
 
+/* Splits of a set with so many rows of y: several where a single one would be noisy. */
+static inline int unicon__auto_folds(int64_t rows) {
+  return rows < 4000 ? 3 : 1;
+}
+
+/* Landmarks that tell settings apart on several splits. */
+enum { UNICON__AUTO_LANDMARKS = 1000 };
+
 /* Chooses on `folds` splits (train[k], held[k]) and writes the choice into `options`. With `part`
  * (one fold only), the fitted part of that split is stored there too. */
 unicon_status unicon__auto(unicon_ctx *ctx, unicon__arena *arena, unicon_options *options,

@@ -247,7 +247,7 @@ static bool is_auto(const fit *f) {
 /* Held-out share: a tenth, at most 5000 rows; the fewer the pairs, the more folds. */
 static double held_fraction(const fit *f, int *folds) {
   const double n = (double)f->train.whole.y.count;
-  *folds = n < 4000 ? 3 : 1;
+  *folds = unicon__auto_folds(f->train.whole.y.count);
   if (unicon__word(f->options, UNICON__VAL_FRACTION) != 0)
     return unicon__number(f->options, UNICON__VAL_FRACTION);
   return n < 1500 ? 0.2 : n > 50000 ? 5000 / n : 0.1;

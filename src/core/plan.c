@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/parallel.h"
-#include "core/part.h"
+#include "core/auto.h"
 #include "linalg/blas.h"
 
 typedef struct side_sizes {
@@ -22,6 +22,7 @@ typedef struct estimate {
   side_sizes side[2];
   double pairs, workers, rank;
   double limit;              /* max_mem, or infinity */
+  double most_points;        /* landmarks that a contest takes at most */
   double held, peak;         /* bytes */
   double flops, small_flops; /* in float32 products, and in float64 dense algebra */
   double reads[2], sweeps;
@@ -65,6 +66,7 @@ static void size_side(estimate *e, int number, bool kernel) {
     s->points = s->n;
   else
     s->points = least(s->n, (double)unicon__integer(e->options, UNICON__LANDMARKS));
+  s->points = least(s->points, e->most_points);
   s->p = s->points;
 }
 
@@ -195,18 +197,44 @@ static void plan_once(estimate *e, bool kernel) {
   plan_solver(e);
 }
 
-/* A contest: sides and eigenvectors stay, each of about seven settings is a rough SVD, and the
- * winner is refined twice with about 45 steps each. */
+/* A contest: sides and eigenvectors stay, and each of about seven settings is a rough SVD. */
 static void plan_contest(estimate *e, bool kernel) {
   plan_once(e, kernel);
-  const double p_x = e->side[0].p, p_y = e->side[1].p, sides = p_x + p_y;
+  const double p_x = e->side[0].p, p_y = e->side[1].p;
   keep(e, 8 * (p_x * p_x + p_y * p_y + 2 * p_x * p_y) + p_y * 350 * 8);
+  keep(e, cache_bytes(e, 4 * (e->side[0].n * p_x + e->side[1].n * p_y)));
   pass_by(e, 8 * 2 * most(p_x * p_x, p_y * p_y) + 8 * p_x * p_y);
   e->small_flops += 9 * (p_x * p_x * p_x + p_y * p_y * p_y) + 7 * 8 * p_x * p_y * 336;
-  if (!kernel) return;
-  e->flops += 90 * e->rank * (8000 * sides + 4 * (p_x * p_x + p_y * p_y) + 8 * 4e6);
-  pass_by(e, 4 * (6 * sides * e->rank + p_x * p_x + p_y * p_y) + 8 * (p_x * p_x + p_y * p_y) +
-                 2000 * 4 * (room(&e->side[0]) + room(&e->side[1]) + 4 * e->rank));
+}
+
+/* The winner refined on every split: about 45 steps, more where they help, at half the largest rank
+ * as often as not. */
+static void plan_refine(estimate *e, double folds) {
+  const side_sizes *x = &e->side[0], *y = &e->side[1];
+  const double p_x = x->p, p_y = y->p, batch = least(2000, x->n / 2);
+  const double products = p_x * p_x + p_y * p_y, sides = p_x + p_y;
+  e->flops += folds * 45 * 0.5 * e->rank * (4 * batch * sides + 4 * products + 8 * batch * batch);
+  pass_by(e, 4 * (6 * sides * e->rank + products) + 8 * products +
+                 batch * 4 * (room(x) + room(y) + (4 + e->workers) * e->rank));
+}
+
+/* Presets auto and best: contests of the kernels on every split, held one kernel at a time where
+ * there are several splits; refine; and a fit on everything. */
+static void plan_sweep(estimate *e) {
+  const bool given = unicon__given(e->options, UNICON__KERNEL);
+  const bool kernel = unicon__word(e->options, UNICON__KERNEL) != UNICON__KERNEL_LINEAR;
+  const int folds = unicon__auto_folds((int64_t)e->side[1].n);
+  const double start = e->held;
+  if (folds > 1 && !unicon__given(e->options, UNICON__LANDMARKS))
+    e->most_points = UNICON__AUTO_LANDMARKS;
+  for (int k = given && kernel ? 1 : 0; k < (given && !kernel ? 1 : 2); k++) {
+    if (folds > 1) e->held = start;
+    for (int f = 0; f < folds; f++) plan_contest(e, k == 1);
+  }
+  plan_refine(e, folds);
+  e->held = start;
+  e->most_points = INFINITY;
+  plan_once(e, !given || kernel);
 }
 
 static void advise(const estimate *e, unicon_plan_result *out) {
@@ -228,6 +256,7 @@ static unicon_status plan(unicon_ctx *ctx, const unicon_data *data, const unicon
   const uint64_t limit = unicon__budget_limit(ctx->arena.budget);
   estimate e = {.options = options,
                 .workers = unicon__workers(ctx),
+                .most_points = INFINITY,
                 .limit = limit == UINT64_MAX ? INFINITY : (double)limit};
   e.side[0] = (side_sizes){.n = (double)data->x->count, .d = (double)data->x->width};
   e.side[1] = (side_sizes){.n = (double)data->y->count, .d = (double)data->y->width};
@@ -236,9 +265,8 @@ static unicon_status plan(unicon_ctx *ctx, const unicon_data *data, const unicon
   const char *preset = unicon__text(options, UNICON__PRESET);
   const bool sweep = strcmp(preset, "auto") == 0 || strcmp(preset, "best") == 0;
   const bool kernel = unicon__word(options, UNICON__KERNEL) != UNICON__KERNEL_LINEAR;
-  if (sweep && !unicon__given(options, UNICON__KERNEL)) plan_contest(&e, false);
   if (sweep)
-    plan_contest(&e, kernel || !unicon__given(options, UNICON__KERNEL));
+    plan_sweep(&e);
   else
     plan_once(&e, kernel);
   double single = 1e9, wide = 1e9;
