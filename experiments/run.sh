@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs every experiment and writes docs/results: one JSON file each, figures, and the tables of its README.
+#   experiments/run.sh [--smoke] [NAME ...]     --smoke: small made-up data, results are thrown away
+#   UNICON_DATA  folder of the features; experiments whose data are not there are skipped and said so
+#   UNICON       the command (build/unicon)
+set -euo pipefail
+cd "$(dirname "$0")"
+
+smoke=()
+if [ "${1:-}" = --smoke ]; then
+  smoke=(--smoke)
+  shift
+  UNICON_RESULTS=$(mktemp -d)
+  export UNICON_RESULTS
+  trap 'rm -rf "$UNICON_RESULTS"' EXIT
+fi
+all=(synthetic kernels losses flickr8k batch svd efficiency esc50 transfer unimodal warm_start landmarks)
+names=("$@")
+[ $# -gt 0 ] || names=("${all[@]}")
+
+if ! python3 -c 'import numpy' 2>/dev/null; then
+  echo "experiments: skipped: python3 has no numpy (scripts/setup.sh --experiments installs it)" >&2
+  exit 0
+fi
+number=0
+for name in "${names[@]}"; do
+  number=$((number + 1))
+  echo "[$number/${#names[@]}] $name, at ${SECONDS} s" >&2
+  python3 "$name.py" "${smoke[@]}"
+done
+[ ${#smoke[@]} -gt 0 ] || python3 collect.py
+echo "experiments: ${#names[@]} in ${SECONDS} s" >&2
