@@ -32,6 +32,7 @@ format:
 fuzz:
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 experiments: all
-	@if [ -x experiments/run.sh ]; then experiments/run.sh; else echo "experiments/run.sh is not here yet"; fi
+	-@scripts/setup.sh --experiments
+	@UNICON=$(abspath $(BUILD))/unicon experiments/run.sh
 clean:
 	rm -rf $(BUILD) build-*

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes the tables of docs/results/README.md from the JSON files beside it: the text between
-`<!-- begin NAME -->` and `<!-- end NAME -->` is replaced, everything else stays. A table whose file is not there
-keeps its text.
+`<!-- begin NAME -->` and `<!-- end NAME -->` is replaced, everything else stays. A table whose
+file is not there keeps its text.
 
-    experiments/collect.py [--check]     --check writes nothing and fails if a table is out of date"""
+    experiments/collect.py [--check]     --check writes nothing and fails if a table is out of date
+"""
+
 import json
 import re
 import sys
@@ -19,9 +21,13 @@ def cell(value, column):
         return str(value)
     if column.endswith(", s"):
         return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
-    if value and abs(value) < .0005:
+    if value and abs(value) < 0.0005:
         return f"{value:.0e}"
-    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.3f}" if abs(value) < 1.5 else f"{value:.2f}"
+    return (
+        f"{value:.1f}"
+        if abs(value) >= 10
+        else f"{value:.3f}" if abs(value) < 1.5 else f"{value:.2f}"
+    )
 
 
 def markdown(table):
@@ -43,9 +49,16 @@ def main():
             if not place.search(text):
                 sys.exit(f"{readme}: no place for the table {name} of {path.name}")
             text = place.sub(lambda m: m[1] + markdown(table) + "\n" + m[2], text)
-    total = {"columns": ["experiment", "whole, s"], "rows": [*times, ("together", sum(t for _, t in times))]}
-    text = re.sub(r"(<!-- begin times -->\n).*?(<!-- end times -->)", lambda m: m[1] + markdown(total) + "\n" + m[2],
-                  text, flags=re.S)
+    total = {
+        "columns": ["experiment", "whole, s"],
+        "rows": [*times, ("together", sum(t for _, t in times))],
+    }
+    text = re.sub(
+        r"(<!-- begin times -->\n).*?(<!-- end times -->)",
+        lambda m: m[1] + markdown(total) + "\n" + m[2],
+        text,
+        flags=re.S,
+    )
     if "--check" in sys.argv:
         sys.exit(text != before and f"{readme} is out of date: run experiments/collect.py")
     readme.write_text(text)

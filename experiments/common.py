@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the experiments share: the command, the data, scores, and the file of results.
 
-An experiment is a script with a function body(work) -> tables that ends with main(NAME, body): it
-writes RESULTS/NAME.json, from which collect.py makes the tables of docs/results/README.md. `--smoke`
-runs the same code on small made-up data, to see that it runs.
+An experiment is a script with a function body(work) -> tables that ends with main(NAME, body):
+it writes RESULTS/NAME.json, from which collect.py makes the tables of docs/results/README.md.
+`--smoke` runs the same code on small made-up data, to see that it runs.
 
     UNICON_DATA     folder of the features; what is not there is skipped with a message
     UNICON          the command (build/unicon)
     UNICON_RESULTS  folder of the results (docs/results; with --smoke a folder that is removed)
 """
+
 import dataclasses
 import json
 import os
@@ -21,7 +22,11 @@ import time
 try:
     import numpy as np
 except ImportError:
-    sys.exit("skipped: python3 has no numpy (scripts/setup.sh --experiments installs it)")
+    print(
+        "skipped: python3 has no numpy (scripts/setup.sh --experiments installs it)",
+        file=sys.stderr,
+    )
+    sys.exit()
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 UNICON = os.environ.get("UNICON", str(ROOT / "build/unicon"))
@@ -31,8 +36,18 @@ SEEDS = 1 if SMOKE else 5
 # The published setting where one batch holds everything, and the head that SGD trains: same engine,
 # random start, AdamW, no metric, cosine decay, early stop on held-out pairs.
 PAPER = ("--preset", "paper")
-SGD = ("--preset", "fast", "--start", "random", "--metric", "none", "--refine-decay", ".01",
-       "--refine-patience", "5")
+SGD = (
+    "--preset",
+    "fast",
+    "--start",
+    "random",
+    "--metric",
+    "none",
+    "--refine-decay",
+    ".01",
+    "--refine-patience",
+    "5",
+)
 
 
 COLUMNS = ("figure", "paper", "ours, paper's setting", "ours, best")
@@ -45,6 +60,7 @@ class Skip(Exception):
 @dataclasses.dataclass
 class Part:
     """Rows of both sides and the option that pairs them."""
+
     x: str
     y: str
     pairs: tuple = ()
@@ -55,7 +71,13 @@ class Part:
     def validation(self):
         """As the validation pairs of a fit; --y-per-x holds for them too."""
         named = self.pairs[:1] == ("--pairs",)
-        return ("--val-x", self.x, "--val-y", self.y, *(("--val-pairs", self.pairs[1]) if named else ()))
+        return (
+            "--val-x",
+            self.x,
+            "--val-y",
+            self.y,
+            *(("--val-pairs", self.pairs[1]) if named else ()),
+        )
 
 
 @dataclasses.dataclass
@@ -67,6 +89,7 @@ class Fit:
 
 def unicon(*words):
     """Runs the command; its standard output."""
+    words = [*words, "--threads", 1] if SMOKE and words[0] != "--version" else words
     done = subprocess.run([UNICON, *map(str, words)], capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(map(str, words))}\n{done.stderr}")
@@ -106,21 +129,40 @@ def directions(found, names=("hit@1", "hit@10")):
 
 
 def best_of(work, train, dev, candidates, name="candidate"):
-    """Fits every candidate {label: options}; the label and model with the best score on dev, and the
-    time of all of them."""
-    models = {label: fit(work, train, *options, name=f"{name}{i}")
-              for i, (label, options) in enumerate(candidates.items())}
+    """Fits every candidate {label: options}; the label and model with the best score on dev, and
+    the time of all of them."""
+    models = {
+        label: fit(work, train, *options, name=f"{name}{i}")
+        for i, (label, options) in enumerate(candidates.items())
+    }
     chosen = max(models, key=lambda label: score(evaluate(models[label], dev)))
     return chosen, models[chosen], sum(m.seconds for m in models.values())
 
 
-def sgd_clip(work, train, dev, *options, epochs=40, batch=1000, rates=(.01, .03, .1)):
-    """The SGD head of a fair baseline: step length by dev, early stop on dev. Step length, model, time
-    of all step lengths."""
+def sgd_clip(work, train, dev, *options, epochs=40, batch=1000, rates=(0.01, 0.03, 0.1)):
+    """The SGD head of a fair baseline: step length by dev, early stop on dev. Step length,
+    model, time of all step lengths."""
     epochs = 2 if SMOKE else epochs
-    return best_of(work, train, dev, name="sgd", candidates={
-        rate: (*SGD, "--refine", epochs, "--refine-batch", batch, "--refine-rate", rate,
-               *dev.validation(), *options) for rate in rates})
+    return best_of(
+        work,
+        train,
+        dev,
+        name="sgd",
+        candidates={
+            rate: (
+                *SGD,
+                "--refine",
+                epochs,
+                "--refine-batch",
+                batch,
+                "--refine-rate",
+                rate,
+                *dev.validation(),
+                *options,
+            )
+            for rate in rates
+        },
+    )
 
 
 def say(text):
@@ -128,7 +170,8 @@ def say(text):
 
 
 def table(columns, rows):
-    """A table of the results; a column whose name ends in ", s" has seconds, None is an empty cell."""
+    """A table of the results; a column whose name ends in ", s" has seconds, None is an empty
+    cell."""
     return {"columns": list(columns), "rows": [list(row) for row in rows]}
 
 
@@ -145,10 +188,15 @@ def main(name, body):
         try:
             tables = body(work)
         except Skip as why:
-            sys.exit(print(f"{name}: skipped: {why}", file=sys.stderr))
+            print(f"{name}: skipped: {why}", file=sys.stderr)
+            return
         seconds = time.perf_counter() - begin
-        found = {"experiment": name, "version": unicon("--version").splitlines()[0],
-                 "seconds": round(seconds, 1), "tables": tables}
+        found = {
+            "experiment": name,
+            "version": unicon("--version").splitlines()[0],
+            "seconds": round(seconds, 1),
+            "tables": tables,
+        }
         with open(results_folder() / f"{name}.json", "w") as out:
             json.dump(found, out, indent=1, ensure_ascii=False)
             out.write("\n")

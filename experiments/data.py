@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The data of the experiments, and small made-up rows that stand in for them with --smoke."""
+
 import gzip
 import os
 import pathlib
@@ -12,16 +13,19 @@ FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
 
 
 def synthetic(work, kind, seed):
-    """The paper's generator (d 40 and 30, 10 latent dimensions, 3 clusters, noise .3): 600 training, 400
-    dev and 400 test pairs, and the clusters of the training and the test pairs."""
+    """The paper's generator (d 40 and 30, 10 latent dimensions, 3 clusters, noise .3): 600
+    training, 400 dev and 400 test pairs, and the clusters of the training and the test pairs."""
     folder = pathlib.Path(work) / f"{kind}.{seed}"
     sizes = ("--train", "80", "--test", "60") if SMOKE else ("--train", "600", "--test", "800")
     unicon("synth", kind, "-q", "-o", folder, "--seed", seed, *sizes)
     for side in "x", "y", "label":
         rows = np.load(folder / f"{side}.test.npy")
-        np.save(folder / f"{side}.dev.npy", rows[:len(rows) // 2])
-        np.save(folder / f"{side}.test.npy", rows[len(rows) // 2:])
-    parts = [Part(str(folder / f"x.{s}.npy"), str(folder / f"y.{s}.npy")) for s in ("train", "dev", "test")]
+        np.save(folder / f"{side}.dev.npy", rows[: len(rows) // 2])
+        np.save(folder / f"{side}.test.npy", rows[len(rows) // 2 :])
+    parts = [
+        Part(str(folder / f"x.{s}.npy"), str(folder / f"y.{s}.npy"))
+        for s in ("train", "dev", "test")
+    ]
     return parts, [np.load(folder / f"label.{s}.npy") for s in ("train", "test")]
 
 
@@ -39,7 +43,7 @@ def save_part(work, name, x, y, pairs=None, per_x=None):
 def seen(rng, latent, width):
     """Rows that show `latent` through a fixed map and noise: stands in for features in --smoke."""
     weights = np.random.default_rng(width).normal(size=(latent.shape[1], width))
-    return (latent @ weights + .3 * rng.normal(size=(len(latent), width))).astype("f4")
+    return (latent @ weights + 0.3 * rng.normal(size=(len(latent), width))).astype("f4")
 
 
 def data_folder(name, probe):
@@ -55,11 +59,15 @@ def flickr8k(work):
         rng, parts = np.random.default_rng(0), []
         for name, n in (("train", 60), ("dev", 30), ("test", 30)):
             z = rng.normal(size=(n, 12))
-            parts.append(save_part(work, name, seen(rng, z, 24), seen(rng, np.repeat(z, 5, 0), 16), per_x=5))
+            parts.append(
+                save_part(work, name, seen(rng, z, 24), seen(rng, np.repeat(z, 5, 0), 16), per_x=5)
+            )
         return parts
     folder = data_folder("flickr8k-inceptionv3-use", "image.train.npy")
-    return [Part(str(folder / f"image.{s}.npy"), str(folder / f"text.{s}.npy"), ("--y-per-x", "5"))
-            for s in ("train", "dev", "test")]
+    return [
+        Part(str(folder / f"image.{s}.npy"), str(folder / f"text.{s}.npy"), ("--y-per-x", "5"))
+        for s in ("train", "dev", "test")
+    ]
 
 
 def esc50():
@@ -67,14 +75,30 @@ def esc50():
     if SMOKE:
         rng = np.random.default_rng(0)
         z, rows = rng.normal(size=(50, 8)), np.arange(100)
-        return (seen(rng, np.tile(z, (2, 1)), 16), seen(rng, z, 12), np.stack([rows, rows % 50], 1),
-                rows // 10 % 5 + 1, rows % 10)
+        return (
+            seen(rng, np.tile(z, (2, 1)), 16),
+            seen(rng, z, 12),
+            np.stack([rows, rows % 50], 1),
+            rows // 10 % 5 + 1,
+            rows % 10,
+        )
     folder = data_folder("esc50", "audio.npy")
-    pairs = np.array([line.split()[:2] for line in open(folder / "pairs.tsv") if line[0].isdigit()], int)
-    about = [f for f in (line.rstrip("\n").split("\t") for line in open(folder / "audio.tsv")) if f[1].isdigit()]
+    pairs = np.array(
+        [line.split()[:2] for line in open(folder / "pairs.tsv") if line[0].isdigit()], int
+    )
+    about = [
+        f
+        for f in (line.rstrip("\n").split("\t") for line in open(folder / "audio.tsv"))
+        if f[1].isdigit()
+    ]
     names = sorted({f[2] for f in about})
-    return (np.load(folder / "audio.npy"), np.load(folder / "text.npy"), pairs, np.array([int(f[1]) for f in about]),
-            np.array([names.index(f[2]) for f in about]))
+    return (
+        np.load(folder / "audio.npy"),
+        np.load(folder / "text.npy"),
+        pairs,
+        np.array([int(f[1]) for f in about]),
+        np.array([names.index(f[2]) for f in about]),
+    )
 
 
 def fashion(part):
@@ -83,9 +107,13 @@ def fashion(part):
         rng = np.random.default_rng(part == "train")
         label = np.arange(100) % 10
         base = np.random.default_rng(9).random((10, 28, 28))
-        return np.clip(base[label] + .1 * rng.normal(size=(100, 28, 28)), 0, 1).astype("f4"), label
+        return np.clip(base[label] + 0.1 * rng.normal(size=(100, 28, 28)), 0, 1).astype("f4"), label
     if not (FASHION / "train-images-idx3-ubyte.gz").exists():
-        raise Skip("no Fashion-MNIST: install Debian's dataset-fashion-mnist (scripts/setup.sh --experiments)")
-    images, labels = (np.frombuffer(gzip.open(FASHION / f"{part}-{kind}-ubyte.gz").read(), "u1", offset=offset)
-                      for kind, offset in (("images-idx3", 16), ("labels-idx1", 8)))
+        raise Skip(
+            "no Fashion-MNIST: scripts/setup.sh --experiments installs dataset-fashion-mnist"
+        )
+    images, labels = (
+        np.frombuffer(gzip.open(FASHION / f"{part}-{kind}-ubyte.gz").read(), "u1", offset=offset)
+        for kind, offset in (("images-idx3", 16), ("labels-idx1", 8))
+    )
     return images.reshape(-1, 28, 28).astype("f4") / 255, labels.astype("i8")

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Landmarks drawn uniformly against landmarks by randomly pivoted Cholesky, at equal number: what they leave of
-the kernel's trace on the training rows, and retrieval on Flickr8k dev (test is not read); mean and standard
-deviation of five seeds.
+"""Landmarks drawn uniformly against landmarks by randomly pivoted Cholesky, at equal number:
+what they leave of the kernel's trace on the training rows, and retrieval on Flickr8k dev (test
+is not read); mean and standard deviation of five seeds.
 
-The share of the trace that landmarks leave is 1 - mean |phi(x)|^2 over unit rows x, with
-phi(x) = factor^T k(landmarks, x): the angular kernel has k(x, x) = 1."""
+The share of the trace that landmarks leave is 1 - mean |phi(x)|^2 over unit rows x, with phi(x)
+= factor^T k(landmarks, x): the angular kernel has k(x, x) = 1."""
+
 import json
 import pathlib
 
@@ -55,14 +56,41 @@ def body(work):
     for method in "uniform", "pivot":
         found = []
         for seed in range(SEEDS):
-            model = fit(work, train, "--preset", "fast", "--kernel", "angular", "--map", "nystrom", "--landmarks",
-                        LANDMARKS, "--landmark-method", method, "--seed", seed)
+            model = fit(
+                work,
+                train,
+                "--preset",
+                "fast",
+                "--kernel",
+                "angular",
+                "--map",
+                "nystrom",
+                "--landmarks",
+                LANDMARKS,
+                "--landmark-method",
+                method,
+                "--seed",
+                seed,
+            )
             t = tensors(model.path)
-            found.append((trace_left(x, t["x.landmarks"], t["x.factor"]), trace_left(y, t["y.landmarks"], t["y.factor"]),
-                          *directions(evaluate(model, dev))))
+            found.append(
+                (
+                    trace_left(x, t["x.landmarks"], t["x.factor"]),
+                    trace_left(y, t["y.landmarks"], t["y.factor"]),
+                    *directions(evaluate(model, dev)),
+                )
+            )
         rows.append((f"{method}, mean", *np.mean(found, 0)))
         rows.append((f"{method}, deviation", *np.std(found, 0, ddof=min(1, SEEDS - 1))))
-    columns = ("landmarks", "trace left, image", "trace left, text", "i→t hit@1", "t→i hit@1", "i→t hit@10", "t→i hit@10")
+    columns = (
+        "landmarks",
+        "trace left, image",
+        "trace left, text",
+        "i→t hit@1",
+        "t→i hit@1",
+        "i→t hit@10",
+        "t→i hit@10",
+    )
     return {"landmarks": table(columns, rows)}
 
 

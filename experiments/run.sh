@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs every experiment and writes docs/results: one JSON file each, figures, and the tables of its README.
-#   experiments/run.sh [--smoke] [NAME ...]     --smoke: small made-up data, results are thrown away
+#   experiments/run.sh [--smoke] [NAME ...]     --smoke: small made-up data, results thrown away unless
+#                                               UNICON_RESULTS names a folder for them
 #   UNICON_DATA  folder of the features; experiments whose data are not there are skipped and said so
 #   UNICON       the command (build/unicon)
 set -euo pipefail
@@ -11,9 +12,11 @@ smoke=()
 if [ "${1:-}" = --smoke ]; then
   smoke=(--smoke)
   shift
-  UNICON_RESULTS=$(mktemp -d)
-  export UNICON_RESULTS
-  trap 'rm -rf "$UNICON_RESULTS"' EXIT
+  if [ -z "${UNICON_RESULTS:-}" ]; then
+    UNICON_RESULTS=$(mktemp -d)
+    export UNICON_RESULTS
+    trap 'rm -rf "$UNICON_RESULTS"' EXIT
+  fi
 fi
 all=(synthetic kernels losses flickr8k batch svd efficiency esc50 transfer unimodal warm_start landmarks)
 names=("$@")

@@ -1,30 +1,55 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Image-image alignment (the paper's section 4.2 and figure 3), on Fashion-MNIST in place of CIFAR-10: two
-augmentations of an image are a pair, one encoder serves both views, and a linear probe tells the
-classes from the 128 numbers of the embedding. Rows are raw pixels, or 1024 random convolution features
-in place of the frozen ResNet-18. The probe on the rows themselves stands beside it."""
+"""Image-image alignment (the paper's section 4.2 and figure 3), on Fashion-MNIST in place of
+CIFAR-10: two augmentations of an image are a pair, one encoder serves both views, and a linear
+probe tells the classes from the 128 numbers of the embedding. Rows are raw pixels, or 1024
+random convolution features in place of the frozen ResNet-18. The probe on the rows themselves
+stands beside it."""
+
 import json
 
 import numpy as np
 
 import figure
-from common import COLUMNS, PAPER, SGD, SMOKE, both, evaluate, fit, main, results_folder, table, unicon
+from common import (
+    COLUMNS,
+    PAPER,
+    SGD,
+    SMOKE,
+    both,
+    evaluate,
+    fit,
+    main,
+    results_folder,
+    table,
+    unicon,
+)
 from data import fashion, save_part
 
-LABELS = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot")
+LABELS = (
+    "T-shirt",
+    "trouser",
+    "pullover",
+    "dress",
+    "coat",
+    "sandal",
+    "shirt",
+    "sneaker",
+    "bag",
+    "boot",
+)
 
 
 def augment(images, rng):
-    """A crop of 22 to 28 pixels at a random place, stretched back to 28 (nearest pixel), a flip for half of
-    them, contrast .7 to 1.3 and noise .05."""
+    """A crop of 22 to 28 pixels at a random place, stretched back to 28 (nearest pixel), a flip
+    for half of them, contrast .7 to 1.3 and noise .05."""
     n = len(images)
     size = rng.integers(22, 29, n)[:, None]
     grid = (np.arange(28) * size) // 28
     down, right = (grid + np.floor(rng.random((n, 1)) * (29 - size)).astype(int) for _ in range(2))
-    right = np.where(rng.random((n, 1)) < .5, right, right[:, ::-1])
+    right = np.where(rng.random((n, 1)) < 0.5, right, right[:, ::-1])
     out = images[np.arange(n)[:, None, None], down[:, :, None], right[:, None, :]]
-    out = out * rng.uniform(.7, 1.3, (n, 1, 1)) + .05 * rng.normal(size=out.shape)
+    out = out * rng.uniform(0.7, 1.3, (n, 1, 1)) + 0.05 * rng.normal(size=out.shape)
     return np.clip(out, 0, None).astype("f4")
 
 
@@ -33,51 +58,79 @@ def pixels(images):
 
 
 def convolutions(images, filters=64, size=7):
-    """Random features of patches: cosine-like ReLU responses of 64 patches drawn from a fixed seed, pooled
-    over a 4 by 4 grid: 1024 numbers. Nothing is learned."""
+    """Random features of patches: cosine-like ReLU responses of 64 patches drawn from a fixed
+    seed, pooled over a 4 by 4 grid: 1024 numbers. Nothing is learned."""
     rng = np.random.default_rng(1)
     weights = rng.normal(size=(size * size, filters)).astype("f4")
     weights -= weights.mean(0)
     weights /= np.linalg.norm(weights, axis=0)
     out = np.empty((len(images), 16 * filters), "f4")
     for first in range(0, len(images), 1000):
-        block = np.pad(images[first:first + 1000], ((0, 0), (1, 1), (1, 1)))
+        block = np.pad(images[first : first + 1000], ((0, 0), (1, 1), (1, 1)))
         patches = np.lib.stride_tricks.sliding_window_view(block, (size, size), (1, 2))
         answer = np.maximum(patches.reshape(-1, size * size) @ weights, 0)
         cells = answer.reshape(len(block), 4, 6, 4, 6, filters).mean((2, 4))
-        out[first:first + 1000] = cells.reshape(len(block), -1)
+        out[first : first + 1000] = cells.reshape(len(block), -1)
     return out
 
 
 class Views:
-    """Two views of the training images as pairs; two views of the test images for retrieval; and the images
-    as they are for the probe, with a sixth of the training images as dev."""
+    """Two views of the training images as pairs; two views of the test images for retrieval; and
+    the images as they are for the probe, with a sixth of the training images as dev."""
 
     def __init__(self, work, train, test, features=pixels):
         rng = np.random.default_rng(0)
         (images, labels), (held, held_labels) = fashion("train"), fashion("t10k")
         rows = rng.permutation(len(images))[:train]
-        images, self.labels, held, held_labels = images[rows], labels[rows], held[:test], held_labels[:test]
+        images, self.labels, held, held_labels = (
+            images[rows],
+            labels[rows],
+            held[:test],
+            held_labels[:test],
+        )
         self.train = save_part(work, "views", *(features(augment(images, rng)) for _ in range(2)))
         self.test = save_part(work, "held", *(features(augment(held, rng)) for _ in range(2)))
         self.work, cut = work, len(rows) * 5 // 6
         plain = features(images)
-        for name, x, y in (("train", plain, self.labels), ("test", features(held), held_labels),
-                           ("fit", plain[:cut], self.labels[:cut]), ("dev", plain[cut:], self.labels[cut:])):
+        for name, x, y in (
+            ("train", plain, self.labels),
+            ("test", features(held), held_labels),
+            ("fit", plain[:cut], self.labels[:cut]),
+            ("dev", plain[cut:], self.labels[cut:]),
+        ):
             np.save(f"{work}/probe.{name}.npy", x)
             np.save(f"{work}/label.{name}.npy", y)
 
 
 def probe(model, views, ridges=(1e-4, 1e-5, 1e-6)):
-    """Linear probe of the embedded images, or of the rows without a model: its ridge by dev, then trained on
-    all training images and tested once. Accuracy and confusion matrix."""
+    """Linear probe of the embedded images, or of the rows without a model: its ridge by dev,
+    then trained on all training images and tested once. Accuracy and confusion matrix."""
+
     def run(train, test, ridge):
         who = ("--no-model",) if model is None else (model.path, "--side", "x")
-        return json.loads(unicon("probe", *who, f"{views.work}/probe.{train}.npy", "-q", "--json", "--probe-ridge", ridge,
-                                 "--test", f"{views.work}/probe.{test}.npy", "--train-labels",
-                                 f"{views.work}/label.{train}.npy", "--test-labels", f"{views.work}/label.{test}.npy"))
+        return json.loads(
+            unicon(
+                "probe",
+                *who,
+                f"{views.work}/probe.{train}.npy",
+                "-q",
+                "--json",
+                "--probe-ridge",
+                ridge,
+                "--test",
+                f"{views.work}/probe.{test}.npy",
+                "--train-labels",
+                f"{views.work}/label.{train}.npy",
+                "--test-labels",
+                f"{views.work}/label.{test}.npy",
+            )
+        )
 
-    chosen = max(ridges, key=lambda r: run("fit", "dev", r)["accuracy"]) if len(ridges) > 1 else ridges[0]
+    chosen = (
+        max(ridges, key=lambda r: run("fit", "dev", r)["accuracy"])
+        if len(ridges) > 1
+        else ridges[0]
+    )
     return run("train", "test", chosen)
 
 
@@ -85,10 +138,26 @@ def body(work):
     rank = ("--shared-encoder", "--rank", 8 if SMOKE else 128)
     epochs = 2 if SMOKE else 20
     methods = {
-        "paper's setting, angular kernel": (*PAPER, *rank, "--kernel", "angular", "--map", "nystrom"),
+        "paper's setting, angular kernel": (
+            *PAPER,
+            *rank,
+            "--kernel",
+            "angular",
+            "--map",
+            "nystrom",
+        ),
         "whitened, linear": ("--preset", "fast", *rank),
         "whitened, angular kernel": ("--preset", "fast", *rank, "--kernel", "angular"),
-        "SGD-CLIP linear": (*SGD, *rank, "--refine", epochs, "--refine-batch", 1000, "--refine-rate", .03),
+        "SGD-CLIP linear": (
+            *SGD,
+            *rank,
+            "--refine",
+            epochs,
+            "--refine-batch",
+            1000,
+            "--refine-rate",
+            0.03,
+        ),
     }
     rows, keep = [], {}
     for name, features in (("pixels", pixels), ("random convolutions", convolutions)):
@@ -98,16 +167,36 @@ def body(work):
             model = fit(work, views.train, *options)
             found = probe(model, views)
             keep[name, method] = found["accuracy"], model.seconds, found["confusion"]
-            rows.append((name, method, both(evaluate(model, views.test), "hit@1"), found["accuracy"], model.seconds))
-    paper, best, sgd = (keep["random convolutions", name] for name in
-                        ("paper's setting, angular kernel", "whitened, angular kernel", "SGD-CLIP linear"))
+            rows.append(
+                (
+                    name,
+                    method,
+                    both(evaluate(model, views.test), "hit@1"),
+                    found["accuracy"],
+                    model.seconds,
+                )
+            )
+    paper, best, sgd = (
+        keep["random convolutions", name]
+        for name in (
+            "paper's setting, angular kernel",
+            "whitened, angular kernel",
+            "SGD-CLIP linear",
+        )
+    )
     figure.confusion(results_folder() / "unimodal-paper.svg", paper[2], LABELS)
     figure.confusion(results_folder() / "unimodal-best.svg", best[2], LABELS)
-    three = [("probe accuracy", .6182, paper[0], best[0]),
-             ("probe accuracy, SGD-CLIP", .6221, sgd[0], None),
-             ("time of SGD-CLIP / time of the fit", 41.98 / 23.38, sgd[1] / paper[1], sgd[1] / best[1])]
-    return {"unimodal": table(COLUMNS, three),
-            "unimodal-methods": table(("rows", "method", "view to view hit@1", "probe accuracy", "fit, s"), rows)}
+    three = [
+        ("probe accuracy", 0.6182, paper[0], best[0]),
+        ("probe accuracy, SGD-CLIP", 0.6221, sgd[0], None),
+        ("time of SGD-CLIP / time of the fit", 41.98 / 23.38, sgd[1] / paper[1], sgd[1] / best[1]),
+    ]
+    return {
+        "unimodal": table(COLUMNS, three),
+        "unimodal-methods": table(
+            ("rows", "method", "view to view hit@1", "probe accuracy", "fit, s"), rows
+        ),
+    }
 
 
 if __name__ == "__main__":

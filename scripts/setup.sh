@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs what the build needs and says so. Nothing missing: no output.
-#   setup.sh        what `make` and `make test` need
-#   setup.sh --ci   and what .ci/run needs
-#   setup.sh --all  and what scripts/check_all.sh and the reports need
+#   setup.sh                what `make` and `make test` need
+#   setup.sh --experiments  and what `make experiments` needs
+#   setup.sh --ci           and what .ci/run needs
+#   setup.sh --all          and what scripts/check_all.sh and the reports need
 set -euo pipefail
 
 level=${1:-}
 case $level in
-  '' | --ci | --all) ;;
-  *) echo "setup.sh: unknown argument $level; accepted: --ci, --all" >&2; exit 2 ;;
+  '' | --experiments | --ci | --all) ;;
+  *) echo "setup.sh: unknown argument $level; accepted: --experiments, --ci, --all" >&2; exit 2 ;;
 esac
 
 missing=()
@@ -38,7 +39,12 @@ want librandom123-dev header_exists Random123/philox.h
 want liblbfgs-dev header_exists lbfgs.h
 want libcmocka-dev library_exists cmocka
 want scdoc command_exists scdoc
-if [ -n "$level" ]; then
+if [ "$level" = --experiments ]; then
+  want python3 command_exists python3
+  want python3-numpy python3 -c 'import numpy'
+  want dataset-fashion-mnist test -e /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz
+fi
+if [ "$level" = --ci ] || [ "$level" = --all ]; then
   want ninja-build command_exists ninja
   want g++ command_exists g++
   want binutils command_exists nm
