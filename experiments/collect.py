@@ -6,7 +6,6 @@ file is not there keeps its text.
 
     experiments/collect.py [--check]     --check writes nothing and fails if a table is out of date
 """
-
 import json
 import re
 import sys
@@ -32,7 +31,7 @@ def cell(value, column):
 
 def markdown(table):
     columns = table["columns"]
-    lines = [" | ".join(c.strip() for c in columns), " | ".join(["---"] * len(columns))]
+    lines = [" | ".join(columns), " | ".join(["---"] * len(columns))]
     lines += [" | ".join(cell(v, c) for v, c in zip(row, columns)) for row in table["rows"]]
     return "\n".join(f"| {line} |" for line in lines)
 

@@ -9,7 +9,6 @@ it writes RESULTS/NAME.json, from which collect.py makes the tables of docs/resu
     UNICON          the command (build/unicon)
     UNICON_RESULTS  folder of the results (docs/results; with --smoke a folder that is removed)
 """
-
 import dataclasses
 import json
 import os
@@ -22,10 +21,7 @@ import time
 try:
     import numpy as np
 except ImportError:
-    print(
-        "skipped: python3 has no numpy (scripts/setup.sh --experiments installs it)",
-        file=sys.stderr,
-    )
+    print("skipped: no numpy; scripts/setup.sh --experiments installs it", file=sys.stderr)
     sys.exit()
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -33,24 +29,13 @@ UNICON = os.environ.get("UNICON", str(ROOT / "build/unicon"))
 SMOKE = "--smoke" in sys.argv
 SEEDS = 1 if SMOKE else 5
 
-# The published setting where one batch holds everything, and the head that SGD trains: same engine,
-# random start, AdamW, no metric, cosine decay, early stop on held-out pairs.
-PAPER = ("--preset", "paper")
-SGD = (
-    "--preset",
-    "fast",
-    "--start",
-    "random",
-    "--metric",
-    "none",
-    "--refine-decay",
-    ".01",
-    "--refine-patience",
-    "5",
-)
+# The published setting, the same for the synthetic models (one batch, 10 latent dimensions), and
+# the head that SGD trains: same engine, random start, AdamW, no metric, early stop on dev.
+PAPER = "--preset paper"
+PAPER_SYNTHETIC = PAPER + " --batch full --rank 10"
+SGD = "--preset fast --start random --metric none --refine-decay .01 --refine-patience 5"
 
-
-COLUMNS = ("figure", "paper", "ours, paper's setting", "ours, best")
+COLUMNS = "figure | paper | ours, paper's setting | ours, best"
 
 
 class Skip(Exception):
@@ -70,14 +55,8 @@ class Part:
 
     def validation(self):
         """As the validation pairs of a fit; --y-per-x holds for them too."""
-        named = self.pairs[:1] == ("--pairs",)
-        return (
-            "--val-x",
-            self.x,
-            "--val-y",
-            self.y,
-            *(("--val-pairs", self.pairs[1]) if named else ()),
-        )
+        pairs = ("--val-pairs", self.pairs[1]) if self.pairs[:1] == ("--pairs",) else ()
+        return ("--val-x", self.x, "--val-y", self.y, *pairs)
 
 
 @dataclasses.dataclass
@@ -87,12 +66,18 @@ class Fit:
     metadata: dict
 
 
+def split(words):
+    """Words for the command: options may come as one string, "--preset fast --rank 8"."""
+    for word in map(str, words):
+        yield from word.split() if word.startswith("--") else [word]
+
+
 def unicon(*words):
     """Runs the command; its standard output."""
-    words = [*words, "--threads", 1] if SMOKE and words[0] != "--version" else words
-    done = subprocess.run([UNICON, *map(str, words)], capture_output=True, text=True)
+    words = [*split(words)] + (["--threads", "1"] if SMOKE and words[0] != "--version" else [])
+    done = subprocess.run([UNICON, *words], capture_output=True, text=True)
     if done.returncode:
-        sys.exit(f"{' '.join(map(str, words))}\n{done.stderr}")
+        sys.exit(f"{' '.join(words)}\n{done.stderr}")
     return done.stdout
 
 
@@ -116,6 +101,11 @@ def embed(work, model, part):
 def both(found, name):
     """Mean of a metric over both directions."""
     return (found["x_to_y"][name] + found["y_to_x"][name]) / 2
+
+
+def hits(found, *ranks):
+    """hit@k for each k, mean of both directions."""
+    return [both(found, f"hit@{k}") for k in ranks]
 
 
 def score(found):
@@ -142,27 +132,9 @@ def best_of(work, train, dev, candidates, name="candidate"):
 def sgd_clip(work, train, dev, *options, epochs=40, batch=1000, rates=(0.01, 0.03, 0.1)):
     """The SGD head of a fair baseline: step length by dev, early stop on dev. Step length,
     model, time of all step lengths."""
-    epochs = 2 if SMOKE else epochs
-    return best_of(
-        work,
-        train,
-        dev,
-        name="sgd",
-        candidates={
-            rate: (
-                *SGD,
-                "--refine",
-                epochs,
-                "--refine-batch",
-                batch,
-                "--refine-rate",
-                rate,
-                *dev.validation(),
-                *options,
-            )
-            for rate in rates
-        },
-    )
+    sgd = f"{SGD} --refine {2 if SMOKE else epochs} --refine-batch {batch} --refine-rate"
+    candidates = {rate: (f"{sgd} {rate}", *dev.validation(), *options) for rate in rates}
+    return best_of(work, train, dev, candidates, name="sgd")
 
 
 def say(text):
@@ -170,9 +142,9 @@ def say(text):
 
 
 def table(columns, rows):
-    """A table of the results; a column whose name ends in ", s" has seconds, None is an empty
-    cell."""
-    return {"columns": list(columns), "rows": [list(row) for row in rows]}
+    """A table of the results: columns as "a | b", those that end in ", s" hold seconds; None is an
+    empty cell."""
+    return {"columns": columns.split(" | "), "rows": [list(row) for row in rows]}
 
 
 def results_folder():

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The data of the experiments, and small made-up rows that stand in for them with --smoke."""
-
 import gzip
 import os
 import pathlib

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small figures without a plotting library: heat maps as PNG and SVG, line charts as SVG."""
-
 import struct
 import zlib
 

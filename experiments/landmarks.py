@@ -4,9 +4,8 @@
 what they leave of the kernel's trace on the training rows, and retrieval on Flickr8k dev (test
 is not read); mean and standard deviation of five seeds.
 
-The share of the trace that landmarks leave is 1 - mean |phi(x)|^2 over unit rows x, with phi(x)
-= factor^T k(landmarks, x): the angular kernel has k(x, x) = 1."""
-
+The share of the trace that landmarks leave is 1 - mean |phi(x)|^2 over unit rows x, with
+phi(x) = factor^T k(landmarks, x): the angular kernel has k(x, x) = 1."""
 import json
 import pathlib
 
@@ -14,8 +13,6 @@ import numpy as np
 
 from common import SEEDS, SMOKE, directions, evaluate, fit, main, table
 from data import flickr8k
-
-LANDMARKS = 20 if SMOKE else 500
 
 
 def tensors(path):
@@ -51,47 +48,21 @@ def trace_left(rows, landmarks, factor):
 
 def body(work):
     train, dev, _ = flickr8k(work)
-    x, y = np.load(train.x, mmap_mode="r"), np.load(train.y, mmap_mode="r")
+    sides = {side: np.load(path, mmap_mode="r") for side, path in (("x", train.x), ("y", train.y))}
+    fixed = f"--preset fast --kernel angular --map nystrom --landmarks {20 if SMOKE else 500}"
     rows = []
     for method in "uniform", "pivot":
         found = []
         for seed in range(SEEDS):
-            model = fit(
-                work,
-                train,
-                "--preset",
-                "fast",
-                "--kernel",
-                "angular",
-                "--map",
-                "nystrom",
-                "--landmarks",
-                LANDMARKS,
-                "--landmark-method",
-                method,
-                "--seed",
-                seed,
-            )
+            model = fit(work, train, fixed, f"--landmark-method {method} --seed {seed}")
             t = tensors(model.path)
-            found.append(
-                (
-                    trace_left(x, t["x.landmarks"], t["x.factor"]),
-                    trace_left(y, t["y.landmarks"], t["y.factor"]),
-                    *directions(evaluate(model, dev)),
-                )
-            )
+            left = [trace_left(matrix, t[f"{side}.landmarks"], t[f"{side}.factor"])
+                    for side, matrix in sides.items()]
+            found.append(left + directions(evaluate(model, dev)))
         rows.append((f"{method}, mean", *np.mean(found, 0)))
         rows.append((f"{method}, deviation", *np.std(found, 0, ddof=min(1, SEEDS - 1))))
-    columns = (
-        "landmarks",
-        "trace left, image",
-        "trace left, text",
-        "i→t hit@1",
-        "t→i hit@1",
-        "i→t hit@10",
-        "t→i hit@10",
-    )
-    return {"landmarks": table(columns, rows)}
+    columns = "trace left, image | text | i→t hit@1 | t→i hit@1 | i→t hit@10 | t→i hit@10"
+    return {"landmarks": table(f"landmarks | {columns}", rows)}
 
 
 if __name__ == "__main__":

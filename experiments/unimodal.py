@@ -5,39 +5,23 @@ CIFAR-10: two augmentations of an image are a pair, one encoder serves both view
 probe tells the classes from the 128 numbers of the embedding. Rows are raw pixels, or 1024
 random convolution features in place of the frozen ResNet-18. The probe on the rows themselves
 stands beside it."""
-
 import json
 
 import numpy as np
 
 import figure
-from common import (
-    COLUMNS,
-    PAPER,
-    SGD,
-    SMOKE,
-    both,
-    evaluate,
-    fit,
-    main,
-    results_folder,
-    table,
-    unicon,
-)
+from common import COLUMNS, PAPER, SGD, SMOKE, both, evaluate, fit, main, results_folder, table
+from common import unicon
 from data import fashion, save_part
 
-LABELS = (
-    "T-shirt",
-    "trouser",
-    "pullover",
-    "dress",
-    "coat",
-    "sandal",
-    "shirt",
-    "sneaker",
-    "bag",
-    "boot",
-)
+LABELS = "T-shirt trouser pullover dress coat sandal shirt sneaker bag boot".split()
+RANK = f"--rank {8 if SMOKE else 128}"
+METHODS = {
+    "paper's setting, angular kernel": f"{PAPER} --kernel angular --map nystrom",
+    "whitened, linear": "--preset fast",
+    "whitened, angular kernel": "--preset fast --kernel angular",
+    "SGD-CLIP linear": f"{SGD} --refine {2 if SMOKE else 20} --refine-batch 1000 --refine-rate .03",
+}
 
 
 def augment(images, rng):
@@ -58,8 +42,8 @@ def pixels(images):
 
 
 def convolutions(images, filters=64, size=7):
-    """Random features of patches: cosine-like ReLU responses of 64 patches drawn from a fixed
-    seed, pooled over a 4 by 4 grid: 1024 numbers. Nothing is learned."""
+    """ReLU of 64 random filters of 7 by 7 pixels, averaged over a 4 by 4 grid: 1024 numbers.
+    Nothing is learned."""
     rng = np.random.default_rng(1)
     weights = rng.normal(size=(size * size, filters)).astype("f4")
     weights -= weights.mean(0)
@@ -82,12 +66,8 @@ class Views:
         rng = np.random.default_rng(0)
         (images, labels), (held, held_labels) = fashion("train"), fashion("t10k")
         rows = rng.permutation(len(images))[:train]
-        images, self.labels, held, held_labels = (
-            images[rows],
-            labels[rows],
-            held[:test],
-            held_labels[:test],
-        )
+        images, self.labels = images[rows], labels[rows]
+        held, held_labels = held[:test], held_labels[:test]
         self.train = save_part(work, "views", *(features(augment(images, rng)) for _ in range(2)))
         self.test = save_part(work, "held", *(features(augment(held, rng)) for _ in range(2)))
         self.work, cut = work, len(rows) * 5 // 6
@@ -107,83 +87,30 @@ def probe(model, views, ridges=(1e-4, 1e-5, 1e-6)):
     then trained on all training images and tested once. Accuracy and confusion matrix."""
 
     def run(train, test, ridge):
-        who = ("--no-model",) if model is None else (model.path, "--side", "x")
-        return json.loads(
-            unicon(
-                "probe",
-                *who,
-                f"{views.work}/probe.{train}.npy",
-                "-q",
-                "--json",
-                "--probe-ridge",
-                ridge,
-                "--test",
-                f"{views.work}/probe.{test}.npy",
-                "--train-labels",
-                f"{views.work}/label.{train}.npy",
-                "--test-labels",
-                f"{views.work}/label.{test}.npy",
-            )
-        )
+        who = ("--no-model",) if model is None else (model.path, "--side x")
+        rows, labels = (f"{views.work}/{kind}" for kind in ("probe", "label"))
+        return json.loads(unicon(
+            "probe", *who, f"{rows}.{train}.npy", "--train-labels", f"{labels}.{train}.npy",
+            "--test", f"{rows}.{test}.npy", "--test-labels", f"{labels}.{test}.npy",
+            f"--json --quiet --probe-ridge {ridge}"))
 
-    chosen = (
-        max(ridges, key=lambda r: run("fit", "dev", r)["accuracy"])
-        if len(ridges) > 1
-        else ridges[0]
-    )
-    return run("train", "test", chosen)
+    if len(ridges) > 1:
+        ridges = [max(ridges, key=lambda ridge: run("fit", "dev", ridge)["accuracy"])]
+    return run("train", "test", ridges[0])
 
 
 def body(work):
-    rank = ("--shared-encoder", "--rank", 8 if SMOKE else 128)
-    epochs = 2 if SMOKE else 20
-    methods = {
-        "paper's setting, angular kernel": (
-            *PAPER,
-            *rank,
-            "--kernel",
-            "angular",
-            "--map",
-            "nystrom",
-        ),
-        "whitened, linear": ("--preset", "fast", *rank),
-        "whitened, angular kernel": ("--preset", "fast", *rank, "--kernel", "angular"),
-        "SGD-CLIP linear": (
-            *SGD,
-            *rank,
-            "--refine",
-            epochs,
-            "--refine-batch",
-            1000,
-            "--refine-rate",
-            0.03,
-        ),
-    }
     rows, keep = [], {}
     for name, features in (("pixels", pixels), ("random convolutions", convolutions)):
         views = Views(work, 80 if SMOKE else 12000, 10000, features)
         rows.append((name, "none: probe on the rows", None, probe(None, views)["accuracy"], None))
-        for method, options in methods.items():
-            model = fit(work, views.train, *options)
-            found = probe(model, views)
+        for method, options in METHODS.items():
+            model = fit(work, views.train, options, f"--shared-encoder {RANK}")
+            hit, found = both(evaluate(model, views.test), "hit@1"), probe(model, views)
             keep[name, method] = found["accuracy"], model.seconds, found["confusion"]
-            rows.append(
-                (
-                    name,
-                    method,
-                    both(evaluate(model, views.test), "hit@1"),
-                    found["accuracy"],
-                    model.seconds,
-                )
-            )
-    paper, best, sgd = (
-        keep["random convolutions", name]
-        for name in (
-            "paper's setting, angular kernel",
-            "whitened, angular kernel",
-            "SGD-CLIP linear",
-        )
-    )
+            rows.append((name, method, hit, found["accuracy"], model.seconds))
+    paper, best, sgd = (keep["random convolutions", name] for name in (
+        "paper's setting, angular kernel", "whitened, angular kernel", "SGD-CLIP linear"))
     figure.confusion(results_folder() / "unimodal-paper.svg", paper[2], LABELS)
     figure.confusion(results_folder() / "unimodal-best.svg", best[2], LABELS)
     three = [
@@ -191,12 +118,8 @@ def body(work):
         ("probe accuracy, SGD-CLIP", 0.6221, sgd[0], None),
         ("time of SGD-CLIP / time of the fit", 41.98 / 23.38, sgd[1] / paper[1], sgd[1] / best[1]),
     ]
-    return {
-        "unimodal": table(COLUMNS, three),
-        "unimodal-methods": table(
-            ("rows", "method", "view to view hit@1", "probe accuracy", "fit, s"), rows
-        ),
-    }
+    columns = "rows | method | view to view hit@1 | probe accuracy | fit, s"
+    return {"unimodal": table(COLUMNS, three), "unimodal-methods": table(columns, rows)}
 
 
 if __name__ == "__main__":
