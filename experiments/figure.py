@@ -63,7 +63,7 @@ def confusion(path, counts, labels):
                 f'<rect x="{left + j * size}" y="{top + i * size}" width="{size - 1}" height="{size - 1}" '
                 f'fill="#1b6ca8" fill-opacity="{max(value, .02):.3f}"/>'
             )
-            if value >= 0.005:
+            if value >= 0.0051:
                 out.append(
                     f'<text x="{left + j * size + 16}" y="{top + i * size + 21}" text-anchor="middle" '
                     f'fill="{ink}">{100 * value:.0f}</text>'
@@ -90,11 +90,10 @@ def lines(path, series, x_name, y_name):
         out.append(
             f'<text x="{place(x, 0)[0]:.1f}" y="{height - bottom + 16}" text-anchor="middle">{x}</text>'
         )
-    for k in range(5):
-        y = ceiling * k / 4
-        out.append(
-            f'<text x="{left - 5}" y="{place(np.exp(low), y)[1] + 4:.1f}" text-anchor="end">{y:.2f}</text>'
-        )
+    step = next(s for s in (0.02, 0.05, 0.1, 0.2, 0.5, 1e9) if ceiling / s <= 6)
+    for y in np.arange(0, ceiling, step):
+        at = place(np.exp(low), y)[1] + 4
+        out.append(f'<text x="{left - 5}" y="{at:.1f}" text-anchor="end">{y:.2f}</text>')
     for k, (name, values) in enumerate(series.items()):
         colour, at = COLOURS[k % len(COLOURS)], [place(*p) for p in values]
         out.append(

@@ -6,7 +6,7 @@
 #   UNICON_DATA  folder of the features; experiments whose data are not there are skipped and said so
 #   UNICON       the command (build/unicon)
 set -euo pipefail
-cd "$(dirname "$0")"
+here=$(dirname "$0")
 
 smoke=()
 if [ "${1:-}" = --smoke ]; then
@@ -30,7 +30,7 @@ number=0
 for name in "${names[@]}"; do
   number=$((number + 1))
   echo "[$number/${#names[@]}] $name, at ${SECONDS} s" >&2
-  python3 "$name.py" "${smoke[@]}"
+  python3 "$here/$name.py" "${smoke[@]}"
 done
-[ ${#smoke[@]} -gt 0 ] || python3 collect.py
+[ ${#smoke[@]} -gt 0 ] || python3 "$here/collect.py"
 echo "experiments: ${#names[@]} in ${SECONDS} s" >&2
