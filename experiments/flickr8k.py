@@ -11,7 +11,7 @@ from data import flickr8k
 UNICON, SGD_CLIP = (0.134, 0.188, 0.464, 0.567, 0.81), (0.043, 0.041, 0.221, 0.217, 45.0)
 FIGURES = "i→t hit@1", "t→i hit@1", "i→t hit@10", "t→i hit@10", "time of SGD-CLIP / time of the fit"
 ANGULAR = f"--preset fast --kernel angular --map nystrom --landmarks {20 if SMOKE else 2000}"
-BUDGET = 90
+BUDGET = 60
 
 
 def methods(work, train, dev):
