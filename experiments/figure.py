@@ -77,10 +77,13 @@ def lines(path, series, x_name, y_name):
     points = [p for values in series.values() for p in values]
     low, high = (np.log(f(p[0] for p in points)) for f in (min, max))
     ceiling = max(p[1] for p in points) * 1.08 or 1
-    place = lambda x, y: (
-        left + (np.log(x) - low) / max(high - low, 1e-9) * (width - left - right),
-        height - bottom - y / ceiling * (height - top - bottom),
-    )
+
+    def place(x, y):
+        return (
+            left + (np.log(x) - low) / max(high - low, 1e-9) * (width - left - right),
+            height - bottom - y / ceiling * (height - top - bottom),
+        )
+
     out = [
         f'<path d="M{left} {top}V{height - bottom}H{width - right}" fill="none" stroke="#888"/>',
         f'<text x="{(left + width - right) / 2}" y="{height - 8}" text-anchor="middle">{x_name}</text>',
