@@ -151,8 +151,9 @@ def results_folder():
     return pathlib.Path(os.environ.get("UNICON_RESULTS", ROOT / "docs/results"))
 
 
-def main(name, body):
-    """Runs the experiment and writes its tables and its time as NAME.json."""
+def main(name, body, apart=False):
+    """Runs the experiment and writes its tables and its time as NAME.json. `apart`: it is not one
+    of those that `make experiments` runs."""
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory() as work:
         if SMOKE and "UNICON_RESULTS" not in os.environ:
@@ -167,6 +168,7 @@ def main(name, body):
             "experiment": name,
             "version": unicon("--version").splitlines()[0],
             "seconds": round(seconds, 1),
+            **({"apart": True} if apart else {}),
             "tables": tables,
         }
         with open(results_folder() / f"{name}.json", "w") as out:

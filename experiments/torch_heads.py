@@ -4,11 +4,9 @@
 is a fair one: linear and MLP heads, AdamW, cosine decay, weight decay, learned or fixed temperature,
 early stop, the same grid, chosen on dev, test read once.
 
-    UNICON_DATA=DIR experiments/torch_heads.py [linear] [mlp] [--json FILE]
+    UNICON_DATA=DIR experiments/torch_heads.py [linear] [mlp]
 
 Needs numpy and PyTorch; says so and stops where they are missing."""
-import argparse
-import json
 import math
 import os
 import sys
@@ -20,6 +18,8 @@ try:
 except ImportError as error:
     sys.exit(f"skipped: {error}")
 
+from common import SMOKE, Skip, directions, main, say, score, table
+
 BATCH, RANK, HIDDEN, PER_X = 600, 256, 1024, 5
 TEMPERATURES = [(0.07, True), (0.1, False)]
 HEADS = {"linear": dict(rates=(1e-3, 3e-3, 1e-2), epochs=30, patience=5),
@@ -27,13 +27,13 @@ HEADS = {"linear": dict(rates=(1e-3, 3e-3, 1e-2), epochs=30, patience=5),
 
 
 def load(split):
-    """Unit rows of both sides; the means of the training rows are taken off by the caller."""
+    """Unit rows of both sides."""
     folder = os.path.join(os.environ.get("UNICON_DATA", ""), "flickr8k-inceptionv3-use")
     rows = []
     for name in ("image", "text"):
         path = os.path.join(folder, f"{name}.{split}.npy")
         if not os.path.exists(path):
-            sys.exit("skipped: set UNICON_DATA to the folder of the features")
+            raise Skip("set UNICON_DATA to the folder of the features")
         rows.append(torch.nn.functional.normalize(torch.tensor(np.load(path).astype("f4"))))
     return rows
 
@@ -62,10 +62,6 @@ def evaluate(model, rows):
                        "hit@10": (rank <= 10).float().mean().item(),
                        "mrr": (1 / rank.float()).mean().item()}
     return found
-
-
-def score(found):
-    return sum(found[d][k] for d in ("x_to_y", "y_to_x") for k in ("mrr", "hit@10")) / 4
 
 
 def train(kind, rate, temperature, learned, train_rows, dev_rows, epochs, patience):
@@ -112,38 +108,34 @@ def train(kind, rate, temperature, learned, train_rows, dev_rows, epochs, patien
     return model, best
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("heads", nargs="*", default=list(HEADS))
-    parser.add_argument("--json", help="write the figures to this file")
-    args = parser.parse_args()
+def tuned(kind, splits):
+    """The best head of the grid by dev, on test; a row of the table."""
+    about, found = HEADS[kind], []
+    start = time.perf_counter()
+    for rate in about["rates"]:
+        for temperature, learned in TEMPERATURES:
+            model, dev = train(kind, rate, temperature, learned, splits["train"], splits["dev"],
+                               about["epochs"], about["patience"])
+            heat = f"temperature {temperature:g}{' learned' if learned else ''}"
+            say(f"{kind}: rate {rate:g}, {heat}: dev {dev:.4f}")
+            found.append((dev, f"rate {rate:g}, {heat}", model))
+    seconds = time.perf_counter() - start
+    dev, chosen, model = max(found, key=lambda f: f[0])
+    test = evaluate(model, splits["test"])
+    return (f"`sgd_{kind}` in PyTorch", *directions(test), dev, seconds, chosen)
+
+
+def body(_):
+    if SMOKE:
+        raise Skip("the heads need the features")
     splits = {name: load(name) for name in ("train", "dev", "test")}
     means = [rows.mean(dim=0) for rows in splits["train"]]
     for name, rows in splits.items():
         splits[name] = [r - m for r, m in zip(rows, means)]
-    results = {}
-    for kind in args.heads:
-        about, found = HEADS[kind], []
-        start = time.perf_counter()
-        for rate in about["rates"]:
-            for temperature, learned in TEMPERATURES:
-                model, dev = train(kind, rate, temperature, learned, splits["train"],
-                                   splits["dev"], about["epochs"], about["patience"])
-                print(f"{kind}: rate {rate:g}, temperature {temperature:g}"
-                      f"{' learned' if learned else ''}: dev {dev:.4f}", file=sys.stderr)
-                found.append((dev, rate, temperature, model))
-        seconds = time.perf_counter() - start
-        dev, rate, temperature, model = max(found, key=lambda f: f[0])
-        test = evaluate(model, splits["test"])
-        results[f"sgd_{kind}"] = {**test, "held_out_score": dev, "fit_seconds": seconds,
-                                  "chosen": f"rate {rate:g}, temperature {temperature:g}"}
-        print(f"sgd_{kind} (PyTorch): " + ", ".join(
-            f"{d} hit@1 {test[d]['hit@1']:.3f} hit@10 {test[d]['hit@10']:.3f}"
-            for d in ("x_to_y", "y_to_x")) + f", {seconds:.0f} s, dev {dev:.4f}")
-    if args.json:
-        with open(args.json, "w") as file:
-            json.dump(results, file, indent=1)
+    kinds = [kind for kind in HEADS if kind in sys.argv] or HEADS
+    columns = "head | i→t @1 | t→i @1 | i→t @10 | t→i @10 | dev score | fit, all settings tried, s"
+    return {"torch-heads": table(f"{columns} | chosen on dev", [tuned(k, splits) for k in kinds])}
 
 
 if __name__ == "__main__":
-    main()
+    main("torch_heads", body, apart=True)

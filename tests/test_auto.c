@@ -40,6 +40,29 @@ static double score_of(unicon_ctx *ctx, const unicon_model *model, const unicon_
          4;
 }
 
+/* On several splits the choice is made with a few landmarks; the model that follows has all rows,
+ * and its metadata say so. */
+static void choice_leaves_the_map_alone(void **state) {
+  scratch *s = *state;
+  problem p;
+  problem_make(s->ctx, 31, 1100, 12, 10, 6, 0.6, &p);
+  unicon_options *options = NULL;
+  CHECK_OK(s->ctx, unicon_options_create(s->ctx, &options));
+  CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "kernel", "angular"));
+  CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "refine", "0"));
+  unicon_model *model = support_fit(s->ctx, p.rows_x, p.rows_y, NULL, options);
+  int64_t values = 0;
+  free(support_tensor(s, model, "x.landmarks", &values));
+  assert_int_equal(values, 1100 * 12);
+  assert_string_equal(unicon_model_meta(model, "x.map"), "exact");
+  assert_string_equal(unicon_model_meta(model, "option.map"), "auto");
+  assert_string_equal(unicon_model_meta(model, "option.landmarks"), "2000");
+  assert_string_equal(unicon_model_meta(model, "auto_folds"), "3");
+  unicon_model_destroy(model);
+  unicon_options_destroy(options);
+  problem_free(&p);
+}
+
 /* The score that is reported is that of the model that is returned, and no candidate was better:
  * the closed form with default settings is one of them. */
 static void reported_score_is_the_models(void **state) {
@@ -307,15 +330,11 @@ static void kernels_must_fit_the_limit(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCRATCH_TEST(reported_score_is_the_models),
-      SCRATCH_TEST(given_options_stay),
-      SCRATCH_TEST(few_pairs_fall_back),
-      SCRATCH_TEST(weights_follow_the_scores),
-      SCRATCH_TEST(robust_batches_resist),
-      SCRATCH_TEST(shared_encoder_is_shared),
-      SCRATCH_TEST(exponent_is_a_power),
-      SCRATCH_TEST(kernels_must_fit_the_limit),
-      SCRATCH_TEST(shared_encoder_finds_principal_axes),
+      SCRATCH_TEST(reported_score_is_the_models), SCRATCH_TEST(choice_leaves_the_map_alone),
+      SCRATCH_TEST(given_options_stay),           SCRATCH_TEST(few_pairs_fall_back),
+      SCRATCH_TEST(weights_follow_the_scores),    SCRATCH_TEST(robust_batches_resist),
+      SCRATCH_TEST(shared_encoder_is_shared),     SCRATCH_TEST(exponent_is_a_power),
+      SCRATCH_TEST(kernels_must_fit_the_limit),   SCRATCH_TEST(shared_encoder_finds_principal_axes),
       SCRATCH_TEST(many_rows_hold_out_few),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,7 @@ static const planned cases[] = {
     {{{"preset", "fast"}, {"kernel", "angular"}, {"landmarks", "300"}}},
     {{{"preset", "fast"}, {"kernel", "rbf"}, {"map", "random"}, {"features", "400"}}},
     {{{"preset", "paper"}, {"batch", "full"}}},
+    {{{"preset", "auto"}, {"kernel", "linear"}}}, /* three splits at once, and refine */
 };
 
 static unicon_options *options_of(unicon_ctx *ctx, const planned *p) {

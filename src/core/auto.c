@@ -33,7 +33,8 @@ typedef struct sweep {
   bool fixed;      /* the user gave the kernel or the map */
   bool rough;      /* a few landmarks serve: a fit on everything follows */
   bool larger;     /* preset best */
-  double deadline; /* of the budget, or infinity */
+  double deadline; /* of the settings, or infinity: half of the budget */
+  double final;    /* of refine: four fifths; the fit that follows needs its time too */
   unicon__auto_log *log;
   bool half_is_worse; /* power 1/4 lost clearly with another kernel: not tried again */
   /* every kernel's best setting */
@@ -265,7 +266,7 @@ static unicon_status choose_refined(unicon_ctx *ctx, const sweep *w, finalist *w
     refined now = {.ridge = trial == COLDER ? best->ridge : who->setting.ridge, .score = -1};
     unicon__refine_params here = *params;
     if ((trial == MORE_RIDGE && ridge_given) || (trial == COLDER && heat_given)) continue;
-    if (trial > 0 && (best->gain < 0.005 || unicon__now() > w->deadline)) break;
+    if (trial > 0 && (best->gain < 0.005 || unicon__now() > w->final)) break;
     if (trial == MORE_RIDGE) now.ridge *= 10;
     if (trial == COLDER) here.loss.temperature /= 2;
     now.temperature = here.loss.temperature;
@@ -366,7 +367,7 @@ static unicon_status play_final(unicon_ctx *ctx, sweep *w, const unicon__refine_
   bool done[KERNELS_MAX] = {false};
   for (int round = 0; round < (w->larger ? FINALISTS : 1); round++) {
     finalist *who = next_finalist(w, done);
-    if (!who || (round > 0 && unicon__now() > w->deadline)) break;
+    if (!who || (round > 0 && unicon__now() > w->final)) break;
     done[who - w->kernel] = true;
     unicon__block *frame = unicon__frame_open(ctx), *mark = unicon__arena_mark(w->arena);
     const unicon_status status = play(ctx, w, who, *params, best, part, log);
@@ -402,7 +403,8 @@ unicon_status unicon__auto(unicon_ctx *ctx, unicon__arena *arena, unicon_options
                       !unicon__given(options, UNICON__LANDMARK_METHOD),
              .log = log,
              .larger = strcmp(unicon__text(options, UNICON__PRESET), "best") == 0,
-             .deadline = unicon__now() + 0.6 * budget};
+             .deadline = unicon__now() + 0.5 * budget,
+             .final = unicon__now() + 0.8 * budget};
   champion best = {.who.score = -1};
   unicon__refine_params params;
   *log = (unicon__auto_log){0};
