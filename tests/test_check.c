@@ -49,6 +49,21 @@ static unicon_status check(unicon_ctx *ctx, const sample *s, const unicon_pairs 
   return status;
 }
 
+/* Rows paired with themselves: no other row is closer than the partner, and the share of those that
+ * are farther is 1 to the last bit, since the partner itself is not among the others. */
+static void perfect_pairs_have_nobody_closer(void **state) {
+  scratch *s = *state;
+  problem p;
+  problem_make(s->ctx, 61, 200, 6, 6, 6, 0, &p);
+  unicon_check_result r;
+  unicon_suspect worst;
+  const unicon_data data = {p.rows_x, p.rows_x, NULL, NULL};
+  CHECK_OK(s->ctx, unicon_check(s->ctx, &data, NULL, 1, &worst, &r));
+  CHECK_CLOSE(r.closer, 1, 1e-12);
+  CHECK_CLOSE(worst.closer, 1, 1e-12);
+  problem_free(&p);
+}
+
 /* ---- what is there ------------------------------------------------------------------------ */
 
 static void aligned_data_are_seen(void **state) {
@@ -366,6 +381,7 @@ int main(void) {
       SCRATCH_TEST(connected_rows_are_checked_too),
       SCRATCH_TEST(the_seed_decides),
       SCRATCH_TEST(mistakes_have_sentences),
+      SCRATCH_TEST(perfect_pairs_have_nobody_closer),
       SCRATCH_TEST(memory_may_run_out),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

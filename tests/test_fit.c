@@ -286,15 +286,30 @@ static void one_row_is_enough_to_use_a_model(void **state) {
   problem_free(&p);
 }
 
+/* C of shuffled batches of b rows is 1 - 1/b of that of one batch, and so is the spectrum. */
+static void batches_keep_the_scale(void **state) {
+  scratch *s = *state;
+  problem p;
+  problem_make(s->ctx, 41, 800, 8, 7, 5, 0.5, &p);
+  unicon_options *whole = support_options(s->ctx, "metric", "none", NULL);
+  unicon_options *cut = support_options(s->ctx, "metric", "none", "batch", "100", NULL);
+  unicon_model *a = support_fit(s->ctx, p.rows_x, p.rows_y, NULL, whole);
+  unicon_model *b = support_fit(s->ctx, p.rows_x, p.rows_y, NULL, cut);
+  /* 1 - 1/100, and the draw of the batches moves C by a few per cent */
+  CHECK_CLOSE(unicon_model_spectrum(b)[0] / unicon_model_spectrum(a)[0], 0.99, 0.05);
+  unicon_model_destroy(b);
+  unicon_model_destroy(a);
+  unicon_options_destroy(cut);
+  unicon_options_destroy(whole);
+  problem_free(&p);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCRATCH_TEST(row_order_does_not_matter),
-      SCRATCH_TEST(rotation_does_not_matter),
-      SCRATCH_TEST(scale_does_not_matter),
-      SCRATCH_TEST(threads_do_not_matter),
-      SCRATCH_TEST(labels_are_their_list),
-      SCRATCH_TEST(any_shape_fits),
-      SCRATCH_TEST(one_row_is_enough_to_use_a_model),
+      SCRATCH_TEST(batches_keep_the_scale),   SCRATCH_TEST(row_order_does_not_matter),
+      SCRATCH_TEST(rotation_does_not_matter), SCRATCH_TEST(scale_does_not_matter),
+      SCRATCH_TEST(threads_do_not_matter),    SCRATCH_TEST(labels_are_their_list),
+      SCRATCH_TEST(any_shape_fits),           SCRATCH_TEST(one_row_is_enough_to_use_a_model),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

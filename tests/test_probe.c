@@ -305,6 +305,21 @@ static void mistakes_have_sentences(void **state) {
   bundle_free(&test);
 }
 
+/* A label above all that were trained on is unseen, whatever lies behind the end of the list. */
+static void labels_past_the_list_are_unseen(void **state) {
+  scratch *s = *state;
+  const float z[] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+  const int64_t train[] = {-3, -2, -1}, test[] = {-3, -2, 0};
+  unicon_rows *rows = support_rows(s->ctx, "z", z, 3, 3);
+  const unicon_view view = {rows, NULL, UNICON_X};
+  unicon_probe_result result;
+  int64_t confusion[16];
+  CHECK_OK(s->ctx, unicon_probe(s->ctx, &view, train, &view, test, NULL, 4, confusion, &result));
+  assert_int_equal(result.unseen, 1);
+  CHECK_CLOSE(result.accuracy, 2.0 / 3, 1e-12);
+  unicon_rows_close(rows);
+}
+
 static unicon_status attempt(scratch *s, void *user) {
   const bundle *b = user;
   outcome o;
@@ -372,6 +387,7 @@ int main(void) {
       SCRATCH_TEST(labels_may_have_gaps),
       SCRATCH_TEST(a_model_is_looked_through),
       SCRATCH_TEST(mistakes_have_sentences),
+      SCRATCH_TEST(labels_past_the_list_are_unseen),
       SCRATCH_TEST(memory_may_run_out),
       SCRATCH_TEST(label_files_are_numbered_together),
   };

@@ -321,6 +321,48 @@ static void seed_and_threads_settle_it(void **state) {
   problem_free(&p);
 }
 
+/* Rows of x without a partner are in no batch: the fit is that without them. Three y rows for each
+ * x row keep the number of steps; in the plain metric, without centring, nothing else sees them. */
+static void rows_without_a_partner_stay_out(void **state) {
+  scratch *s = *state;
+  enum { PAIRED = 60, LONE = 15, K = 3 };
+  problem p;
+  problem_make(s->ctx, 51, PAIRED * K, 6, 5, 4, 0.3, &p);
+  float *x = support_floats((PAIRED + LONE) * 6);
+  for (int64_t i = 0; i < LONE * 6; i++) x[i] = (float)(1 + i % 5); /* rows in front, unpaired */
+  int64_t from[PAIRED * K], to[PAIRED * K];
+  for (int64_t j = 0; j < PAIRED * K; j++) {
+    from[j] = LONE + j / K;
+    to[j] = j;
+    if (j % K == 0) memcpy(x + from[j] * 6, p.x + j * 6, 6 * sizeof *x);
+  }
+  unicon_rows *with = support_rows(s->ctx, "x", x, PAIRED + LONE, 6);
+  unicon_rows *without = support_rows(s->ctx, "x", x + LONE * 6, PAIRED, 6);
+  unicon_pairs *pairs_with = NULL, *pairs_without = NULL;
+  CHECK_OK(s->ctx, unicon_pairs_list(s->ctx, PAIRED + LONE, PAIRED * K, from, to, NULL, PAIRED * K,
+                                     &pairs_with));
+  CHECK_OK(s->ctx, unicon_pairs_per_x(s->ctx, PAIRED, PAIRED * K, K, &pairs_without));
+  unicon_options *options =
+      support_options(s->ctx, "start", "random", "metric", "none", "center", "off", "refine", "5",
+                      "refine_batch", "20", "rank", "4", NULL);
+  unicon_model *a = support_fit(s->ctx, with, p.rows_y, pairs_with, options);
+  unicon_model *b = support_fit(s->ctx, without, p.rows_y, pairs_without, options);
+  double *cos_a = support_cosines(s->ctx, a, without, p.rows_y);
+  double *cos_b = support_cosines(s->ctx, b, without, p.rows_y);
+  assert_true(support_distance(cos_a, cos_b, PAIRED * PAIRED * K) < 1e-5);
+  free(cos_b);
+  free(cos_a);
+  unicon_model_destroy(b);
+  unicon_model_destroy(a);
+  unicon_options_destroy(options);
+  unicon_pairs_destroy(pairs_without);
+  unicon_pairs_destroy(pairs_with);
+  unicon_rows_close(without);
+  unicon_rows_close(with);
+  free(x);
+  problem_free(&p);
+}
+
 /* Held-out pairs choose the first epoch with the best score, and it is that model which comes back;
  * steps that only do harm (rate 10) give back the start. */
 static void the_best_epoch_comes_back(void **state) {
@@ -443,6 +485,7 @@ int main(void) {
       SCRATCH_TEST(a_step_follows_the_gradient),
       SCRATCH_TEST(refine_lowers_the_loss),
       SCRATCH_TEST(seed_and_threads_settle_it),
+      SCRATCH_TEST(rows_without_a_partner_stay_out),
       SCRATCH_TEST(the_best_epoch_comes_back),
       SCRATCH_TEST(temperature_is_learned_within_bounds),
       SCRATCH_TEST(every_loss_is_refined_or_refused),

@@ -23,8 +23,8 @@ typedef struct solver {
   unicon__solve_log *log;
   bool cosine; /* the loss takes cosines; else dot products, and the norm of M matters */
   int64_t p_x, p_y;
-  double *c, *part; /* p_x by p_y: sum over batches, and one batch */
-  double *share;    /* weight of each batch in c */
+  double *c, *part; /* p_x by p_y: mean over batches, and one batch */
+  double *share;    /* weight of each batch in c; they sum to 1 */
 } solver;
 
 /* ---- factors ------------------------------------------------------------------------------ */
@@ -185,8 +185,7 @@ static unicon_status weigh_batches(solver *s) {
 }
 
 static void add_part(solver *s, int64_t b) {
-  const double weight = s->share[b] * (double)s->problem->batches;
-  for (int64_t k = 0; k < s->p_x * s->p_y; k++) s->c[k] += weight * s->part[k];
+  for (int64_t k = 0; k < s->p_x * s->p_y; k++) s->c[k] += s->share[b] * s->part[k];
 }
 
 static unicon_status moment_start(solver *s, unicon__state *state) {

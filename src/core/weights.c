@@ -19,7 +19,7 @@ static void keep_tile(void *state, const unicon__tile *tile, int slot) {
            (size_t)tile->ny * sizeof *tile->s);
 }
 
-/* S at s = 0 of supcon is `moment`: vectors of zeros have such scores. */
+/* S at s = 0 of supcon is `moment`: with rows of zeros on one side all scores are 0. */
 static unicon_status weigh(unicon_ctx *ctx, unicon__loss_params params, const unicon_pairs *pairs,
                            int64_t r, float *zx, float *zy, float *weights, double *value) {
   unicon__plane plane;
@@ -27,7 +27,6 @@ static unicon_status weigh(unicon_ctx *ctx, unicon__loss_params params, const un
   if (params.kind == UNICON__LOSS_MOMENT) {
     params.kind = UNICON__LOSS_SUPCON;
     memset(zx, 0, (size_t)(pairs->n_x * r) * sizeof *zx);
-    memset(zy, 0, (size_t)(pairs->n_y * r) * sizeof *zy);
   }
   unicon__plane_init(&plane, pairs, r, zx, zy);
   UNICON_TRY(unicon__loss_begin(ctx, &params, &plane, &loss));
