@@ -20,7 +20,10 @@ def epochs(work, train, dev, batch, limit):
              .metadata["refine_score_log"].split()]
             for how in ((), ("--start", start.path)))
         goal = max(random)
-        reached = next((epoch for epoch, v in enumerate(ours) if v >= goal), len(ours))
+        reached = next((epoch for epoch, v in enumerate(ours) if v >= goal), None)
+        if reached is None:  # stopped early or at the limit: count all the epochs it might have had
+            say(f"seed {seed}: our start never reaches {goal:.4f}")
+            reached = limit
         needs.append((random.index(goal), reached))
     return np.mean(needs, 0)
 

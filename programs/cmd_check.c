@@ -161,13 +161,12 @@ static int check(tool *t, const inputs *in, int64_t room) {
 
 int cmd_check(tool *t) {
   const char *const *path = t->args->positional;
-  const char *const read[] = {path[0], path[1], tool_value(t, CLI_OPT_PAIRS)};
   const char *output = tool_value(t, CLI_OPT_OUTPUT);
   int64_t room = 0;
   inputs in = {0};
   int code = inputs_check_options(t);
   if (code == EXIT_DONE) code = cli_integer(t->args, CLI_OPT_TOP, 0, 1000000000, &room);
-  if (code == EXIT_DONE && output) code = inputs_check_output(t, output, read, 3);
+  if (code == EXIT_DONE && output) code = inputs_check_output(t, output);
   if (code == EXIT_DONE) code = inputs_open(t, path[0], path[1], INPUTS_MAIN, &in);
   if (code == EXIT_DONE) code = check(t, &in, room);
   inputs_close(&in);

@@ -22,6 +22,17 @@ static unicon_data data_of(const inputs *in) {
   return (unicon_data){in->x, in->y, in->pairs, unicon_labels_numbers(in->groups, 0)};
 }
 
+/* Rows of all sets must be as wide as those of training. */
+static int check_widths(tool *t, const unicon_data *train, const inputs *other, const char *rows) {
+  const unicon_rows *const a[2] = {train->x, train->y}, *const b[2] = {other->x, other->y};
+  for (int s = 0; s < 2; s++)
+    if (b[s] && unicon_rows_width(b[s]) != unicon_rows_width(a[s]))
+      return tool_error(t, "the %s rows of %c have %lld numbers, the training rows %lld", rows,
+                        "xy"[s], (long long)unicon_rows_width(b[s]),
+                        (long long)unicon_rows_width(a[s]));
+  return EXIT_DONE;
+}
+
 /* Cuts `fraction` off the training rows. */
 static int hold_out(tool *t, comparison *c, double fraction, unicon_split **split,
                     unicon_data *held) {
@@ -48,7 +59,9 @@ static int open_sets(tool *t, comparison *c) {
     code = inputs_open(t, test_x, tool_value(t, CLI_OPT_TEST_Y), INPUTS_TEST, &c->test);
   if (code != EXIT_DONE) return code;
   c->data = (arena_data){data_of(&c->train), data_of(&c->validation), data_of(&c->test)};
-  if (!test_x) code = hold_out(t, c, 0.2, &c->split[0], &c->data.test);
+  code = check_widths(t, &c->data.train, &c->validation, "validation");
+  if (code == EXIT_DONE) code = check_widths(t, &c->data.train, &c->test, "test");
+  if (code == EXIT_DONE && !test_x) code = hold_out(t, c, 0.2, &c->split[0], &c->data.test);
   if (code == EXIT_DONE && !val_x)
     code = hold_out(t, c, validation_fraction(t), &c->split[1], &c->data.validation);
   return code;
@@ -167,7 +180,7 @@ static json_t *set_json(const unicon_data *data, bool held_out) {
 static json_t *row_json(const comparison *c, const outcome *o) {
   json_t *out = json_pack("{s:s, s:b}", "name", o->who->name, "baseline", o->who->baseline);
   if (o->skipped[0]) {
-    json_object_set_new(out, "skipped", json_string(o->skipped));
+    json_object_set_new(out, "skipped", display_json_text(o->skipped));
     return out;
   }
   json_object_set_new(out, "x_to_y", display_json_metrics(&o->to_y));
@@ -176,7 +189,7 @@ static json_t *row_json(const comparison *c, const outcome *o) {
   json_object_set_new(out, "fit_seconds", json_real(o->seconds));
   json_object_set_new(out, "chosen_fit_seconds", json_real(o->run));
   json_object_set_new(out, "candidates", json_integer(o->candidates));
-  json_object_set_new(out, "chosen", json_string(o->chosen));
+  json_object_set_new(out, "chosen", display_json_text(o->chosen));
   json_object_set_new(out, "memory_bytes", json_real(o->memory));
   json_t *times = json_object();
   for (size_t i = 0; i < c->rows; i++) {
@@ -198,6 +211,12 @@ static int print_json(tool *t, const comparison *c) {
   return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
 }
 
+static bool all_skipped(const comparison *c) {
+  for (size_t i = 0; i < c->rows; i++)
+    if (!c->row[i].skipped[0]) return false;
+  return true;
+}
+
 int cmd_compare(tool *t) {
   comparison c = {.row = calloc(contestant_count, sizeof *c.row)};
   if (!c.row) return tool_out_of_memory(t);
@@ -209,7 +228,9 @@ int cmd_compare(tool *t) {
     if (code == EXIT_INTERRUPTED) code = tool_interrupted(t);
   }
   display_clear(&t->display);
-  if (code == EXIT_DONE && tool_has(t, CLI_OPT_JSON))
+  if (code == EXIT_DONE && all_skipped(&c))
+    code = tool_error(t, "no method gave a result; %s: %s", c.row[0].who->name, c.row[0].skipped);
+  else if (code == EXIT_DONE && tool_has(t, CLI_OPT_JSON))
     code = print_json(t, &c);
   else if (code == EXIT_DONE)
     print_table(&c);

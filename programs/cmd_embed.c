@@ -72,7 +72,7 @@ int cmd_embed(tool *t) {
   if (!tool_has(t, CLI_OPT_SIDE))
     return cli_usage_error(t->args->command,
                            "say which side the rows belong to: --side x or --side y");
-  int code = inputs_check_output(t, tool_value(t, CLI_OPT_OUTPUT), path, 2);
+  int code = inputs_check_output(t, tool_value(t, CLI_OPT_OUTPUT));
   if (code != EXIT_DONE) return code;
   unicon_model *model = NULL;
   unicon_rows *rows = NULL;

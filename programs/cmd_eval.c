@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unicon eval MODEL X Y, unicon eval MODEL X --classes C --x-labels L, either with --no-model */
 #include <math.h>
+#include <string.h>
 
 #include "classes.h"
 #include "inputs.h"
@@ -95,6 +96,8 @@ static int check_classes(tool *t) {
   for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
     if (tool_has(t, idle[i]))
       return cli_error(command, "--%s has no meaning with --classes", cli_name(idle[i]));
+  if (strcmp(unicon_options_get(t->options, "ci"), "on") == 0)
+    return cli_error(command, "--ci has no meaning with --classes");
   if (tool_has(t, CLI_OPT_X_LABELS) == tool_has(t, CLI_OPT_Y_LABELS))
     return cli_error(command,
                      "--classes needs the right answers: --x-labels FILE, or --y-labels "

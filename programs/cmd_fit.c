@@ -114,13 +114,11 @@ static int fit_and_save(tool *t, const inputs *train, const inputs *validation) 
 int cmd_fit(tool *t) {
   const char *x = t->args->positional[0], *y = t->args->positional[1];
   const char *val_x = tool_value(t, CLI_OPT_VAL_X), *val_y = tool_value(t, CLI_OPT_VAL_Y);
-  const char *const read[] = {x, y, val_x, val_y, tool_value(t, CLI_OPT_PAIRS)};
   inputs train = {0}, validation = {0};
   if (!tool_has(t, CLI_OPT_OUTPUT))
     return cli_usage_error(t->args->command, "say where the model goes: -o MODEL.safetensors");
   int code = inputs_check_options(t);
-  if (code == EXIT_DONE)
-    code = inputs_check_output(t, tool_value(t, CLI_OPT_OUTPUT), read, sizeof read / sizeof *read);
+  if (code == EXIT_DONE) code = inputs_check_output(t, tool_value(t, CLI_OPT_OUTPUT));
   if (code == EXIT_DONE) code = inputs_open(t, x, y, INPUTS_MAIN, &train);
   if (code == EXIT_DONE && val_x)
     code = inputs_open(t, val_x, val_y, INPUTS_VALIDATION, &validation);

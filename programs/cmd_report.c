@@ -22,6 +22,8 @@ static int load(tool *t, const char *path, json_t **out) {
   return tool_error(t, "%s is not JSON: line %d: %s", path, error.line, error.text);
 }
 
+/* Makes the page, which also tells whether a report that was read is one; writes it to `path`
+ * unless that is NULL. */
 static int write_page(tool *t, const json_t *report, const char *path) {
   char error[300], size_text[32];
   size_t size = 0;
@@ -29,7 +31,7 @@ static int write_page(tool *t, const json_t *report, const char *path) {
   const char *from = tool_value(t, CLI_OPT_FROM);
   if (!html)
     return from ? tool_error(t, "%s: %s", from, error) : tool_error(t, "the report: %s", error);
-  const int code = output_write(t, path, html, size);
+  const int code = path ? output_write(t, path, html, size) : EXIT_DONE;
   free(html);
   if (code == EXIT_DONE && !tool_has(t, CLI_OPT_JSON))
     printf("report           %s, %s\n", path,
@@ -38,7 +40,10 @@ static int write_page(tool *t, const json_t *report, const char *path) {
 }
 
 static int check_options(tool *t) {
-  static const cli_id idle[] = {CLI_OPT_X_IDS, CLI_OPT_Y_IDS, CLI_OPT_LABELS, CLI_OPT_CLASSES};
+  static const cli_id idle[] = {CLI_OPT_X_IDS,    CLI_OPT_Y_IDS,       CLI_OPT_LABELS,
+                                CLI_OPT_CLASSES,  CLI_OPT_CLASS_NAMES, CLI_OPT_PAIRS,
+                                CLI_OPT_Y_PER_X,  CLI_OPT_X_PER_Y,     CLI_OPT_X_LABELS,
+                                CLI_OPT_Y_LABELS, CLI_OPT_IGNORE};
   const char *const *path = t->args->positional;
   const cli_command *command = t->args->command;
   if (!tool_has(t, CLI_OPT_OUTPUT) && !tool_has(t, CLI_OPT_JSON))
@@ -61,17 +66,14 @@ static int check_options(tool *t) {
 }
 
 int cmd_report(tool *t) {
-  const char *const *path = t->args->positional;
   const char *output = tool_value(t, CLI_OPT_OUTPUT), *from = tool_value(t, CLI_OPT_FROM);
-  const char *const read[] = {path[0], path[1], path[2], from, tool_value(t, CLI_OPT_PAIRS)};
   json_t *report = NULL, *again = NULL;
   int code = check_options(t);
-  if (code == EXIT_DONE && output)
-    code = inputs_check_output(t, output, read, sizeof read / sizeof *read);
+  if (code == EXIT_DONE && output) code = inputs_check_output(t, output);
   if (code == EXIT_DONE) code = from ? load(t, from, &report) : report_compute(t, &report);
   display_clear(&t->display);
   if (code == EXIT_DONE && !(again = as_read(report))) code = tool_out_of_memory(t);
-  if (code == EXIT_DONE && output) code = write_page(t, again, output);
+  if (code == EXIT_DONE && (output || from)) code = write_page(t, again, output);
   json_decref(report);
   if (code == EXIT_DONE && tool_has(t, CLI_OPT_JSON)) {
     code = display_json(again) ? EXIT_DONE : tool_out_of_memory(t);

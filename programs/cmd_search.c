@@ -85,8 +85,8 @@ static int write_prefix(tool *t, const hits *h, const char *prefix) {
   } else {
     snprintf(ids, size, "%s.ids.npy", prefix);
     snprintf(scores, size, "%s.scores.npy", prefix);
-    code = inputs_check_output(t, ids, t->args->positional, 3);
-    if (code == EXIT_DONE) code = inputs_check_output(t, scores, t->args->positional, 3);
+    code = inputs_check_output(t, ids);
+    if (code == EXIT_DONE) code = inputs_check_output(t, scores);
     if (code == EXIT_DONE) code = write_files(t, h, ids, scores);
   }
   free(ids);

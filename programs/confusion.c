@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "display.h"
+
 enum { TABLE_CLASSES = 20, LISTED = 20, LONGEST_LABEL = 16 };
 
 static int64_t row_sum(const confusion *c, int64_t class) {
@@ -30,12 +32,14 @@ static void print_matrix(const confusion *c) {
     if ((int)length > first) first = length < LONGEST_LABEL ? (int)length : LONGEST_LABEL;
   }
   printf("\nrows: true label, columns: answer\n%-*s", first, "");
-  for (int64_t b = 0; b < c->classes; b++)
-    printf("  %*.*s", widest(c, b), LONGEST_LABEL, c->name[b]);
+  for (int64_t b = 0; b < c->classes; b++) {
+    fputs("  ", stdout);
+    display_text(c->name[b], widest(c, b), LONGEST_LABEL);
+  }
   puts("    rows  right");
   for (int64_t a = 0; a < c->classes; a++) {
     const int64_t rows = row_sum(c, a), *count = c->count + a * c->classes;
-    printf("%-*.*s", first, LONGEST_LABEL, c->name[a]);
+    display_text(c->name[a], -first, LONGEST_LABEL);
     for (int64_t b = 0; b < c->classes; b++) printf("  %*lld", widest(c, b), (long long)count[b]);
     printf("  %6lld", (long long)rows);
     if (rows > 0) printf("  %5.3f", (double)count[a] / (double)rows);
@@ -67,8 +71,10 @@ static void print_errors(const confusion *c) {
     place = next_error(c, count, place);
     if (place < 0) return;
     count = c->count[place];
-    printf("%-*.*s  %-*.*s  %6lld\n", LONGEST_LABEL, LONGEST_LABEL, c->name[place / c->classes],
-           LONGEST_LABEL, LONGEST_LABEL, c->name[place % c->classes], (long long)count);
+    display_text(c->name[place / c->classes], -LONGEST_LABEL, LONGEST_LABEL);
+    fputs("  ", stdout);
+    display_text(c->name[place % c->classes], -LONGEST_LABEL, LONGEST_LABEL);
+    printf("  %6lld\n", (long long)count);
   }
 }
 

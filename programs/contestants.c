@@ -56,6 +56,8 @@ const contestant *contestant_find(const char *name, size_t length) {
   return NULL;
 }
 
+enum { CANDIDATES_MAX = 16 };
+
 /* One contestant at work, in a context of its own, so that its memory can be told. */
 typedef struct match {
   tool *t;
@@ -64,6 +66,7 @@ typedef struct match {
   const arena_data *data;
   outcome *out;
   unicon_model *best;
+  char tried[CANDIDATES_MAX][128]; /* what the axes came to, so that nothing is run twice */
 } match;
 
 /* ---- options of a candidate --------------------------------------------------------------- */
@@ -173,41 +176,70 @@ static void read_epochs(const unicon_model *model, outcome *out) {
   }
 }
 
+/* The axes' options as they are in force: a rank may be cut, or the user's own may have won. */
+static void describe(const unicon_options *options, const char *const text[2],
+                     const size_t length[2], char *out, size_t size) {
+  size_t used = 0;
+  *out = '\0';
+  for (int k = 0; k < 2; k++)
+    for (size_t at = 0; at < length[k];) {
+      char name[32];
+      const size_t part = strcspn(text[k] + at, " |"), equals = strcspn(text[k] + at, "=");
+      snprintf(name, sizeof name, "%.*s", (int)equals, text[k] + at);
+      const int wrote = snprintf(out + used, size - used, "%s%s=%s", used ? " " : "", name,
+                                 unicon_options_get(options, name));
+      used = (size_t)wrote < size - used ? used + (size_t)wrote : size - 1;
+      at += part + 1;
+    }
+}
+
+/* Whether the same was tried before; notes it if not. */
+static bool tried_before(match *m, const char *text) {
+  for (int k = 0; k < m->out->candidates; k++)
+    if (strcmp(m->tried[k], text) == 0) return true;
+  if (m->out->candidates < CANDIDATES_MAX)
+    snprintf(m->tried[m->out->candidates], sizeof m->tried[0], "%s", text);
+  return false;
+}
+
 /* The best so far replaces the one before. */
-static void take(match *m, unicon_model *model, double score, double seconds,
-                 const char *const text[2], const size_t length[2]) {
+static void take(match *m, unicon_model *model, double score, double seconds, const char *label) {
   outcome *out = m->out;
   const char *own = unicon_model_meta(model, "auto_chosen");
   unicon_model_destroy(m->best);
   m->best = model;
   out->score = score;
   out->run = seconds;
-  if (own)
-    snprintf(out->chosen, sizeof out->chosen, "%s", own);
-  else
-    snprintf(out->chosen, sizeof out->chosen, "%.*s%s%.*s", (int)length[0], text[0],
-             length[0] > 0 && length[1] > 0 ? " " : "", (int)length[1], text[1]);
+  snprintf(out->chosen, sizeof out->chosen, "%s", own ? own : label);
   read_epochs(model, out);
 }
 
-static unicon_status try_candidate(match *m, const char *const text[2], const size_t length[2]) {
-  unicon_options *options = NULL;
+static unicon_status fit_candidate(match *m, const unicon_options *options, const char *label) {
   unicon_model *model = NULL;
   unicon_metrics to_y, to_x;
   const double start = display_now();
-  unicon_status status = candidate_options(m, text, length, &options);
-  if (status == UNICON_OK)
-    status = unicon_fit(m->ctx, &m->data->train, m->who->judged ? &m->data->validation : NULL,
-                        options, &model);
+  unicon_status status = unicon_fit(m->ctx, &m->data->train,
+                                    m->who->judged ? &m->data->validation : NULL, options, &model);
   const double seconds = display_now() - start;
   if (status == UNICON_OK) status = judge(m, model, &m->data->validation, NULL, &to_y, &to_x);
   m->out->seconds += seconds;
   m->out->candidates++;
   const double score = status == UNICON_OK ? score_of(&to_y, &to_x) : 0;
   if (status == UNICON_OK && (!m->best || score > m->out->score))
-    take(m, model, score, seconds, text, length);
+    take(m, model, score, seconds, label);
   else
     unicon_model_destroy(model);
+  return status;
+}
+
+static unicon_status try_candidate(match *m, const char *const text[2], const size_t length[2]) {
+  unicon_options *options = NULL;
+  char label[128];
+  unicon_status status = candidate_options(m, text, length, &options);
+  if (status == UNICON_OK) {
+    describe(options, text, length, label, sizeof label);
+    if (!tried_before(m, label)) status = fit_candidate(m, options, label);
+  }
   unicon_options_destroy(options);
   return status;
 }

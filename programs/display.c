@@ -143,6 +143,54 @@ json_t *display_json_metrics(const unicon_metrics *m) {
   return out;
 }
 
+/* Length of the UTF-8 sequence at `s`, 0 when it is none (overlong, surrogate, past U+10FFFF). */
+static size_t sequence(const unsigned char *s) {
+  if (s[0] < 0x80) return 1;
+  const size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+  if (s[0] < 0xc2 || s[0] > 0xf4) return 0;
+  for (size_t k = 1; k < length; k++)
+    if ((s[k] & 0xc0) != 0x80) return 0;
+  if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+      (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+    return 0;
+  return length;
+}
+
+json_t *display_json_text(const char *text) {
+  json_t *plain = json_string(text);
+  if (plain) return plain;
+  char *clean = malloc(3 * strlen(text) + 1);
+  size_t used = 0;
+  if (!clean) return NULL;
+  for (const unsigned char *s = (const unsigned char *)text; *s;) {
+    const size_t length = sequence(s);
+    memcpy(clean + used, length ? (const char *)s : "\xef\xbf\xbd", length ? length : 3);
+    used += length ? length : 3;
+    s += length ? length : 1;
+  }
+  clean[used] = '\0';
+  json_t *out = json_string(clean);
+  free(clean);
+  return out;
+}
+
+void display_text(const char *text, int width, int most) {
+  char clean[256];
+  size_t used = 0;
+  int count = 0;
+  for (const unsigned char *s = (const unsigned char *)text; *s && count < most; count++) {
+    const size_t length = sequence(s);
+    const bool plain = length > 0 && *s >= 0x20 && *s != 0x7f && !(*s == 0xc2 && s[1] < 0xa0);
+    if (used + 4 >= sizeof clean) break;
+    memcpy(clean + used, plain ? (const char *)s : "?", plain ? length : 1);
+    used += plain ? length : 1;
+    s += length > 0 ? length : 1;
+  }
+  const int blanks = (width < 0 ? -width : width) - count;
+  printf("%*s%.*s%*s", width > 0 && blanks > 0 ? blanks : 0, "", (int)used, clean,
+         width < 0 && blanks > 0 ? blanks : 0, "");
+}
+
 bool display_json(json_t *object) {
   char *text = object ? json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) : NULL;
   json_decref(object);

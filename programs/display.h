@@ -44,6 +44,13 @@ bool display_json(json_t *object);
 /* Sets a number unless it is not finite. */
 void display_json_real(json_t *object, const char *name, double value);
 
+/* Any text as JSON: bytes that are no UTF-8 become U+FFFD. */
+json_t *display_json_text(const char *text);
+
+/* Text from a file for a terminal: at most `most` characters, control characters and bytes that are
+ * no UTF-8 as `?`, padded with blanks to `width` characters (negative: blanks behind). */
+void display_text(const char *text, int width, int most);
+
 /* One direction of an evaluation: all metrics, their chance values and intervals. */
 json_t *display_json_metrics(const unicon_metrics *m);
 

@@ -2,9 +2,11 @@
 #include "inputs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- pair options ------------------------------------------------------------------------- */
 
@@ -187,35 +189,58 @@ static int check_folder(tool *t, const char *path) {
   return code;
 }
 
-int inputs_check_output(tool *t, const char *path, const char *const *input, size_t count) {
-  struct stat target, source;
+static bool same_file(const char *input, const struct stat *target) {
+  struct stat source;
+  return input && stat_input(input, &source) && source.st_dev == target->st_dev &&
+         source.st_ino == target->st_ino;
+}
+
+static int is_input(tool *t, const char *path) {
+  return tool_error(t, "%s is an input; writing the output there would destroy it", path);
+}
+
+int inputs_check_output(tool *t, const char *path) {
+  struct stat target;
   if (!*path) return cli_error(t->args->command, "the output name is empty");
   const int code = check_folder(t, path);
   if (code != EXIT_DONE || stat(path, &target) != 0) return code;
   if (!S_ISREG(target.st_mode)) /* it would be replaced: think of /dev/null */
     return tool_error(t, "cannot write %s: it is %s", path,
                       S_ISDIR(target.st_mode) ? "a folder" : "no regular file");
-  for (size_t i = 0; i < count; i++)
-    if (input[i] && stat_input(input[i], &source) && source.st_dev == target.st_dev &&
-        source.st_ino == target.st_ino)
-      return tool_error(t, "%s is an input; writing the output there would destroy it", path);
+  for (int k = 0; k < CLI_POSITIONALS; k++)
+    if (same_file(t->args->positional[k], &target)) return is_input(t, path);
+  for (size_t i = 0; i < cli_tool_option_count; i++) { /* all options that name a file to read */
+    const cli_option *option = &cli_tool_options[i];
+    const bool file = option->metavar && strcmp(option->metavar, "FILE") == 0;
+    if (file && option->id != CLI_OPT_OUTPUT && same_file(tool_value(t, option->id), &target))
+      return is_input(t, path);
+  }
   return EXIT_DONE;
 }
 
+/* The file beside `path` that the data go to first: .NAME.tmp-PID, to be freed. */
+static char *temporary_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  const size_t folder = slash ? (size_t)(slash - path) + 1 : 0, room = strlen(path) + 32;
+  char *out = malloc(room);
+  if (out) snprintf(out, room, "%.*s.%s.tmp-%ld", (int)folder, path, path + folder, (long)getpid());
+  return out;
+}
+
 int output_write(tool *t, const char *path, const void *data, size_t size) {
-  const size_t room = strlen(path) + 8;
-  char *temporary = malloc(room);
+  char *temporary = temporary_name(path);
   if (!temporary) return tool_out_of_memory(t);
-  snprintf(temporary, room, "%s.part", path);
-  FILE *file = fopen(temporary, "wb");
+  const int handle = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  FILE *file = handle >= 0 ? fdopen(handle, "wb") : NULL;
   bool done = file != NULL;
   if (file) {
-    done = fwrite(data, 1, size, file) == size;
+    done = fwrite(data, 1, size, file) == size && fflush(file) == 0 && fsync(handle) == 0;
     done = fclose(file) == 0 && done;
     done = done && rename(temporary, path) == 0;
   }
   const int why = errno;
-  if (file && !done) remove(temporary);
+  if (!file && handle >= 0) close(handle);
+  if (handle >= 0 && !done) remove(temporary);
   free(temporary);
   return done ? EXIT_DONE : tool_error(t, "cannot write %s: %s", path, strerror(why));
 }

@@ -23,9 +23,9 @@ int inputs_check_options(tool *t);
 int inputs_open(tool *t, const char *x_path, const char *y_path, inputs_kind kind, inputs *out);
 void inputs_close(inputs *in);
 
-/* Checks early that a file can be made at `path`: its folder exists and it is none of the inputs
- * (NULL entries are skipped). */
-int inputs_check_output(tool *t, const char *path, const char *const *input, size_t count);
+/* Checks early that a file can be made at `path`: its folder exists and it is none of the files
+ * that the command line names as inputs. */
+int inputs_check_output(tool *t, const char *path);
 
 /* Writes a file whole or not at all: under a temporary name, then renamed. */
 int output_write(tool *t, const char *path, const void *data, size_t size);

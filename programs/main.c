@@ -47,7 +47,7 @@ const cli_command cli_commands[] = {
      cmd_check},
     {"compare",
      CLI_COMPARE,
-     UNICON_SCOPE_COMPARE | UNICON_SCOPE_EVAL | UNICON_SCOPE_CONTEXT,
+     UNICON_SCOPE_COMPARE | UNICON_SCOPE_CONTEXT,
      {"X", "Y", NULL},
      2,
      "X Y [--val-x X2 --val-y Y2] [--test-x X3 --test-y Y3] [options]",

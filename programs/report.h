@@ -37,8 +37,6 @@ json_t *report_made(const subject *s, json_t *part);
 /* A number with a few digits; what is not finite becomes 0. */
 json_t *report_rounded(double value, double unit);
 
-/* Any text as JSON: bytes that are no UTF-8 become U+FFFD. */
-json_t *report_text(const char *text);
 /* A row by its id, or its number. */
 json_t *report_row_name(const subject *s, int side, int64_t row);
 

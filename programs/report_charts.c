@@ -264,7 +264,7 @@ static int by_score(const void *a, const void *b) {
 static size_t parse_trials(const char *text, trial *out) {
   size_t count = 0;
   while (*text && count < TRIED_MOST) {
-    const size_t length = strcspn(text, ";"), name = strcspn(text, ":");
+    const size_t length = strcspn(text, ";"), name = strcspn(text, ":;");
     if (name < length) {
       snprintf(out[count].name, sizeof out[count].name, "%.*s", (int)(name < 90 ? name : 90), text);
       out[count].score = strtod(text + name + 1, NULL);

@@ -7,39 +7,6 @@
 #include "classes.h"
 #include "report.h"
 
-/* ---- text --------------------------------------------------------------------------------- */
-
-/* Length of the UTF-8 sequence at `s`, 0 when it is none (overlong, surrogate, past U+10FFFF). */
-static size_t sequence(const unsigned char *s) {
-  if (s[0] < 0x80) return 1;
-  const size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-  if (s[0] < 0xc2 || s[0] > 0xf4) return 0;
-  for (size_t k = 1; k < length; k++)
-    if ((s[k] & 0xc0) != 0x80) return 0;
-  if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-      (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-    return 0;
-  return length;
-}
-
-json_t *report_text(const char *text) {
-  json_t *plain = json_string(text);
-  if (plain) return plain;
-  char *clean = malloc(3 * strlen(text) + 1);
-  size_t used = 0;
-  if (!clean) return NULL;
-  for (const unsigned char *s = (const unsigned char *)text; *s;) {
-    const size_t length = sequence(s);
-    memcpy(clean + used, length ? (const char *)s : "\xef\xbf\xbd", length ? length : 3);
-    used += length ? length : 3;
-    s += length ? length : 1;
-  }
-  clean[used] = '\0';
-  json_t *out = json_string(clean);
-  free(clean);
-  return out;
-}
-
 json_t *report_rounded(double value, double unit) {
   return json_real(isfinite(value) ? round(value / unit) * unit : 0);
 }
@@ -47,7 +14,7 @@ json_t *report_rounded(double value, double unit) {
 json_t *report_row_name(const subject *s, int side, int64_t row) {
   const unicon_labels *id = s->id[side];
   if (!id || row < 0) return json_integer((json_int_t)row);
-  return report_text(unicon_labels_name(id, unicon_labels_numbers(id, 0)[row]));
+  return display_json_text(unicon_labels_name(id, unicon_labels_numbers(id, 0)[row]));
 }
 
 /* ---- model and data ----------------------------------------------------------------------- */
@@ -62,7 +29,7 @@ static json_t *options_json(const unicon_model *model) {
     const char *value = unicon_model_meta(model, key);
     if (!value) continue;
     json_array_append_new(
-        out, json_pack("{s:s, s:o, s:s, s:s}", "name", row->name, "value", report_text(value),
+        out, json_pack("{s:s, s:o, s:s, s:s}", "name", row->name, "value", display_json_text(value),
                        "default", row->default_value, "group", row->group));
   }
   return out;
@@ -75,18 +42,19 @@ static json_t *model_json(const subject *s) {
   for (int64_t i = 0; i < rank; i++)
     json_array_append_new(spectrum, json_real((double)unicon_model_spectrum(s->model)[i]));
   for (size_t i = 0; unicon_model_meta_at(s->model, i, &key, &value); i++)
-    if (strncmp(key, "option.", 7) != 0) json_object_set_new(metadata, key, report_text(value));
+    if (strncmp(key, "option.", 7) != 0)
+      json_object_set_new(metadata, key, display_json_text(value));
   return json_pack("{s:o, s:I, s:I, s:I, s:o, s:o, s:o}", "file",
-                   report_text(s->t->args->positional[0]), "rank", (json_int_t)rank, "x_width",
-                   (json_int_t)unicon_model_width(s->model, UNICON_X), "y_width",
+                   display_json_text(s->t->args->positional[0]), "rank", (json_int_t)rank,
+                   "x_width", (json_int_t)unicon_model_width(s->model, UNICON_X), "y_width",
                    (json_int_t)unicon_model_width(s->model, UNICON_Y), "spectrum", spectrum,
                    "options", options_json(s->model), "metadata", metadata);
 }
 
 static json_t *data_json(const subject *s) {
   const char *const *path = s->t->args->positional;
-  return json_pack("{s:{s:o, s:I}, s:{s:o, s:I}, s:I}", "x", "file", report_text(path[1]), "rows",
-                   (json_int_t)s->rows[0], "y", "file", report_text(path[2]), "rows",
+  return json_pack("{s:{s:o, s:I}, s:{s:o, s:I}, s:I}", "x", "file", display_json_text(path[1]),
+                   "rows", (json_int_t)s->rows[0], "y", "file", display_json_text(path[2]), "rows",
                    (json_int_t)s->rows[1], "pairs", (json_int_t)unicon_pairs_count(s->in.pairs));
 }
 

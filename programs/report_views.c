@@ -48,13 +48,16 @@ static json_t *view_json(const subject *s, const sample *a, const float *place, 
                           "points", points_json(s, a, place), "lines", lines_json(a));
   if (!out) return NULL;
   display_json_real(out, "divergence", divergence);
-  if (isfinite(divergence))
+  if (isfinite(divergence)) { /* a third of the neighbours at most, as unicon_layout has it */
+    const double asked = atof(unicon_options_get(s->t->options, "perplexity"));
+    const double most = (double)(a->count[0] + a->count[1] - 1) / 3;
     json_object_set_new(out, "perplexity",
-                        json_real(atof(unicon_options_get(s->t->options, "perplexity"))));
+                        json_real(fmax(1, asked < most ? asked : floor(10 * most) / 10)));
+  }
   if (s->labels) {
     json_t *names = json_array();
     for (int64_t k = 0; k < unicon_labels_classes(s->labels); k++)
-      json_array_append_new(names, report_text(unicon_labels_name(s->labels, k)));
+      json_array_append_new(names, display_json_text(unicon_labels_name(s->labels, k)));
     json_object_set_new(out, "labels", names);
   }
   return out;

@@ -40,6 +40,45 @@ static double score_of(unicon_ctx *ctx, const unicon_model *model, const unicon_
          4;
 }
 
+/* Losses that refine cannot use leave auto without refine, not without a fit. */
+static void every_loss_goes_with_auto(void **state) {
+  scratch *s = *state;
+  static const char *const losses[] = {"spectral", "moment", "siglip"};
+  cut c;
+  cut_make(s->ctx, 9, &c);
+  for (size_t k = 0; k < sizeof losses / sizeof *losses; k++) {
+    unicon_options *options = NULL;
+    CHECK_OK(s->ctx, unicon_options_create(s->ctx, &options));
+    CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "loss", losses[k]));
+    unicon_model *model = support_fit(s->ctx, c.x, c.y, NULL, options);
+    assert_true(score_of(s->ctx, model, c.held_x, c.held_y) > 0.3);
+    if (k < 2) assert_string_equal(unicon_model_meta(model, "option.refine"), "0");
+    unicon_model_destroy(model);
+    unicon_options_destroy(options);
+  }
+  cut_free(&c);
+}
+
+/* A budget that ends anywhere ends in a model: a kernel for which no time was left is no finalist.
+ */
+static void any_budget_gives_a_model(void **state) {
+  scratch *s = *state;
+  problem p;
+  problem_make(s->ctx, 33, 700, 20, 16, 6, 0.6, &p);
+  static const char *const budgets[] = {"0.1", "0.3", "0.6", "1.2"};
+  for (size_t k = 0; k < sizeof budgets / sizeof *budgets; k++) {
+    unicon_options *options = NULL;
+    CHECK_OK(s->ctx, unicon_options_create(s->ctx, &options));
+    CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "preset", "best"));
+    CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "budget", budgets[k]));
+    unicon_model *model = support_fit(s->ctx, p.rows_x, p.rows_y, NULL, options);
+    assert_true(atof(unicon_model_meta(model, "auto_score")) > 0);
+    unicon_model_destroy(model);
+    unicon_options_destroy(options);
+  }
+  problem_free(&p);
+}
+
 /* On several splits the choice is made with a few landmarks; the model that follows has all rows,
  * and its metadata say so. */
 static void choice_leaves_the_map_alone(void **state) {
@@ -330,7 +369,8 @@ static void kernels_must_fit_the_limit(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCRATCH_TEST(reported_score_is_the_models), SCRATCH_TEST(choice_leaves_the_map_alone),
+      SCRATCH_TEST(reported_score_is_the_models), SCRATCH_TEST(every_loss_goes_with_auto),
+      SCRATCH_TEST(any_budget_gives_a_model),     SCRATCH_TEST(choice_leaves_the_map_alone),
       SCRATCH_TEST(given_options_stay),           SCRATCH_TEST(few_pairs_fall_back),
       SCRATCH_TEST(weights_follow_the_scores),    SCRATCH_TEST(robust_batches_resist),
       SCRATCH_TEST(shared_encoder_is_shared),     SCRATCH_TEST(exponent_is_a_power),

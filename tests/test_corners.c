@@ -269,6 +269,32 @@ static void sides_keep_their_metric(void **state) {
   study_close(&t);
 }
 
+/* metric_x is of x alone: y keeps the metric that was given for both, in auto as in a plain fit. */
+static void one_side_leaves_the_other_alone(void **state) {
+  scratch *s = *state;
+  study t;
+  study_open(s->ctx, &t);
+  unicon_options *swept =
+      support_options(s->ctx, "preset", "auto", "kernel", "linear", "metric", "whiten", "metric_x",
+                      "none", "ridge", "0.05", "rank", "4", "refine", "0", NULL);
+  unicon_options *plain = support_options(s->ctx, "metric_x", "none", "metric_y", "whiten", "ridge",
+                                          "0.05", "rank", "4", NULL);
+  const unicon_data data = {t.p.rows_x, t.p.rows_y, NULL, NULL};
+  unicon_model *a = NULL; /* with validation pairs the contest's own model is returned */
+  CHECK_OK(s->ctx, unicon_fit(s->ctx, &data, &data, swept, &a));
+  unicon_model *b = support_fit(s->ctx, t.p.rows_x, t.p.rows_y, NULL, plain);
+  double *cos_a = support_cosines(s->ctx, a, t.p.rows_x, t.p.rows_y);
+  double *cos_b = support_cosines(s->ctx, b, t.p.rows_x, t.p.rows_y);
+  assert_true(support_distance(cos_a, cos_b, (int64_t)N * N) < 1e-4);
+  free(cos_b);
+  free(cos_a);
+  unicon_model_destroy(b);
+  unicon_model_destroy(a);
+  unicon_options_destroy(plain);
+  unicon_options_destroy(swept);
+  study_close(&t);
+}
+
 static void a_shared_encoder_has_one_metric(void **state) {
   scratch *s = *state;
   study t;
@@ -290,6 +316,7 @@ int main(void) {
       SCRATCH_TEST(procrustes),
       SCRATCH_TEST(ridge),
       SCRATCH_TEST(sides_keep_their_metric),
+      SCRATCH_TEST(one_side_leaves_the_other_alone),
       SCRATCH_TEST(a_shared_encoder_has_one_metric),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

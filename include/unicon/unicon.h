@@ -298,9 +298,10 @@ typedef struct unicon_data {
 typedef struct unicon_split unicon_split;
 
 /* Holds out about `fraction` of the pairs. Rows that belong together stay together: whole groups or
- * connected components of the pairs; with class labels single rows. Rows that cannot be used are an
- * error or dropped, as option bad_rows says; option seed sets the draw. The rows of `data` are
- * borrowed: they must outlive the split. */
+ * connected components of the pairs; with class labels single rows; where one component has most
+ * of the rows, rows of y alone, with a warning: their x rows are then in both parts. Rows that
+ * cannot be used are an error or dropped, as option bad_rows says; option seed sets the draw. The
+ * rows of `data` are borrowed: they must outlive the split. */
 UNICON_API UNICON_CHECK unicon_status unicon_split_make(unicon_ctx *ctx, const unicon_data *data,
                                                         double fraction,
                                                         const unicon_options *options,

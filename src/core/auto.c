@@ -89,7 +89,7 @@ static unicon_status sweep_settings(unicon_ctx *ctx, sweep *w, unicon__contest *
   const bool ridge_given = unicon__given(w->options, UNICON__RIDGE);
   const bool power_given = unicon__given(w->options, UNICON__METRIC);
   const double ridge = unicon__number(w->options, UNICON__RIDGE);
-  const double power = power_given ? unicon__metric_power(w->options, 0) : 0.5;
+  const double power = power_given ? unicon__common_power(w->options) : 0.5;
   setting step[STEPS] = {{0}};
   int at = MIDDLE;
   for (int k = 0; k < STEPS; k++)
@@ -154,6 +154,7 @@ static unicon_status sweep_kernel(unicon_ctx *ctx, sweep *w, const char *kernel)
   }
   w->kernel[w->kernels].score = -1;
   UNICON_TRY(sweep_settings(ctx, w, contest, kernel));
+  if (w->kernel[w->kernels].score < 0) return UNICON_OK; /* no time was left for a setting */
   if (w->kernels == 0 || w->kernel[w->kernels].score > w->kernel[w->best].score) {
     w->best = w->kernels;
     w->contest = contest[0];
@@ -199,9 +200,10 @@ static unicon_status try_kernels(unicon_ctx *ctx, sweep *w) {
 /* ---- refine ------------------------------------------------------------------------------- */
 
 /* About 45 steps: fewer epochs for many rows, more for few. */
-static void plan_refine(const unicon__batch *train, unicon__refine_params *params, bool larger) {
+static void plan_refine(const unicon__batch *train, bool batch_given, bool larger,
+                        unicon__refine_params *params) {
   const int64_t rows = train->x.count;
-  if (params->batch > rows / 2) params->batch = rows / 2 > 2 ? rows / 2 : 2;
+  if (!batch_given && params->batch > rows / 2) params->batch = rows / 2 > 2 ? rows / 2 : 2;
   const int64_t steps = unicon__epoch_steps(train->pairs, params->batch);
   const int64_t epochs = (larger ? 90 : 45) / steps;
   params->epochs = (int)(epochs < 1 ? 1 : epochs > 12 ? 12 : epochs);
@@ -344,12 +346,16 @@ static unicon_status play(unicon_ctx *ctx, const sweep *w, finalist *who,
   UNICON_TRY(reopen(ctx, w, who, contest));
   UNICON_TRY(choose_refined(ctx, w, who, &params, contest, &winner));
   if (who->score <= best->who.score) return UNICON_OK;
+  unicon__part stored = {0};
+  if (part) /* before anything of an earlier winner is given up: this may fail */
+    UNICON_TRY(unicon__part_store(ctx, w->arena, contest[0]->side, winner.metric, &winner.factors,
+                                  &stored));
+  if (part) *part = stored;
   *best = (champion){*who, params};
   *log = winner.log;
   w->log->epochs = winner.tried;
   memcpy(w->log->by_epoch, winner.by_epoch, sizeof winner.by_epoch);
-  if (!part) return UNICON_OK;
-  return unicon__part_store(ctx, w->arena, contest[0]->side, winner.metric, &winner.factors, part);
+  return UNICON_OK;
 }
 
 /* The kernel with the best score that is not yet done; NULL when there is none. */
@@ -381,6 +387,16 @@ static unicon_status play_final(unicon_ctx *ctx, sweep *w, const unicon__refine_
   return UNICON_OK;
 }
 
+bool unicon__is_auto(const unicon_options *options) {
+  const char *preset = unicon__text(options, UNICON__PRESET);
+  const bool asked = strcmp(preset, "auto") == 0 || strcmp(preset, "best") == 0;
+  return asked && unicon__word(options, UNICON__BATCH) == 0 &&
+         unicon__word(options, UNICON__START) == 0 &&
+         unicon__word(options, UNICON__MAP) != 1 + UNICON__MAP_HIDDEN &&
+         unicon__word(options, UNICON__SHARED_ENCODER) != 0 &&
+         unicon__integer(options, UNICON__ITERATIONS) == 0;
+}
+
 static bool is_fixed(const unicon_options *options) {
   return unicon__given(options, UNICON__KERNEL) || unicon__given(options, UNICON__KERNEL_X) ||
          unicon__given(options, UNICON__KERNEL_Y) || unicon__given(options, UNICON__MAP);
@@ -410,7 +426,8 @@ unicon_status unicon__auto(unicon_ctx *ctx, unicon__arena *arena, unicon_options
   *log = (unicon__auto_log){0};
   UNICON_TRY(try_kernels(ctx, &w));
   unicon__refine_params_from(options, &params);
-  if (!unicon__given(options, UNICON__REFINE)) plan_refine(&train[0].whole, &params, w.larger);
+  if (!unicon__given(options, UNICON__REFINE))
+    plan_refine(&train[0].whole, unicon__given(options, UNICON__REFINE_BATCH), w.larger, &params);
   const bool refinable =
       params.loss.kind != UNICON__LOSS_MOMENT && params.loss.kind != UNICON__LOSS_SPECTRAL;
   if (!refinable && !unicon__given(options, UNICON__REFINE)) params.epochs = 0;

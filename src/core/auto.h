@@ -17,6 +17,9 @@ typedef struct unicon__auto_log {
   int folds;
 } unicon__auto_log;
 
+/* Do these options leave the choice to auto? One batch, a closed form and two encoders. */
+bool unicon__is_auto(const unicon_options *options);
+
 /* Splits of a set with so many rows of y: several where a single one would be noisy. */
 static inline int unicon__auto_folds(int64_t rows) {
   return rows < 4000 ? 3 : 1;

@@ -234,16 +234,6 @@ static unicon_status open_sets(unicon_ctx *ctx, fit *f, const unicon_data *train
 
 enum { FEWEST_PAIRS = 40, FOLDS_MAX = 5 };
 
-static bool is_auto(const fit *f) {
-  const char *preset = unicon__text(f->options, UNICON__PRESET);
-  const bool asked = strcmp(preset, "auto") == 0 || strcmp(preset, "best") == 0;
-  return asked && unicon__word(f->options, UNICON__BATCH) == 0 &&
-         unicon__word(f->options, UNICON__START) == 0 &&
-         unicon__word(f->options, UNICON__MAP) != 1 + UNICON__MAP_HIDDEN &&
-         unicon__word(f->options, UNICON__SHARED_ENCODER) != 0 &&
-         unicon__integer(f->options, UNICON__ITERATIONS) == 0;
-}
-
 /* Held-out share: a tenth, at most 5000 rows; the fewer the pairs, the more folds. */
 static double held_fraction(const fit *f, int *folds) {
   const double n = (double)f->train.whole.y.count;
@@ -323,7 +313,7 @@ static unicon_status fit_parts(unicon_ctx *ctx, fit *f, unicon_model *model,
 static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
   unicon__part_log log = {.solve.method = ""};
   unicon__auto_log chosen = {.folds = 0};
-  if (is_auto(f)) UNICON_TRY(fit_auto(ctx, f, model, &log, &chosen));
+  if (unicon__is_auto(f->options)) UNICON_TRY(fit_auto(ctx, f, model, &log, &chosen));
   if (model->parts == 0) UNICON_TRY(fit_parts(ctx, f, model, &log));
   if (chosen.folds > 0) {
     UNICON_TRY(unicon__model_note(ctx, model, "auto_tried", "%s", chosen.tried));
@@ -358,9 +348,9 @@ static unicon_status make_model(unicon_ctx *ctx, const unicon_data *train,
 
 unicon_status unicon_fit(unicon_ctx *ctx, const unicon_data *train, const unicon_data *validation,
                          const unicon_options *options, unicon_model **out) {
+  if (out) *out = NULL;
   if (!ctx) return UNICON_ERR_ARGUMENT;
   unicon__block *frame = unicon__enter(ctx);
-  if (out) *out = NULL;
   if (!train || !train->x || !train->y || !out ||
       (validation && (!validation->x || !validation->y)))
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT,

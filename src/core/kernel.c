@@ -85,7 +85,7 @@ double unicon__kernel_value(const unicon__kernel *kernel, double product, double
 /* Cosines of a row of products. */
 static void to_cosines(float *t, int64_t n, float square_x, const float *square_y) {
   for (int64_t j = 0; j < n; j++) {
-    const float lengths = sqrtf(square_x * square_y[j]);
+    const float lengths = sqrtf(square_x) * sqrtf(square_y[j]); /* no overflow */
     const float c = lengths > 0 ? t[j] / lengths : 0;
     t[j] = c > 1 ? 1 : c < -1 ? -1 : c;
   }
@@ -95,8 +95,8 @@ static void tile_arccos(int order, float *t, int64_t n, float square_x, const fl
   to_cosines(t, n, square_x, square_y);
   unicon__vec_best()->arccos(t, n, order);
   for (int64_t j = 0; j < n && order > 0; j++) {
-    const float lengths = square_x * square_y[j];
-    t[j] *= order == 1 ? sqrtf(lengths) : lengths;
+    const float lengths = sqrtf(square_x) * sqrtf(square_y[j]);
+    t[j] *= order == 1 ? lengths : lengths * lengths;
   }
 }
 

@@ -34,6 +34,18 @@ static unicon_status main_directions(unicon_ctx *ctx, const float *points, int64
   return UNICON_OK;
 }
 
+/* Distances come from dot products, which lose everything far from the origin. */
+static unicon_status centred_points(unicon_ctx *ctx, const float *points, int64_t n, int64_t d,
+                                    float **out) {
+  double *mean;
+  UNICON_NEW(ctx, mean, d);
+  UNICON_NEW(ctx, *out, n * d);
+  for (int64_t k = 0; k < n * d; k++) mean[k % d] += (double)points[k] / (double)n;
+  for (int64_t k = 0; k < n * d; k++) (*out)[k] = (float)((double)points[k] - mean[k % d]);
+  unicon__drop(ctx, mean);
+  return UNICON_OK;
+}
+
 static unicon_status spread_out(unicon_ctx *ctx, const float *points, int64_t n, int64_t d,
                                 double perplexity, float *out, double *divergence) {
   unicon__tsne t;
@@ -45,7 +57,9 @@ static unicon_status spread_out(unicon_ctx *ctx, const float *points, int64_t n,
     t.x[i] = (float)(scale * (double)out[i * 2]);
     t.y[i] = (float)(scale * (double)out[i * 2 + 1]);
   }
-  UNICON_TRY(unicon__tsne_affinities(ctx, &t, points, d, perplexity));
+  float *centred;
+  UNICON_TRY(centred_points(ctx, points, n, d, &centred));
+  UNICON_TRY(unicon__tsne_affinities(ctx, &t, centred, d, perplexity));
   UNICON_TRY(unicon__tsne_descend(ctx, &t));
   for (int64_t i = 0; i < n; i++) {
     out[i * 2] = t.x[i];

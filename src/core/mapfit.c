@@ -73,6 +73,12 @@ unicon_status unicon__kernel_fit(unicon_ctx *ctx, const unicon_options *options,
   if (!unicon__kernel_has_width(kernel->kind)) return UNICON_OK;
   if (unicon__word(options, UNICON__WIDTH) != 0) {
     kernel->width = unicon__number(options, UNICON__WIDTH);
+    if (kernel->kind == UNICON__KERNEL_EXPCOS && kernel->width < 0.11)
+      return unicon__fail(ctx, UNICON_ERR_OPTION,
+                          "width %g is too small for kernel expcos: exp(1/width^2) must be a "
+                          "float32, so at least 0.11; rbf has no such bound and is the same on "
+                          "unit rows",
+                          kernel->width);
     return UNICON_OK;
   }
   return median_distance(ctx, source, unicon__word(options, UNICON__NORMALIZE) == 0,

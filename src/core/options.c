@@ -81,9 +81,9 @@ const unicon_option_info *unicon__option_row(int id) {
 }
 
 unicon_status unicon_options_create(unicon_ctx *ctx, unicon_options **out) {
+  if (out) *out = NULL;
   if (!ctx || !out) return UNICON_ERR_ARGUMENT;
   unicon__clear_error(ctx);
-  *out = NULL;
   unicon__arena arena;
   unicon__arena_init(&arena, ctx->arena.budget);
   unicon_options *options = unicon__arena_new(ctx, &arena, 1, sizeof *options);

@@ -20,8 +20,12 @@ double unicon__side_power(const unicon_options *options, int side, double both) 
   return unicon__word(options, id) == SAME ? both : power_of(options, id);
 }
 
+double unicon__common_power(const unicon_options *options) {
+  return power_of(options, UNICON__METRIC);
+}
+
 double unicon__metric_power(const unicon_options *options, int side) {
-  return unicon__side_power(options, side, power_of(options, UNICON__METRIC));
+  return unicon__side_power(options, side, unicon__common_power(options));
 }
 
 void unicon__powers_from(const unicon_options *options, double power[2]) {

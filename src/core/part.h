@@ -45,7 +45,10 @@ void unicon__refine_params_from(const unicon_options *options, unicon__refine_pa
 /* POWER of the metric of a side (0 for x, 1 for y), `both` where the side has none of its own. */
 double unicon__side_power(const unicon_options *options, int side, double both);
 
-/* The same with POWER of the option metric for both: none is 0, whiten 1/2. */
+/* POWER of the option metric: none is 0, whiten 1/2. */
+double unicon__common_power(const unicon_options *options);
+
+/* The power of a side, with that of the option metric where it has none of its own. */
 double unicon__metric_power(const unicon_options *options, int side);
 
 /* Options of the solver. The rank is left to unicon__choose_rank. */

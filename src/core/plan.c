@@ -55,6 +55,8 @@ static double room(const side_sizes *s) {
 static void size_side(estimate *e, int number, bool kernel) {
   side_sizes *s = &e->side[number];
   const int map = unicon__word(e->options, UNICON__MAP);
+  const int own = unicon__word(e->options, number == 0 ? UNICON__KERNEL_X : UNICON__KERNEL_Y);
+  if (own <= UNICON__KERNEL_POLY) kernel = own != UNICON__KERNEL_LINEAR;
   s->linear = !kernel && map <= 1 && s->d <= s->n;
   s->p = s->points = s->d;
   if (s->linear) return;
@@ -262,8 +264,7 @@ static unicon_status plan(unicon_ctx *ctx, const unicon_data *data, const unicon
   e.side[1] = (side_sizes){.n = (double)data->y->count, .d = (double)data->y->width};
   e.pairs = data->pairs ? (double)data->pairs->positive.count : e.side[0].n;
   keep(&e, (double)unicon__budget_used(ctx->arena.budget));
-  const char *preset = unicon__text(options, UNICON__PRESET);
-  const bool sweep = strcmp(preset, "auto") == 0 || strcmp(preset, "best") == 0;
+  const bool sweep = unicon__is_auto(options);
   const bool kernel = unicon__word(options, UNICON__KERNEL) != UNICON__KERNEL_LINEAR;
   if (sweep)
     plan_sweep(&e);

@@ -302,7 +302,7 @@ unicon_status unicon__refine(unicon_ctx *ctx, const unicon__batch *data,
   for (int64_t i = 0; i < data->pairs->n_x; i++)
     f.rows += unicon__positives_x(data->pairs, i).count > 0;
   f.steps = unicon__epoch_steps(data->pairs, params->batch);
-  if (params->loss.kind == UNICON__LOSS_SPECTRAL)
+  if (params->epochs > 0 && params->loss.kind == UNICON__LOSS_SPECTRAL)
     return unicon__fail(
         ctx, UNICON_ERR_OPTION,
         "refine works on cosines and loss spectral on dot products; use iterations, "

@@ -70,4 +70,12 @@ refused 1 "only 2 different names" eval m.safetensors d/x.test.npy --classes y.n
 refused 1 "rows of 40 values, but side y of the model takes 30" eval m.safetensors d/x.test.npy --classes x.npy \
   --x-labels test.txt
 refused 1 "120 labels, but there are 300 rows" eval m.safetensors d/x.train.npy --classes y.npy --x-labels test.txt
+refused 2 "--ci has no meaning with --classes" eval m.safetensors d/x.test.npy --classes y.npy --x-labels test.txt --ci
+# Escape sequences of a label file do not reach the terminal.
+printf 'a\033[2J\nb\303\251\nc\n' >escape.txt
+sed 's/^0$/a\x1b[2J/; s/^1$/b\xc3\xa9/; s/^2$/c/' test.txt >escaped.txt
+run 0 eval m.safetensors d/x.test.npy --classes y.npy --class-names escape.txt --x-labels escaped.txt
+prints "a?[2J"
+prints "bé"
+if grep -q "$(printf '\033')" out; then fail "an escape sequence is printed"; fi
 echo "classes: ok"

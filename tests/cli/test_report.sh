@@ -185,4 +185,11 @@ for other in ([], 3, "x", {}, {"format": "unicon report"}, {"format": "unicon re
     assert attempt(other) == 1, other
 assert tried > 300 and refused > tried // 3, (tried, refused)
 PYTHON
+# Files that are read are not written over, whatever option names them; a stranger's file of the
+# temporary name is left alone; JSON that is no report is not passed on.
+cp hostile.json ids.json
+refused 1 "ids.json is an input" report --from ids.json -o ids.json
+echo '{"format": "other"}' >other.json
+refused 1 "other.json: not a report" report --from other.json --json
+refused 2 "--pairs has no meaning with --from" report --from other.json -o page.html --pairs p.tsv
 echo "report: ok"
