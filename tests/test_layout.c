@@ -192,7 +192,9 @@ static void neighbours_are_kept(void **state) {
     t.x[i] = out[2 * i];
     t.y[i] = out[2 * i + 1];
   }
-  CHECK_CLOSE(divergence, unicon__tsne_divergence(&t), 1e-9);
+  /* the affinities here are of points that were not centred: float32 squares of about 10 differ by
+   * 1e-6, and so do their exponentials */
+  CHECK_CLOSE(divergence, unicon__tsne_divergence(&t), 1e-5);
   unicon__frame_close(ctx, frame);
 }
 
