@@ -11,7 +11,7 @@
 typedef struct comparison {
   inputs train, validation, test; /* as given; empty where rows are held out instead */
   unicon_split *split[2];         /* test rows cut off, then validation rows */
-  arena_data data;
+  compared_sets data;
   outcome *row;
   size_t rows;
 } comparison;
@@ -58,7 +58,7 @@ static int open_sets(tool *t, comparison *c) {
   if (code == EXIT_DONE && test_x)
     code = inputs_open(t, test_x, tool_value(t, CLI_OPT_TEST_Y), INPUTS_TEST, &c->test);
   if (code != EXIT_DONE) return code;
-  c->data = (arena_data){data_of(&c->train), data_of(&c->validation), data_of(&c->test)};
+  c->data = (compared_sets){data_of(&c->train), data_of(&c->validation), data_of(&c->test)};
   code = check_widths(t, &c->data.train, &c->validation, "validation");
   if (code == EXIT_DONE) code = check_widths(t, &c->data.train, &c->test, "test");
   if (code == EXIT_DONE && !test_x) code = hold_out(t, c, 0.2, &c->split[0], &c->data.test);

@@ -63,7 +63,7 @@ typedef struct match {
   tool *t;
   unicon_ctx *ctx;
   const contestant *who;
-  const arena_data *data;
+  const compared_sets *data;
   outcome *out;
   unicon_model *best;
   char tried[CANDIDATES_MAX][128]; /* what the axes came to, so that nothing is run twice */
@@ -71,7 +71,7 @@ typedef struct match {
 
 /* ---- options of a candidate --------------------------------------------------------------- */
 
-static int64_t full_rank(const arena_data *data) {
+static int64_t full_rank(const compared_sets *data) {
   const int64_t most[] = {unicon_rows_width(data->train.x), unicon_rows_width(data->train.y),
                           unicon_rows_count(data->train.x) - 1,
                           unicon_rows_count(data->train.y) - 1};
@@ -81,37 +81,38 @@ static int64_t full_rank(const arena_data *data) {
 }
 
 /* A tenth of the rows, 64 to 1000: small sets, too, get steps enough. */
-static int64_t batch_rows(const arena_data *data) {
+static int64_t batch_rows(const compared_sets *data) {
   const int64_t tenth = unicon_rows_count(data->train.x) / 10;
   return tenth < 64 ? 64 : tenth > 1000 ? 1000 : tenth;
 }
 
-/* One "option=value"; ranks are held to what the data allow, "full" being all of it. */
-static unicon_status set_one(const match *m, unicon_options *options, const char *text,
-                             size_t length) {
-  char name[32], value[64];
-  const char *equals = memchr(text, '=', length);
-  const size_t split = equals ? (size_t)(equals - text) : length;
-  snprintf(name, sizeof name, "%.*s", (int)split, text);
-  snprintf(value, sizeof value, "%.*s", (int)(length - split) - 1, text + split + 1);
-  if (strcmp(name, "rank") == 0) {
-    const int64_t full = full_rank(m->data), asked = strtoll(value, NULL, 10);
-    if (strcmp(value, "full") == 0 || asked > full)
-      snprintf(value, sizeof value, "%lld", (long long)full);
-  } else if (strcmp(value, "tenth") == 0) {
-    snprintf(value, sizeof value, "%lld", (long long)batch_rows(m->data));
-  }
-  return unicon_options_set(m->ctx, options, name, value);
+/* The next "option=value" of a text of `length` characters, from *at on; false at its end. */
+static bool next_setting(const char *text, size_t length, size_t *at, char name[32],
+                         char value[64]) {
+  if (*at >= length) return false;
+  const char *from = text + *at;
+  const size_t part = strcspn(from, " |"), equals = strcspn(from, "=");
+  snprintf(name, 32, "%.*s", (int)equals, from);
+  snprintf(value, 64, "%.*s", (int)(part - equals - 1), from + equals + 1);
+  *at += part + 1;
+  return true;
 }
 
-/* All of "option=value option=value", up to `length`. */
+/* Sets all of "option=value option=value". Ranks are held to what the data allow, "full" being all
+ * of it. */
 static unicon_status set_all(const match *m, unicon_options *options, const char *text,
                              size_t length) {
+  char name[32], value[64];
   unicon_status status = UNICON_OK;
-  for (size_t at = 0; at < length && status == UNICON_OK;) {
-    const size_t part = strcspn(text + at, " |");
-    if (part > 0) status = set_one(m, options, text + at, part < length - at ? part : length - at);
-    at += part + 1;
+  for (size_t at = 0; status == UNICON_OK && next_setting(text, length, &at, name, value);) {
+    if (strcmp(name, "rank") == 0) {
+      const int64_t full = full_rank(m->data), asked = strtoll(value, NULL, 10);
+      if (strcmp(value, "full") == 0 || asked > full)
+        snprintf(value, sizeof value, "%lld", (long long)full);
+    } else if (strcmp(value, "tenth") == 0) {
+      snprintf(value, sizeof value, "%lld", (long long)batch_rows(m->data));
+    }
+    status = unicon_options_set(m->ctx, options, name, value);
   }
   return status;
 }
@@ -179,17 +180,14 @@ static void read_epochs(const unicon_model *model, outcome *out) {
 /* The axes' options as they are in force: a rank may be cut, or the user's own may have won. */
 static void describe(const unicon_options *options, const char *const text[2],
                      const size_t length[2], char *out, size_t size) {
+  char name[32], value[64];
   size_t used = 0;
   *out = '\0';
   for (int k = 0; k < 2; k++)
-    for (size_t at = 0; at < length[k];) {
-      char name[32];
-      const size_t part = strcspn(text[k] + at, " |"), equals = strcspn(text[k] + at, "=");
-      snprintf(name, sizeof name, "%.*s", (int)equals, text[k] + at);
+    for (size_t at = 0; next_setting(text[k], length[k], &at, name, value);) {
       const int wrote = snprintf(out + used, size - used, "%s%s=%s", used ? " " : "", name,
                                  unicon_options_get(options, name));
       used = (size_t)wrote < size - used ? used + (size_t)wrote : size - 1;
-      at += part + 1;
     }
 }
 
@@ -277,7 +275,7 @@ static unicon_status open_context(tool *t, unicon_ctx **out) {
 }
 
 static unicon_status run(match *m) {
-  const arena_data *data = m->data;
+  const compared_sets *data = m->data;
   outcome *out = m->out;
   unicon_status status = UNICON_OK;
   if (!m->who->identity) {
@@ -292,7 +290,7 @@ static unicon_status run(match *m) {
   return status;
 }
 
-int contestant_run(tool *t, const contestant *who, const arena_data *data, outcome *out) {
+int contestant_run(tool *t, const contestant *who, const compared_sets *data, outcome *out) {
   match m = {.t = t, .who = who, .data = data, .out = out};
   *out = (outcome){.who = who};
   const int64_t d_x = unicon_rows_width(data->train.x), d_y = unicon_rows_width(data->train.y);

@@ -23,9 +23,9 @@ extern const size_t contestant_count;
 const contestant *contestant_find(const char *name, size_t length);
 
 /* The three sets of rows that all contestants share. */
-typedef struct arena_data {
+typedef struct compared_sets {
   unicon_data train, validation, test;
-} arena_data;
+} compared_sets;
 
 enum { EPOCHS_MAX = 512 };
 
@@ -46,7 +46,7 @@ typedef struct outcome {
 /* Fits every candidate, takes the best by the validation score and evaluates it on the test rows.
  * EXIT_DONE also when the contestant had to be skipped; EXIT_INTERRUPTED when the user stopped it.
  */
-int contestant_run(tool *t, const contestant *who, const arena_data *data, outcome *out);
+int contestant_run(tool *t, const contestant *who, const compared_sets *data, outcome *out);
 
 /* Seconds after which the method had reached the validation score `target`, or INFINITY: all of its
  * time for a closed form; for epochs their share of the chosen run alone. */

@@ -30,11 +30,11 @@ typedef struct sweep {
   unicon_options *options;
   const unicon__dataset *train, *held;
   int folds;
-  bool fixed;      /* the user gave the kernel or the map */
-  bool rough;      /* a few landmarks serve: a fit on everything follows */
-  bool larger;     /* preset best */
-  double deadline; /* of the settings, or infinity: half of the budget */
-  double final;    /* of refine: four fifths; the fit that follows needs its time too */
+  bool fixed;             /* the user gave the kernel or the map */
+  bool rough;             /* a few landmarks serve: a fit on everything follows */
+  bool larger;            /* preset best */
+  double deadline;        /* of the settings, or infinity: half of the budget */
+  double refine_deadline; /* four fifths: the fit that follows needs its time too */
   unicon__auto_log *log;
   bool half_is_worse; /* power 1/4 lost clearly with another kernel: not tried again */
   /* every kernel's best setting */
@@ -133,15 +133,22 @@ static unicon_status restore_map(unicon_ctx *ctx, const sweep *w) {
   return UNICON_OK;
 }
 
-/* One kernel: contests on all folds, then the sweep. */
-static unicon_status sweep_kernel(unicon_ctx *ctx, sweep *w, const char *kernel) {
-  unicon__contest *contest[FOLDS_MAX];
+/* A contest of the kernel that is set on every fold, with ranks up to `most`. */
+static unicon_status open_contests(unicon_ctx *ctx, const sweep *w, int64_t most,
+                                   unicon__contest **contest) {
   for (int f = 0; f < w->folds; f++) {
     const unicon__judge held = {w->held[f].whole.x, w->held[f].whole.y, w->held[f].whole.pairs};
     UNICON_NEW(ctx, contest[f], 1);
-    UNICON_TRY(unicon__contest_open(ctx, w->arena, w->options, &w->train[f].whole, &held,
-                                    w->larger ? 512 : 256, contest[f]));
+    UNICON_TRY(unicon__contest_open(ctx, w->arena, w->options, &w->train[f].whole, &held, most,
+                                    contest[f]));
   }
+  return UNICON_OK;
+}
+
+/* One kernel: contests on all folds, then the sweep. */
+static unicon_status sweep_kernel(unicon_ctx *ctx, sweep *w, const char *kernel) {
+  unicon__contest *contest[FOLDS_MAX];
+  UNICON_TRY(open_contests(ctx, w, w->larger ? 512 : 256, contest));
   /* Folds differ in size a little: only ranks that all of them have are compared. */
   for (int f = 1; f < w->folds; f++) {
     if (contest[f]->ranks < contest[0]->ranks) contest[0]->ranks = contest[f]->ranks;
@@ -268,7 +275,7 @@ static unicon_status choose_refined(unicon_ctx *ctx, const sweep *w, finalist *w
     refined now = {.ridge = trial == COLDER ? best->ridge : who->setting.ridge, .score = -1};
     unicon__refine_params here = *params;
     if ((trial == MORE_RIDGE && ridge_given) || (trial == COLDER && heat_given)) continue;
-    if (trial > 0 && (best->gain < 0.005 || unicon__now() > w->final)) break;
+    if (trial > 0 && (best->gain < 0.005 || unicon__now() > w->refine_deadline)) break;
     if (trial == MORE_RIDGE) now.ridge *= 10;
     if (trial == COLDER) here.loss.temperature /= 2;
     now.temperature = here.loss.temperature;
@@ -321,20 +328,6 @@ static unicon_status write_choice(unicon_ctx *ctx, const sweep *w, const champio
   return UNICON_OK;
 }
 
-/* Contests of the finalist on every fold; the kept one where there is one fold. */
-static unicon_status reopen(unicon_ctx *ctx, const sweep *w, const finalist *who,
-                            unicon__contest **contest) {
-  contest[0] = w->contest;
-  if (w->folds == 1 && who == &w->kernel[w->best]) return UNICON_OK;
-  for (int f = 0; f < w->folds; f++) {
-    const unicon__judge held = {w->held[f].whole.x, w->held[f].whole.y, w->held[f].whole.pairs};
-    UNICON_NEW(ctx, contest[f], 1);
-    UNICON_TRY(unicon__contest_open(ctx, w->arena, w->options, &w->train[f].whole, &held, who->rank,
-                                    contest[f]));
-  }
-  return UNICON_OK;
-}
-
 /* One finalist, refined; if it is the best its part is stored and its log, whose spectrum stays in
  * the frame. */
 static unicon_status play(unicon_ctx *ctx, const sweep *w, finalist *who,
@@ -343,7 +336,10 @@ static unicon_status play(unicon_ctx *ctx, const sweep *w, finalist *who,
   unicon__contest *contest[FOLDS_MAX] = {NULL};
   refined winner;
   UNICON_TRY(set_kernel(ctx, w, who->kernel));
-  UNICON_TRY(reopen(ctx, w, who, contest));
+  if (w->folds == 1 && who == &w->kernel[w->best])
+    contest[0] = w->contest; /* kept since the sweep */
+  else
+    UNICON_TRY(open_contests(ctx, w, who->rank, contest));
   UNICON_TRY(choose_refined(ctx, w, who, &params, contest, &winner));
   if (who->score <= best->who.score) return UNICON_OK;
   unicon__part stored = {0};
@@ -373,7 +369,7 @@ static unicon_status play_final(unicon_ctx *ctx, sweep *w, const unicon__refine_
   bool done[KERNELS_MAX] = {false};
   for (int round = 0; round < (w->larger ? FINALISTS : 1); round++) {
     finalist *who = next_finalist(w, done);
-    if (!who || (round > 0 && unicon__now() > w->final)) break;
+    if (!who || (round > 0 && unicon__now() > w->refine_deadline)) break;
     done[who - w->kernel] = true;
     unicon__block *frame = unicon__frame_open(ctx), *mark = unicon__arena_mark(w->arena);
     const unicon_status status = play(ctx, w, who, *params, best, part, log);
@@ -420,7 +416,7 @@ unicon_status unicon__auto(unicon_ctx *ctx, unicon__arena *arena, unicon_options
              .log = log,
              .larger = strcmp(unicon__text(options, UNICON__PRESET), "best") == 0,
              .deadline = unicon__now() + 0.5 * budget,
-             .final = unicon__now() + 0.8 * budget};
+             .refine_deadline = unicon__now() + 0.8 * budget};
   champion best = {.who.score = -1};
   unicon__refine_params params;
   *log = (unicon__auto_log){0};
