@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong says so in the library's sentence, changes nothing, and the object works on."""
+from pathlib import Path
+
 import numpy as np
 import pytest
 from support import fast
@@ -128,6 +130,22 @@ def test_bad_arguments(linear):
         aligner.search(x, y, query_side="z")
     with pytest.raises(unicon.ArgumentError, match="progress is 3"):
         aligner.fit(x, y, progress=3)
+
+
+def test_length_of_the_spectrum_is_that_of_the_header():
+    from unicon._measure import CHECK_SPECTRUM
+
+    header = (Path(__file__).resolve().parents[2] / "include/unicon/unicon.h").read_text()
+    assert f"UNICON_CHECK_SPECTRUM = {CHECK_SPECTRUM} " in header
+
+
+def test_what_is_given_as_validation_or_labels_must_fit(linear):
+    x, y = linear
+    for wrong in ({"X": x}, {"X": x, "Y": y, "pear": 5}, 3, (x,)):
+        with pytest.raises(unicon.ArgumentError, match="validation must be"):
+            fast().fit(x, y, validation=wrong)
+    with pytest.raises(unicon.PairsError, match="labels must be"):
+        fast().fit(x, y, labels=np.arange(500))
 
 
 def test_statuses_are_those_of_the_header():

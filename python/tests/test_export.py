@@ -128,10 +128,16 @@ def test_atlas(captions, tmp_path):
     hits = aligner.evaluate(x, y, 5)
     assert np.mean([r == 1 for r in rank[:60]]) == pytest.approx(hits["x_to_y"]["hit@1"])
     assert np.mean([r == 1 for r in rank[60:]]) == pytest.approx(hits["y_to_x"]["hit@1"])
-    aligner.to_atlas(path, x, y, labels=(np.arange(60), np.arange(300) // 5), ranks=1,
+    aligner.to_atlas(path, x, y, labels=(np.arange(60) + 1, np.arange(300) // 5),
                      projection=np.zeros((360, 2)))
     table = parquet.read_table(path).to_pydict()
-    assert table["true_pair_rank"] == [1 if r == 1 else None for r in rank]
+    assert table["true_pair_rank"][59] is None and table["true_pair_rank"][60:65] == [None] * 5
+    assert None not in table["true_pair_rank"][:59]
+    (tmp_path / "pairs.tsv").write_text("".join(f"{j // 5}\t{j}\n" for j in range(300)))
+    aligner.to_atlas(path, x, y, tmp_path / "pairs.tsv")
+    assert parquet.read_table(path).to_pydict()["true_pair_rank"] == rank
+    aligner.to_atlas(path, x, y, 5, projection=np.zeros((360, 2)))
+    table = parquet.read_table(path).to_pydict()
     assert set(table["projection_y"]) == {0}
     with pytest.raises(unicon.ShapeError, match="projection has shape"):
         aligner.to_atlas(path, x, y, 5, projection=np.zeros((3, 2)))

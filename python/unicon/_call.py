@@ -125,7 +125,7 @@ class Call:
         """Calls a function whose last argument receives a new object, which ends with the block."""
         out = ctypes.c_void_p()
         self(function, *arguments, ctypes.byref(out))
-        (stack or self._stack).callback(Handle(out, destroy, keep).close)
+        (stack or self._stack).callback(Handle(out, destroy, keep)._end)
         return out
 
     def value(self, name: str) -> str:

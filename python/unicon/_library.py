@@ -17,7 +17,7 @@ from typing import Any, Callable
 LOG_FUNCTION = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 PROGRESS_FUNCTION = CFUNCTYPE(c_int, c_void_p, c_char_p, c_double)
 
-SCOPE_CONTEXT, SCOPE_FIT, SCOPE_EVAL, SCOPE_SYNTH = 1, 2, 4, 8
+SCOPE_CONTEXT, SCOPE_FIT, SCOPE_EVAL, SCOPE_SYNTH, SCOPE_CHECK = 1, 2, 4, 8, 32
 SIDES = {"x": 0, "y": 1}
 
 
@@ -72,6 +72,9 @@ _status_functions: dict[str, list] = {
     "embed": [POINTER(View), c_int64, c_int64, c_int, c_void_p],
     "search": [POINTER(View), POINTER(View), c_int64, c_void_p, c_void_p],
     "evaluate": [POINTER(View), POINTER(View), _handle, _handle, c_void_p, c_void_p],
+    "ranks": [POINTER(View), POINTER(View), _handle, c_void_p, c_void_p],
+    "classify": [POINTER(View), c_void_p, POINTER(View), c_void_p, c_void_p, c_void_p],
+    "check": [POINTER(Data), _handle, c_int64, c_void_p, c_void_p],
     "synth": [c_char_p, _handle, c_int64, c_int64, c_void_p, c_void_p, c_void_p],
 }
 _other_functions: dict[str, tuple] = {
@@ -148,6 +151,6 @@ class Handle:
         self._keep = keep
         self._free = weakref.finalize(self, destroy, pointer)
 
-    def close(self) -> None:
+    def _end(self) -> None:
         self._free()
         self._keep = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 import numpy as np
 
@@ -163,16 +163,6 @@ def make_pairs(call: Call, n_x: int, n_y: int, pairs: Pairs = None,
         raise PairsError(f"the pairs are {pairs!r:.100}; accepted: (\"y_per_x\", K), "
                          "(\"x_per_y\", K), (\"labels\", x labels, y labels)")
     return _from_list(call, n_x, n_y, _as_list(pairs))
-
-
-def matcher(n_x: int, n_y: int, pairs: Pairs) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """A function that says of rows of x and of y which belong together."""
-    if _word(pairs) == "labels" and not is_path(pairs[1]):
-        of_x, of_y = np.asarray(pairs[1]).reshape(-1), np.asarray(pairs[2]).reshape(-1)
-        return lambda x, y: of_x[x] == of_y[y]
-    entries = _list_of(n_x, n_y, pairs, None)
-    codes = entries.x * n_y + entries.y
-    return lambda x, y: np.isin(x * n_y + y, codes)
 
 
 def add_list(call: Call, made: ctypes.c_void_p, which: str, pairs: Any) -> None:

@@ -19,14 +19,19 @@ _SCOPE = SCOPE_FIT | SCOPE_CONTEXT
 _NAMES = names_of(_SCOPE)
 
 
+_DATA = {"X", "Y", "pairs", "weights", "labels", "ignore", "negatives"}
+
+
 def _as_data(validation: Any) -> Optional[Mapping[str, Any]]:
     """(X, Y), (X, Y, pairs) or a mapping with the names that fit has."""
-    if validation is None or isinstance(validation, Mapping):
-        return validation
-    if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3):
-        raise ArgumentError("validation must be (X, Y), (X, Y, pairs), or a dict of X, Y, pairs, "
-                            "labels")
-    return dict(zip(("X", "Y", "pairs"), validation))
+    if validation is None:
+        return None
+    if isinstance(validation, (tuple, list)) and len(validation) in (2, 3):
+        return dict(zip(("X", "Y", "pairs"), validation))
+    if not isinstance(validation, Mapping) or not {"X", "Y"} <= set(validation) <= _DATA:
+        raise ArgumentError("validation must be (X, Y), (X, Y, pairs), or a dict of X and Y with "
+                            "pairs, weights, labels, ignore or negatives")
+    return validation
 
 
 class Aligner:
@@ -80,9 +85,10 @@ class Aligner:
         X, Y : array, tensor, memmap or path
             Rows of vectors. float16, float32, float64, int8, uint8 and bfloat16 are read where they
             are, whatever their strides; files are mapped, so they may be larger than memory.
-        pairs : see unicon.Pairs
-            Which rows belong together. None: row i with row i; 5: five rows of Y per row of X;
-            index arrays, a SciPy sparse matrix, or the path of a file.
+        pairs : optional
+            Which rows belong together. None: row i with row i. 5: five rows of Y per row of X, in
+            order; ("x_per_y", 5) the mirror image. (i, j) or (i, j, weights): index arrays. An
+            array of m by 2, a SciPy sparse matrix of X rows by Y rows, or the path of a file.
         weights : array, optional
             A weight of at least 0 for each pair.
         groups : array, optional
@@ -148,6 +154,18 @@ class Aligner:
         given = {**self._given(SCOPE_CONTEXT | SCOPE_EVAL), **options}
         return self._fitted().evaluate(X, Y, pairs, labels=labels, ignore=ignore,
                                        progress=progress, **given)
+
+    def ranks(self, X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None,
+              ignore: Any = None, progress: Progress = None) -> tuple[np.ndarray, np.ndarray]:
+        """Rank of the first match of every row of X, and of every row of Y; see Model.ranks."""
+        return self._fitted().ranks(X, Y, pairs, labels=labels, ignore=ignore, progress=progress,
+                                    **self._given(SCOPE_CONTEXT))
+
+    def classify(self, rows: Matrix, classes: Matrix, labels: Any, *, side: str = "x",
+                 confusion: bool = True, progress: Progress = None) -> dict[str, Any]:
+        """Zero-shot classification by the nearest class vector; see Model.classify."""
+        return self._fitted().classify(rows, classes, labels, side=side, confusion=confusion,
+                                       progress=progress, **self._given(SCOPE_CONTEXT))
 
     def score(self, X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None) -> float:
         """One number for a search over settings: the mean of mrr in both directions."""
@@ -254,7 +272,8 @@ def _options_of(model: Model) -> dict[str, Any]:
     """What must be given to fit with the options of a model again: what the preset does not say."""
     noted = {key[len("option."):]: value for key, value in model.metadata.items()
              if key.startswith("option.")}
-    noted = {name: value for name, value in noted.items() if name in _NAMES}
+    noted = {name: value for name, value in noted.items()  # which file it was is not noted
+             if name in _NAMES and (TABLE[name].kind, value) != ("text", "file")}
     options = {name: value for name, value in noted.items()
                if name == "preset" and value != TABLE["preset"].default}
     with Call(options, SCOPE_FIT) as call:

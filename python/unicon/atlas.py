@@ -10,31 +10,28 @@ projection_x, projection_y  the first two coordinates of the unit embedding (the
 neighbors                   the nearest lines of both sides: ids and distances (1 - cosine)
 modality, row               which side, and the row in it
 true_pair_rank              the place of the first true match among the rows of the other side, from
-                            1; empty if there is none among the first `ranks`
+                            1; empty if there is none
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Mapping, Optional
+from typing import Any, Mapping, Optional
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ._call import Call
-from ._library import SCOPE_EVAL
-from ._pairs import Pairs, make_pairs, matcher
+from . import _measure
+from ._pairs import Pairs
 from ._rows import Matrix
 from .errors import ShapeError
 from .model import Model, PathLike, search, with_labels
 
-_BLOCK = 1024
-
 
 def to_atlas(model: Model, path: PathLike, X: Matrix, Y: Matrix, pairs: Pairs = None, *,
              labels: Any = None, names: tuple[str, str] = ("x", "y"), neighbors: int = 10,
-             ranks: int = 1000, projection: Optional[np.ndarray] = None,
+             projection: Optional[np.ndarray] = None,
              columns: Optional[Mapping[str, tuple[Any, Any]]] = None) -> None:
     """Writes the file.
 
@@ -48,12 +45,8 @@ def to_atlas(model: Model, path: PathLike, X: Matrix, Y: Matrix, pairs: Pairs = 
     if flat.shape != (len(z), 2) and projection is not None:
         raise ShapeError(f"projection has shape {flat.shape}, but ({len(z)}, 2) is needed")
     second = flat[:, 1] if flat.shape[1] > 1 else np.zeros(len(z), np.float32)
-    chosen = with_labels(pairs, labels)
-    with Call({}, SCOPE_EVAL) as call:
-        make_pairs(call, len(z_x), len(z_y), chosen)  # says whether they fit the rows
-    match = matcher(len(z_x), len(z_y), chosen)
-    rank = np.concatenate([_ranks(z_x, z_y, match, ranks),
-                           _ranks(z_y, z_x, lambda y, x: match(x, y), ranks)])
+    rank = np.concatenate(
+        _measure.ranks(None, z_x, z_y, with_labels(pairs, labels), None, None, {}))
     table = {
         "projection_x": pa.array(flat[:, 0]),
         "projection_y": pa.array(second),
@@ -66,17 +59,6 @@ def to_atlas(model: Model, path: PathLike, X: Matrix, Y: Matrix, pairs: Pairs = 
         table[name] = pa.array([*(of_x if of_x is not None else [None] * len(z_x)),
                                 *(of_y if of_y is not None else [None] * len(z_y))])
     pq.write_table(pa.table(table), os.fspath(path))
-
-
-def _ranks(queries: np.ndarray, base: np.ndarray, match: Callable, most: int) -> np.ndarray:
-    """Place of each query's first match, 0 if it is not among the first `most`."""
-    found = np.zeros(len(queries), np.int64)
-    for first in range(0, len(queries), _BLOCK):
-        rows = np.arange(first, min(first + _BLOCK, len(queries)))
-        ids, _ = search(queries[rows], base, min(most, len(base)))
-        hit = match(rows[:, None], ids)
-        found[rows] = np.where(hit.any(axis=1), hit.argmax(axis=1) + 1, 0)
-    return found
 
 
 def _neighbors(z: np.ndarray, count: int) -> pa.Array:

@@ -12,6 +12,7 @@ from typing import Any, Mapping, Optional, Union
 
 import numpy as np
 
+from . import _measure
 from ._call import Call, Progress
 from ._library import (METRICS, SCOPE_CONTEXT, SCOPE_EVAL, SCOPE_FIT, SCOPE_SYNTH, SIDES, Data,
                        Handle, Metrics, View, lib, text)
@@ -34,8 +35,9 @@ def with_labels(pairs: Pairs, labels: Any) -> Pairs:
         return pairs
     if pairs is not None:
         raise PairsError("pairs and labels both say which rows belong together; give one of them")
-    x, y = labels
-    return ("labels", x, y)
+    if not isinstance(labels, (tuple, list)) or len(labels) != 2:
+        raise PairsError("labels must be (labels of X, labels of Y)")
+    return ("labels", labels[0], labels[1])
 
 
 class Model(Handle):
@@ -148,6 +150,26 @@ class Model(Handle):
         papers call R@k), recall@k, mrr, map, ndcg@10 and ranks; ci=True adds intervals."""
         return _evaluate(self, X, Y, with_labels(pairs, labels), ignore, progress, options)
 
+    def ranks(self, X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None,
+              ignore: Any = None, progress: Progress = None,
+              **options: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Rank of the first match of every row of X, and of every row of Y: 1 is best, 0 where a
+        row has none; counted as evaluate does."""
+        return _measure.ranks(self, X, Y, with_labels(pairs, labels), ignore, progress, options)
+
+    def classify(self, rows: Matrix, classes: Matrix, labels: Any, *, side: str = "x",
+                 confusion: bool = True, progress: Progress = None,
+                 **options: Any) -> dict[str, Any]:
+        """Zero-shot classification: each row is given the nearest row of `classes`, which are of
+        the other side (embedded prompts, say).
+
+        `labels` holds the right one for each row. Returns accuracy, top5, mean_class_accuracy,
+        chance, the answer for each row and the confusion matrix (unless False): entry (a, b) counts
+        rows of class a that were given b. Answers without labels: search(rows, classes, 1).
+        """
+        return _measure.classify(self, rows, _side(side), classes, labels, confusion, progress,
+                                 options)
+
     def to_torch(self, trainable: bool = False) -> Any:
         """An nn.Module with the encoders `.x` and `.y`; see unicon.export_torch."""
         from .export_torch import to_torch
@@ -183,8 +205,8 @@ def fit_model(options: Mapping[str, Any], data: Mapping[str, Any],
     """unicon_fit. `data` and `validation` hold X, Y, pairs and so on."""
     out = ctypes.c_void_p()
     with Call(options, SCOPE_FIT, progress) as call:
-        train, keep = _open_data(call, **data)
-        held_out, keep_too = _open_data(call, **validation) if validation else (None, None)
+        train, keep = open_data(call, **data)
+        held_out, keep_too = open_data(call, **validation) if validation else (None, None)
         with call.listening():
             try:
                 call("fit", ctypes.byref(train), held_out and ctypes.byref(held_out),
@@ -195,7 +217,7 @@ def fit_model(options: Mapping[str, Any], data: Mapping[str, Any],
     return model
 
 
-def _open_data(call: Call, X: Matrix, Y: Matrix, pairs: Pairs = None, weights: Any = None,
+def open_data(call: Call, X: Matrix, Y: Matrix, pairs: Pairs = None, weights: Any = None,
                groups: Any = None, labels: Any = None, ignore: Any = None,
                negatives: Any = None) -> tuple[Data, Any]:
     x, y = open_rows(call, "X", X), open_rows(call, "Y", Y)
@@ -266,6 +288,21 @@ def evaluate(X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None, i
              progress: Progress = None, **options: Any) -> dict[str, Any]:
     """Model.evaluate for two sets of vectors of one shared space."""
     return _evaluate(None, X, Y, with_labels(pairs, labels), ignore, progress, options)
+
+
+def check(X: Matrix, Y: Matrix, pairs: Pairs = None, *, weights: Any = None, labels: Any = None,
+          groups: Any = None, ignore: Any = None, suspects: int = 20, progress: Progress = None,
+          **options: Any) -> dict[str, Any]:
+    """Before a fit: is there anything to align, in how many dimensions, and which pairs look wrong?
+
+    p_value: how often shuffled pairs are as close as these, held out. closer: mean share of other
+    rows that are farther than the partner, .5 is chance. rank: canonical correlations (spectrum)
+    above the largest of shuffled pairs (noise). suspects: the worst pairs as a structured array
+    with x, y, cosine and closer, worst first; with labels single rows, the other being -1.
+    """
+    data = dict(X=X, Y=Y, pairs=pairs, weights=weights, labels=labels, groups=groups,
+                ignore=ignore)
+    return _measure.check(data, suspects, progress, options)
 
 
 def synth(kind: str, count: int, first: int = 0,

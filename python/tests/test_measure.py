@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+import pytest
+from support import fast
+
+import unicon
+
+
+def test_ranks_are_those_of_a_sort(linear):
+    x, y = linear
+    aligner = fast().fit(x[:300], y[:300])
+    scores = aligner.transform_x(x[300:]) @ aligner.transform_y(y[300:]).T
+    to_y, to_x = aligner.ranks(x[300:], y[300:])
+    true = np.diagonal(scores)
+    assert np.abs(to_y - (scores >= true[:, None] - 1e-7).sum(1)).max() <= 1  # near ties
+    assert np.abs(to_x - (scores >= true[None] - 1e-7).sum(0)).max() <= 1
+    found = aligner.evaluate(x[300:], y[300:])
+    assert found["x_to_y"]["mrr"] == pytest.approx(np.mean(1 / to_y))
+    assert found["y_to_x"]["hit@10"] == pytest.approx(np.mean(to_x <= 10))
+
+
+def test_rows_without_a_match_have_rank_0(linear):
+    x, y = linear
+    to_y, to_x = fast().fit(x, y).ranks(x[:5], y[:4], pairs=([0, 1, 2, 3], [0, 1, 2, 3]))
+    assert to_y[4] == 0 and (to_y[:4] > 0).all() and (to_x > 0).all()
+
+
+def test_classify_is_the_nearest_class():
+    x, y, label = unicon.synth("linear", 600)
+    aligner = fast().fit(x[:500], y[:500])
+    classes = np.stack([y[:500][label[:500] == k].mean(0) for k in range(3)])
+    found = aligner.classify(x[500:], classes, label[500:])
+    nearest = (aligner.transform_x(x[500:]) @ aligner.transform_y(classes).T).argmax(1)
+    assert (found["answer"] == nearest).all()
+    assert found["accuracy"] == np.mean(nearest == label[500:]) > 0.9
+    assert found["confusion"].sum() == 100 and np.trace(found["confusion"]) == 100 * found["accuracy"]
+    assert found["rows"] == 100 and found["classes"] == 3 and found["chance"] == pytest.approx(1 / 3)
+    other = aligner.classify(y[500:], x[:3], label[500:], side="y", confusion=False)
+    assert other["answer"].shape == (100,) and "confusion" not in other
+
+
+def test_classify_refuses_labels_that_do_not_fit(linear):
+    x, y = linear
+    aligner = fast().fit(x, y)
+    with pytest.raises(unicon.ShapeError, match="labels has 4 entries, but there are 5 rows"):
+        aligner.classify(x[:5], y[:2], [0, 1, 0, 1])
+    with pytest.raises(unicon.ArgumentError, match="number of its class"):
+        aligner.classify(x[:2], y[:2], ["cat", "dog"])
+    with pytest.raises(unicon.UniconError, match="7"):
+        aligner.classify(x[:2], y[:2], [0, 7])
+
+
+def test_check_finds_pairs_and_the_wrong_ones(linear):
+    x, y = (rows.copy() for rows in linear)
+    y[[3, 70]] = y[[70, 3]]
+    found = unicon.check(x, y, suspects=30)
+    assert found["p_value"] < 0.01 and found["closer"] > 0.9 and found["pairs"] == 500
+    assert found["rank"] >= 5 and (np.diff(found["spectrum"]) <= 0).all()
+    assert {3, 70} & set(found["suspects"]["x"]) and len(found["suspects"]) <= 30
+    assert (np.diff(found["suspects"]["closer"]) >= 0).all()
+    none = unicon.check(x, np.random.default_rng(0).permutation(y), suspects=0)
+    assert none["p_value"] > 0.01 and len(none["suspects"]) == 0
+
+
+def test_check_agrees_with_the_command(linear, command, tmp_path):
+    import json
+    import subprocess
+
+    for name, rows in zip("xy", linear):
+        np.save(tmp_path / f"{name}.npy", rows)
+    printed = json.loads(subprocess.run([command, "check", "x.npy", "y.npy", "--json"], check=True,
+                                        cwd=tmp_path, capture_output=True).stdout)
+    found = unicon.check(*linear)
+    assert found["p_value"] == pytest.approx(printed["p_value"]) and found["rank"] == printed["rank"]
+    np.testing.assert_allclose(found["spectrum"], printed["spectrum"], rtol=1e-9)
+    assert [int(s["x"]) for s in found["suspects"]] == [s["x"] for s in printed["suspects"]][:20]
