@@ -2,8 +2,8 @@
 /* The program of unicon/unicon.h, whole: fits a model on image.npy and text.npy of the current
  * folder, five captions per image, and prints how often an image finds one of its captions first.
  *
- *     sh examples/data.sh                                   makes the two files
- *     cc quickstart.c $(pkg-config --cflags --libs unicon)  */
+ *     bash examples/data.sh                                          makes the two files
+ *     cc examples/quickstart.c $(pkg-config --cflags --libs unicon)  */
 #include <stdio.h>
 
 #include <unicon/unicon.h>

@@ -313,6 +313,12 @@ void cli_args_free(cli_args *args) {
   args->setting = NULL;
 }
 
+bool cli_sets(const cli_args *args, const char *option) {
+  for (size_t i = 0; i < args->settings; i++)
+    if (strcmp(args->setting[i].option->name, option) == 0) return true;
+  return false;
+}
+
 int cli_integer(const cli_args *args, cli_id id, int64_t low, int64_t high, int64_t *out) {
   const char *text = args->value[id];
   char *end = NULL;

@@ -158,6 +158,9 @@ const cli_command *cli_command_find(const char *name);
 int cli_parse(const cli_command *command, int count, char **argv, cli_args *out);
 void cli_args_free(cli_args *args);
 
+/* Was the library's option, by its name in snake_case, given? */
+bool cli_sets(const cli_args *args, const char *option);
+
 /* The integer of a tool option within low..high; EXIT_USAGE with a sentence otherwise. */
 int cli_integer(const cli_args *args, cli_id id, int64_t low, int64_t high, int64_t *out);
 

@@ -44,6 +44,16 @@ static int hold_out(tool *t, comparison *c, double fraction, unicon_split **spli
   return EXIT_DONE;
 }
 
+/* With both other sets in files nothing is held out. */
+static int check_idle(tool *t) {
+  if (!tool_has(t, CLI_OPT_VAL_X)) return EXIT_DONE;
+  if (cli_sets(t->args, "val_fraction"))
+    return cli_error(t->args->command, "--val-fraction has no meaning with --val-x");
+  if (tool_has(t, CLI_OPT_TEST_X) && tool_has(t, CLI_OPT_GROUPS))
+    return cli_error(t->args->command, "--groups has no meaning with both --val-x and --test-x");
+  return EXIT_DONE;
+}
+
 static double validation_fraction(const tool *t) {
   const double given = strtod(unicon_options_get(t->options, "val_fraction"), NULL);
   return given > 0 ? given : 0.1; /* "auto" is no number */
@@ -221,6 +231,7 @@ int cmd_compare(tool *t) {
   comparison c = {.row = calloc(contestant_count, sizeof *c.row)};
   if (!c.row) return tool_out_of_memory(t);
   int code = inputs_check_options(t);
+  if (code == EXIT_DONE) code = check_idle(t);
   if (code == EXIT_DONE) code = choose_rows(t, &c);
   if (code == EXIT_DONE) code = open_sets(t, &c);
   for (size_t i = 0; i < c.rows && code == EXIT_DONE; i++) {

@@ -41,9 +41,9 @@ static int print_result(tool *t, const unicon_view *view, const char *path) {
     printf("%lld rows of %lld numbers in %s\n", (long long)rows, (long long)rank, path);
     return EXIT_DONE;
   }
-  json_t *out = json_pack("{s:s, s:I, s:I, s:s, s:b}", "output", path, "rows", (json_int_t)rows,
-                          "width", (json_int_t)rank, "dtype", tool_value(t, CLI_OPT_DTYPE), "unit",
-                          !tool_has(t, CLI_OPT_NO_UNIT));
+  json_t *out = json_pack("{s:o, s:I, s:I, s:s, s:b}", "output", display_json_text(path), "rows",
+                          (json_int_t)rows, "width", (json_int_t)rank, "dtype",
+                          tool_value(t, CLI_OPT_DTYPE), "unit", !tool_has(t, CLI_OPT_NO_UNIT));
   return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
 }
 

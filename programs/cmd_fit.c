@@ -27,9 +27,10 @@ static int print_json(tool *t, const fit_result *result) {
   const char *key, *text;
   for (size_t i = 0; unicon_model_meta_at(result->model, i, &key, &text); i++)
     json_object_set_new(metadata, key, json_string(text));
-  json_t *out = json_pack("{s:s, s:o, s:o, s:I, s:I, s:f, s:I, s:o, s:o}", "model", result->path,
-                          "x", side_json(result->train->x), "y", side_json(result->train->y),
-                          "pairs", (json_int_t)unicon_pairs_count(result->train->pairs), "rank",
+  json_t *out = json_pack("{s:o, s:o, s:o, s:I, s:I, s:f, s:I, s:o, s:o}", "model",
+                          display_json_text(result->path), "x", side_json(result->train->x), "y",
+                          side_json(result->train->y), "pairs",
+                          (json_int_t)unicon_pairs_count(result->train->pairs), "rank",
                           (json_int_t)rank, "seconds", result->seconds, "memory_peak",
                           (json_int_t)result->memory, "spectrum", spectrum, "metadata", metadata);
   return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);

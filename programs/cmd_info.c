@@ -16,9 +16,9 @@ static json_t *model_json(const unicon_model *model, const char *path) {
     json_array_append_new(spectrum, json_real((double)unicon_model_spectrum(model)[i]));
   for (size_t i = 0; unicon_model_meta_at(model, i, &key, &value); i++)
     json_object_set_new(metadata, key, json_string(value));
-  return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o}", "model", path, "rank", (json_int_t)rank,
-                   "x_width", (json_int_t)unicon_model_width(model, UNICON_X), "y_width",
-                   (json_int_t)unicon_model_width(model, UNICON_Y), "spectrum", spectrum,
+  return json_pack("{s:o, s:I, s:I, s:I, s:o, s:o}", "model", display_json_text(path), "rank",
+                   (json_int_t)rank, "x_width", (json_int_t)unicon_model_width(model, UNICON_X),
+                   "y_width", (json_int_t)unicon_model_width(model, UNICON_Y), "spectrum", spectrum,
                    "metadata", metadata);
 }
 

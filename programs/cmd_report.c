@@ -53,6 +53,10 @@ static int check_options(tool *t) {
     for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
       if (tool_has(t, idle[i]))
         return cli_error(command, "--%s has no meaning with --from", cli_name(idle[i]));
+    for (size_t i = 0; i < t->args->settings; i++)
+      if (strcmp(t->args->setting[i].option->group, "Picture") == 0)
+        return cli_error(command, "--%s has no meaning with --from",
+                         t->args->setting[i].option->name);
     return EXIT_DONE;
   }
   for (int k = 0; k < 3; k++)

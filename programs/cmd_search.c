@@ -71,35 +71,43 @@ static int write_files(tool *t, const hits *h, const char *ids, const char *scor
            ids, scores);
     return EXIT_DONE;
   }
-  json_t *out = json_pack("{s:I, s:I, s:s, s:s}", "queries", (json_int_t)h->queries, "k",
-                          (json_int_t)h->k, "ids", ids, "scores", scores);
+  json_t *out =
+      json_pack("{s:I, s:I, s:o, s:o}", "queries", (json_int_t)h->queries, "k", (json_int_t)h->k,
+                "ids", display_json_text(ids), "scores", display_json_text(scores));
   return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
 }
 
-static int write_prefix(tool *t, const hits *h, const char *prefix) {
-  const size_t size = strlen(prefix) + 16;
-  char *ids = malloc(size), *scores = malloc(size);
-  int code = EXIT_FAILED;
-  if (!ids || !scores) {
-    tool_out_of_memory(t);
-  } else {
-    snprintf(ids, size, "%s.ids.npy", prefix);
-    snprintf(scores, size, "%s.scores.npy", prefix);
-    code = inputs_check_output(t, ids);
-    if (code == EXIT_DONE) code = inputs_check_output(t, scores);
-    if (code == EXIT_DONE) code = write_files(t, h, ids, scores);
-  }
-  free(ids);
-  free(scores);
-  return code;
+/* The two files of -o PREFIX, to be freed. */
+typedef struct names {
+  char *ids, *scores;
+} names;
+
+static void names_free(names *n) {
+  free(n->ids);
+  free(n->scores);
 }
 
-static int show(tool *t, const hits *h) {
-  if (tool_has(t, CLI_OPT_OUTPUT)) return write_prefix(t, h, tool_value(t, CLI_OPT_OUTPUT));
+/* Names the files and checks that they can be made, before the search; nothing without -o. */
+static int names_make(tool *t, names *out) {
+  const char *prefix = tool_value(t, CLI_OPT_OUTPUT);
+  if (!tool_has(t, CLI_OPT_OUTPUT)) return EXIT_DONE;
+  const size_t size = strlen(prefix) + 16;
+  out->ids = malloc(size);
+  out->scores = malloc(size);
+  if (!out->ids || !out->scores) return tool_out_of_memory(t);
+  snprintf(out->ids, size, "%s.ids.npy", prefix);
+  snprintf(out->scores, size, "%s.scores.npy", prefix);
+  const int code = inputs_check_output(t, out->ids);
+  return code == EXIT_DONE ? inputs_check_output(t, out->scores) : code;
+}
+
+static int show(tool *t, const hits *h, const names *files) {
+  if (files->ids) return write_files(t, h, files->ids, files->scores);
   return tool_has(t, CLI_OPT_JSON) ? print_json(t, h) : print_table(h);
 }
 
-static int search(tool *t, const unicon_view *queries, const unicon_view *base, int64_t k) {
+static int search(tool *t, const unicon_view *queries, const unicon_view *base, int64_t k,
+                  const names *files) {
   hits h = {unicon_rows_count(queries->rows), k, NULL, NULL};
   if (h.queries > (INT64_MAX / 16 - 1) / k) return tool_out_of_memory(t);
   const size_t cells = (size_t)(h.queries * k) + 1;
@@ -111,7 +119,7 @@ static int search(tool *t, const unicon_view *queries, const unicon_view *base, 
   } else {
     const unicon_status status = unicon_search(t->ctx, queries, base, k, h.id, h.score);
     display_clear(&t->display);
-    code = status == UNICON_OK ? show(t, &h) : tool_fail(t, status);
+    code = status == UNICON_OK ? show(t, &h, files) : tool_fail(t, status);
   }
   free(h.id);
   free(h.score);
@@ -124,8 +132,13 @@ int cmd_search(tool *t) {
   if (!tool_has(t, CLI_OPT_QUERY_SIDE) && !tool_has(t, CLI_OPT_BASE_SIDE))
     return cli_usage_error(
         t->args->command, "say which side the queries belong to: --query-side x or --query-side y");
+  names files = {NULL, NULL};
   int code = cli_integer(t->args, CLI_OPT_TOP, 1, 1000000, &k);
-  if (code != EXIT_DONE) return code;
+  if (code == EXIT_DONE) code = names_make(t, &files);
+  if (code != EXIT_DONE) {
+    names_free(&files);
+    return code;
+  }
   unicon_model *model = NULL;
   unicon_rows *queries = NULL, *base = NULL;
   unicon_status status = unicon_model_load(t->ctx, path[0], &model);
@@ -136,12 +149,13 @@ int cmd_search(tool *t) {
     const unicon_view q = {queries, model, side_of(t, CLI_OPT_QUERY_SIDE, CLI_OPT_BASE_SIDE)};
     const unicon_view b = {base, embedded ? NULL : model,
                            side_of(t, CLI_OPT_BASE_SIDE, CLI_OPT_QUERY_SIDE)};
-    code = search(t, &q, &b, k);
+    code = search(t, &q, &b, k, &files);
   } else {
     code = tool_fail(t, status);
   }
   unicon_rows_close(base);
   unicon_rows_close(queries);
   unicon_model_destroy(model);
+  names_free(&files);
   return code;
 }

@@ -102,9 +102,10 @@ static int print_result(tool *t, const synth_plan *plan) {
   const long long train = plan->part[0].count, test = plan->part[1].count;
   const char *folder = plan->folder;
   if (tool_has(t, CLI_OPT_JSON)) {
-    json_t *out = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "kind", plan->kind, "folder", folder,
-                            "train", (json_int_t)train, "test", (json_int_t)test, "x_width",
-                            (json_int_t)plan->width[0], "y_width", (json_int_t)plan->width[1]);
+    json_t *out =
+        json_pack("{s:s, s:o, s:I, s:I, s:I, s:I}", "kind", plan->kind, "folder",
+                  display_json_text(folder), "train", (json_int_t)train, "test", (json_int_t)test,
+                  "x_width", (json_int_t)plan->width[0], "y_width", (json_int_t)plan->width[1]);
     return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
   }
   printf("%lld training and %lld test pairs in %s: x, y and label, .train.npy and .test.npy\n",

@@ -98,8 +98,7 @@ static bool next_setting(const char *text, size_t length, size_t *at, char name[
   return true;
 }
 
-/* Sets all of "option=value option=value". Ranks are held to what the data allow, "full" being all
- * of it. */
+/* Sets all of "option=value option=value". Ranks are held to what the data allow. */
 static unicon_status set_all(const match *m, unicon_options *options, const char *text,
                              size_t length) {
   char name[32], value[64];
@@ -107,8 +106,7 @@ static unicon_status set_all(const match *m, unicon_options *options, const char
   for (size_t at = 0; status == UNICON_OK && next_setting(text, length, &at, name, value);) {
     if (strcmp(name, "rank") == 0) {
       const int64_t full = full_rank(m->data), asked = strtoll(value, NULL, 10);
-      if (strcmp(value, "full") == 0 || asked > full)
-        snprintf(value, sizeof value, "%lld", (long long)full);
+      if (asked > full) snprintf(value, sizeof value, "%lld", (long long)full);
     } else if (strcmp(value, "tenth") == 0) {
       snprintf(value, sizeof value, "%lld", (long long)batch_rows(m->data));
     }
@@ -117,7 +115,8 @@ static unicon_status set_all(const match *m, unicon_options *options, const char
   return status;
 }
 
-/* What the user gave wins, but a method that needs the full rank keeps it. */
+/* What the user gave wins, but a method that needs the full rank keeps it; what was held out is
+ * held out already. */
 static unicon_status set_given(const match *m, unicon_options *options) {
   const cli_args *args = m->t->args;
   const bool full = strstr(m->who->settings, "rank=full") != NULL;
@@ -126,6 +125,7 @@ static unicon_status set_given(const match *m, unicon_options *options) {
     const cli_setting *s = &args->setting[i];
     if (s->option->scope & UNICON_SCOPE_CONTEXT) continue;
     if (full && strcmp(s->option->name, "rank") == 0) continue;
+    if (strcmp(s->option->name, "val_fraction") == 0) continue;
     status = unicon_options_set(m->ctx, options, s->option->name, s->value);
   }
   return status;
@@ -242,6 +242,7 @@ static unicon_status try_candidate(match *m, const char *const text[2], const si
   return status;
 }
 
+/* Every candidate; one that the data do not allow (a rank, say) is passed over. */
 static unicon_status try_all(match *m) {
   const char *text[2];
   size_t length[2];
@@ -253,9 +254,9 @@ static unicon_status try_all(match *m) {
       display_part(&m->t->display, phase, 0, 1);
       status = try_candidate(m, text, length);
       display_part(&m->t->display, NULL, 0, 1);
-      if (status != UNICON_OK) return status;
+      if (status != UNICON_OK && status != UNICON_ERR_DATA) return status;
     }
-  return status;
+  return m->best ? UNICON_OK : status;
 }
 
 /* ---- one contestant ----------------------------------------------------------------------- */

@@ -174,48 +174,57 @@ static bool stat_input(const char *path, struct stat *out) {
   return found;
 }
 
-static int check_folder(tool *t, const char *path) {
+/* Where an output goes: its folder, and the file itself if it is there. */
+typedef struct target {
+  struct stat folder, file;
+} target;
+
+static int stat_folder(tool *t, const char *path, struct stat *out) {
   const char *slash = strrchr(path, '/');
-  if (!slash || slash == path) return EXIT_DONE;
-  struct stat folder;
-  char *name = strndup(path, (size_t)(slash - path));
+  char *name = !slash ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
   if (!name) return tool_out_of_memory(t);
   int code = EXIT_DONE;
-  if (stat(name, &folder) != 0)
+  if (stat(name, out) != 0)
     code = tool_error(t, "cannot write %s: the folder %s: %s", path, name, strerror(errno));
-  else if (!S_ISDIR(folder.st_mode))
+  else if (!S_ISDIR(out->st_mode))
     code = tool_error(t, "cannot write %s: %s is not a folder", path, name);
   free(name);
   return code;
 }
 
-static bool same_file(const char *input, const struct stat *target) {
+/* Is the target this input, or one of the files of a folder that is read? */
+static bool is_read(const char *input, const target *to) {
   struct stat source;
-  return input && stat_input(input, &source) && source.st_dev == target->st_dev &&
-         source.st_ino == target->st_ino;
+  if (!input || !stat_input(input, &source)) return false;
+  const struct stat *own = S_ISDIR(source.st_mode) ? &to->folder : &to->file;
+  return source.st_dev == own->st_dev && source.st_ino == own->st_ino;
 }
 
-static int is_input(tool *t, const char *path) {
-  return tool_error(t, "%s is an input; writing the output there would destroy it", path);
-}
-
-int inputs_check_output(tool *t, const char *path) {
-  struct stat target;
-  if (!*path) return cli_error(t->args->command, "the output name is empty");
-  const int code = check_folder(t, path);
-  if (code != EXIT_DONE || stat(path, &target) != 0) return code;
-  if (!S_ISREG(target.st_mode)) /* it would be replaced: think of /dev/null */
-    return tool_error(t, "cannot write %s: it is %s", path,
-                      S_ISDIR(target.st_mode) ? "a folder" : "no regular file");
+static bool is_input(const tool *t, const target *to) {
   for (int k = 0; k < CLI_POSITIONALS; k++)
-    if (same_file(t->args->positional[k], &target)) return is_input(t, path);
+    if (is_read(t->args->positional[k], to)) return true;
   for (size_t i = 0; i < cli_tool_option_count; i++) { /* all options that name a file to read */
     const cli_option *option = &cli_tool_options[i];
     const bool file = option->metavar && strcmp(option->metavar, "FILE") == 0;
-    if (file && option->id != CLI_OPT_OUTPUT && same_file(tool_value(t, option->id), &target))
-      return is_input(t, path);
+    if (file && option->id != CLI_OPT_OUTPUT && is_read(tool_value(t, option->id), to)) return true;
   }
-  return EXIT_DONE;
+  for (size_t i = 0; i < t->args->settings; i++) {
+    const cli_setting *s = &t->args->setting[i];
+    if (strcmp(s->option->kind, "text") == 0 && is_read(s->value, to)) return true;
+  }
+  return false;
+}
+
+int inputs_check_output(tool *t, const char *path) {
+  target to;
+  if (!*path) return cli_error(t->args->command, "the output name is empty");
+  const int code = stat_folder(t, path, &to.folder);
+  if (code != EXIT_DONE || stat(path, &to.file) != 0) return code;
+  if (!S_ISREG(to.file.st_mode)) /* it would be replaced: think of /dev/null */
+    return tool_error(t, "cannot write %s: it is %s", path,
+                      S_ISDIR(to.file.st_mode) ? "a folder" : "no regular file");
+  if (!is_input(t, &to)) return EXIT_DONE;
+  return tool_error(t, "%s is an input; writing the output there would destroy it", path);
 }
 
 /* The file beside `path` that the data go to first: .NAME.tmp-PID, to be freed. */

@@ -26,7 +26,7 @@ const cli_command cli_commands[] = {
      UNICON_SCOPE_FIT | UNICON_SCOPE_CONTEXT,
      {"X", "Y", NULL},
      2,
-     "X Y [options of fit]",
+     "X Y [pairs] [options of fit]",
      "say what a fit will take before it starts",
      "Estimates memory, passes over the data and time of a fit with the same options, and says "
      "what "

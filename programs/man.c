@@ -52,6 +52,11 @@ static void put_formulas(FILE *stream) {
   }
 }
 
+static bool everywhere(const cli_entry *entry) {
+  return entry->tool ? (entry->tool->commands & CLI_ALL) == CLI_ALL
+                     : (entry->library->scope & UNICON_SCOPE_CONTEXT) != 0;
+}
+
 static void put_command(FILE *stream, const cli_command *command) {
   cli_entry entry;
   fprintf(stream, "## unicon %s\n\n*unicon %s* ", command->name, command->name);
@@ -60,7 +65,7 @@ static void put_command(FILE *stream, const cli_command *command) {
   put(stream, command->about);
   fputs("\n\n", stream);
   for (size_t i = 0; cli_entry_at(command, i, &entry); i++)
-    if (!entry.general) put_entry(stream, &entry);
+    if (!everywhere(&entry)) put_entry(stream, &entry);
   if (command->scope & UNICON_SCOPE_FIT) put_formulas(stream);
 }
 
@@ -120,7 +125,7 @@ void man_print(FILE *stream) {
   for (size_t i = 0; i < cli_command_count; i++) put_command(stream, &cli_commands[i]);
   fputs("## Every command\n\n", stream);
   for (size_t i = 0; cli_entry_at(&cli_commands[0], i, &entry); i++)
-    if (entry.general) put_entry(stream, &entry);
+    if (everywhere(&entry)) put_entry(stream, &entry);
   fputs("## Without a command\n\n", stream);
   for (size_t i = 0; cli_entry_at(NULL, i, &entry); i++) put_entry(stream, &entry);
   fputs(files, stream);

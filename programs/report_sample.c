@@ -94,19 +94,31 @@ static bool link(const subject *s, const int64_t *place, sample *a) {
   return true;
 }
 
+/* The sample as `out->classes` says; `place` and `with` are room for the rows of y and of x. */
+static bool draw(const subject *s, int64_t most, int64_t *place, int64_t *with, sample *out) {
+  bool done = true;
+  out->count[0] = out->count[1] = out->pairs = 0;
+  for (int64_t j = 0; j < s->rows[1]; j++) place[j] = -1;
+  if (!out->classes) take_pairs(s, most, place, with, out);
+  for (int side = 0; side < 2 && done && out->classes; side++)
+    done = take_spread(s, side, most / 2, out);
+  for (int64_t k = 0; done && k < out->count[1]; k++) place[out->row[1][k]] = k;
+  return done && link(s, place, out);
+}
+
+/* Rows spread evenly may have hardly a pair between them when there are many classes: then pairs
+ * are drawn. */
 bool sample_open(const subject *s, int64_t most, sample *out) {
   const int64_t longer = s->rows[0] > s->rows[1] ? s->rows[0] : s->rows[1];
   *out = (sample){.classes = unicon_pairs_count(s->in.pairs) > PARTNERS * longer};
   int64_t *place = calloc((size_t)s->rows[1] + 1, sizeof *place);
   int64_t *with = calloc((size_t)s->rows[0] + 1, sizeof *with);
   if (!place || !with) tool_out_of_memory(s->t);
-  bool done = place && with && allocate(s, most, out);
-  for (int64_t j = 0; done && j < s->rows[1]; j++) place[j] = -1;
-  if (done && !out->classes) take_pairs(s, most, place, with, out);
-  for (int side = 0; side < 2 && done && out->classes; side++)
-    done = take_spread(s, side, most / 2, out);
-  for (int64_t k = 0; done && k < out->count[1]; k++) place[out->row[1][k]] = k;
-  if (done) done = link(s, place, out);
+  bool done = place && with && allocate(s, most, out) && draw(s, most, place, with, out);
+  if (done && out->classes && 4 * out->pairs < out->count[0]) {
+    out->classes = false;
+    done = draw(s, most, place, with, out);
+  }
   free(place);
   free(with);
   return done;

@@ -54,6 +54,7 @@ if [ "$level" = --ci ] || [ "$level" = --all ]; then
   want libclang-rt-dev sanitizers_exist
   want python3 command_exists python3
   want python3-venv venv_exists
+  want locales test -e /usr/share/i18n/locales/de_DE
 fi
 if [ "$level" = --all ]; then
   want valgrind command_exists valgrind

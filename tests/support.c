@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support.h"
 
+#include <locale.h>
+
 #include "io/safetensors.h"
 
 void support_close(double a, double b, double tolerance, const char *what, const char *file,
@@ -213,4 +215,20 @@ void support_log(void *user, unicon_log_level level, const char *text) {
   log_book *book = user;
   book->count[level]++;
   snprintf(book->last[level], sizeof book->last[level], "%s", text);
+}
+
+bool support_comma_locale(void) {
+  static const char *const name[] = {"de_DE.UTF-8", "de_DE.utf8", "de_DE", "fr_FR.UTF-8"};
+  for (size_t k = 0; k < sizeof name / sizeof *name; k++)
+    if (setlocale(LC_ALL, name[k])) return true;
+  char folder[] = "/tmp/unicon-locale-XXXXXX", command[256];
+  if (!mkdtemp(folder)) return false;
+  snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 >/dev/null 2>&1",
+           folder);
+  const bool made = system(command) == 0;  // NOLINT(cert-env33-c,concurrency-mt-unsafe)
+  setenv("LOCPATH", folder, 1);
+  const bool set = made && setlocale(LC_ALL, "de_DE.UTF-8") != NULL;
+  unsetenv("LOCPATH");
+  scratch_remove(folder);
+  return set;
 }

@@ -67,6 +67,10 @@ double *support_cosines(unicon_ctx *ctx, const unicon_model *model, const unicon
 /* A float32 tensor of the model's file, to be freed; *count is the number of its elements. */
 float *support_tensor(scratch *s, const unicon_model *model, const char *name, int64_t *count);
 
+/* Sets a locale whose decimal point is a comma, made for this where the system has none; false
+ * where it cannot be made. Set it back with setlocale(LC_ALL, "C"). */
+bool support_comma_locale(void);
+
 /* Keeps what the library says. */
 typedef struct log_book {
   int count[3]; /* by level */

@@ -149,6 +149,138 @@ static void given_options_stay(void **state) {
   cut_free(&c);
 }
 
+/* Epochs that are given are the most that are tried: the model is that of the choice. */
+static void given_epochs_are_the_most(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  cut c;
+  cut_make(ctx, 4, &c);
+  unicon_options *options =
+      support_options(ctx, "preset", "auto", "refine", "40", "refine_rate", "1", NULL);
+  unicon_model *model = support_fit(ctx, c.x, c.y, NULL, options);
+  const char *chosen = strstr(unicon_model_meta(model, "auto_chosen"), "refine ");
+  assert_non_null(chosen);
+  const int epochs = atoi(chosen + strlen("refine "));
+  assert_in_range(epochs, 0, 39); /* so long a step overfits 300 rows */
+  assert_int_equal(atoi(unicon_model_meta(model, "option.refine")), epochs);
+  const char *log = unicon_model_meta(model, "refine_loss_log");
+  int noted = 0;
+  for (char *end = NULL; log && *log; log = end, noted++) strtod(log, &end);
+  assert_int_equal(noted, epochs);
+  unicon_model_destroy(model);
+  unicon_options_destroy(options);
+  cut_free(&c);
+}
+
+/* A rank that all rows allow is fine although a split, or a few landmarks, would not reach it; with
+ * validation rows, whose contest makes the model, a kernel that cannot is left out. */
+static void given_rank_is_that_of_all_rows(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  problem p;
+  unicon_model *model = NULL;
+  problem_make(ctx, 7, 66, 60, 60, 6, 0.6, &p);
+  unicon_options *options = support_options(ctx, "preset", "auto", "rank", "60", NULL);
+  model = support_fit(ctx, p.rows_x, p.rows_y, NULL, options);
+  assert_int_equal(unicon_model_rank(model), 60);
+  assert_non_null(strstr(unicon_model_meta(model, "auto_chosen"), "rank 60"));
+  unicon_model_destroy(model);
+  unicon_options_destroy(options);
+  const unicon_data data = {p.rows_x, p.rows_y, NULL, NULL};
+  log_book book = {0};
+  unicon_ctx_set_log(ctx, support_log, &book);
+  options = support_options(ctx, "preset", "auto", "rank", "60", "landmarks", "30", NULL);
+  CHECK_OK(ctx, unicon_fit(ctx, &data, &data, options, &model));
+  assert_int_equal(unicon_model_rank(model), 60);
+  assert_non_null(strstr(unicon_model_meta(model, "auto_chosen"), "kernel linear"));
+  unicon_model_destroy(model);
+  CHECK_OK(ctx, unicon_options_set(ctx, options, "rank", "61"));
+  assert_int_equal(unicon_fit(ctx, &data, &data, options, &model), UNICON_ERR_DATA);
+  CHECK_OK(ctx, unicon_options_set(ctx, options, "rank", "full"));
+  CHECK_OK(ctx, unicon_fit(ctx, &data, NULL, options, &model));
+  assert_in_range(unicon_model_rank(model), 29, 60);
+  unicon_model_destroy(model);
+  unicon_options_destroy(options);
+  problem_free(&p);
+}
+
+/* Few rows on one side: rows of the other are held out, and the choice is made all the same. Where
+ * nothing can be held out, as with three groups of which one has most rows, a warning says so. */
+static void few_rows_of_a_side_are_no_error(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  static const struct {
+    int64_t n_x, n_y;
+    const char *warning;
+  } cases[] = {{400, 5, "x rows alone are held out"}, {4, 80, "y rows alone are held out"}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+    for (int labels = 0; labels < 2; labels++) {
+      const int64_t n_x = cases[c].n_x, n_y = cases[c].n_y, few = n_x < n_y ? n_x : n_y;
+      float *x = support_normals(3, n_x * 6), *y = support_normals(4, n_y * 5);
+      int64_t label[2][400];
+      for (int64_t i = 0; i < 400; i++) label[0][i] = label[1][i] = i % few;
+      for (int64_t i = 0; i < n_x; i++) x[i * 6 + i % few] += 3;
+      for (int64_t j = 0; j < n_y; j++) y[j * 5 + j % few] += 3;
+      unicon_rows *rows_x = support_rows(ctx, "x", x, n_x, 6);
+      unicon_rows *rows_y = support_rows(ctx, "y", y, n_y, 5);
+      unicon_pairs *pairs = NULL;
+      int64_t place[400], partner[400];
+      for (int64_t k = 0; k < 400; k++) {
+        place[k] = n_x > n_y ? k : k % few;
+        partner[k] = n_x > n_y ? k % few : k;
+      }
+      if (labels)
+        CHECK_OK(ctx, unicon_pairs_labels(ctx, label[0], n_x, label[1], n_y, &pairs));
+      else
+        CHECK_OK(ctx, unicon_pairs_list(ctx, n_x, n_y, place, partner, NULL, n_x > n_y ? n_x : n_y,
+                                        &pairs));
+      log_book book = {0};
+      unicon_model *model = NULL;
+      unicon_ctx_set_log(ctx, support_log, &book);
+      CHECK_OK(ctx,
+               unicon_fit(ctx, &(unicon_data){rows_x, rows_y, pairs, NULL}, NULL, NULL, &model));
+      assert_non_null(strstr(book.last[UNICON_LOG_WARNING], cases[c].warning));
+      assert_true(atof(unicon_model_meta(model, "auto_score")) > 0.6);
+      unicon_model_destroy(model);
+      unicon_pairs_destroy(pairs);
+      unicon_rows_close(rows_y);
+      unicon_rows_close(rows_x);
+      free(y);
+      free(x);
+    }
+}
+
+static void groups_that_cannot_be_split(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  problem p;
+  log_book book = {0};
+  unicon_model *model = NULL;
+  int64_t group[60];
+  problem_make(ctx, 5, 60, 6, 5, 3, 0.2, &p);
+  for (int64_t i = 0; i < 60; i++) group[i] = i == 7;
+  unicon_ctx_set_log(ctx, support_log, &book);
+  const unicon_data data = {p.rows_x, p.rows_y, NULL, group};
+  CHECK_OK(ctx, unicon_fit(ctx, &data, NULL, NULL, &model));
+  assert_non_null(strstr(book.last[UNICON_LOG_WARNING], "no pairs can be held out"));
+  assert_null(unicon_model_meta(model, "auto_chosen"));
+  assert_string_equal(unicon_ctx_error(ctx), "");
+  unicon_model_destroy(model);
+  problem_free(&p);
+}
+
+/* An early stop on one split does not count as a score of 0 for the epochs that it left out. */
+static void patience_leaves_no_zeros(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  cut c;
+  cut_make(ctx, 4, &c);
+  unicon_options *options = support_options(ctx, "preset", "auto", "refine", "40", "refine_rate",
+                                            "1", "refine_patience", "2", NULL);
+  unicon_model *model = support_fit(ctx, c.x, c.y, NULL, options);
+  const char *log = unicon_model_meta(model, "auto_refine_log");
+  assert_non_null(log);
+  for (char *end = NULL; *log; log = end) assert_true(strtod(log, &end) > 0.2);
+  unicon_model_destroy(model);
+  unicon_options_destroy(options);
+  cut_free(&c);
+}
+
 static void few_pairs_fall_back(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   problem p;
@@ -369,12 +501,23 @@ static void kernels_must_fit_the_limit(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCRATCH_TEST(reported_score_is_the_models), SCRATCH_TEST(every_loss_goes_with_auto),
-      SCRATCH_TEST(any_budget_gives_a_model),     SCRATCH_TEST(choice_leaves_the_map_alone),
-      SCRATCH_TEST(given_options_stay),           SCRATCH_TEST(few_pairs_fall_back),
-      SCRATCH_TEST(weights_follow_the_scores),    SCRATCH_TEST(robust_batches_resist),
-      SCRATCH_TEST(shared_encoder_is_shared),     SCRATCH_TEST(exponent_is_a_power),
-      SCRATCH_TEST(kernels_must_fit_the_limit),   SCRATCH_TEST(shared_encoder_finds_principal_axes),
+      SCRATCH_TEST(reported_score_is_the_models),
+      SCRATCH_TEST(every_loss_goes_with_auto),
+      SCRATCH_TEST(any_budget_gives_a_model),
+      SCRATCH_TEST(choice_leaves_the_map_alone),
+      SCRATCH_TEST(given_options_stay),
+      SCRATCH_TEST(few_pairs_fall_back),
+      SCRATCH_TEST(given_epochs_are_the_most),
+      SCRATCH_TEST(given_rank_is_that_of_all_rows),
+      SCRATCH_TEST(few_rows_of_a_side_are_no_error),
+      SCRATCH_TEST(groups_that_cannot_be_split),
+      SCRATCH_TEST(patience_leaves_no_zeros),
+      SCRATCH_TEST(weights_follow_the_scores),
+      SCRATCH_TEST(robust_batches_resist),
+      SCRATCH_TEST(shared_encoder_is_shared),
+      SCRATCH_TEST(exponent_is_a_power),
+      SCRATCH_TEST(kernels_must_fit_the_limit),
+      SCRATCH_TEST(shared_encoder_finds_principal_axes),
       SCRATCH_TEST(many_rows_hold_out_few),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -244,6 +244,22 @@ static void seeds_choose_the_batches(void **state) {
   problem_free(&p);
 }
 
+/* Rows in a narrow cone: the median distance alone would be too narrow for exp(1/width^2). */
+static void expcos_takes_a_narrow_cone(void **state) {
+  scratch *s = *state;
+  problem p;
+  problem_make(s->ctx, 8, 60, 6, 5, 4, 0.2, &p);
+  for (int64_t i = 0; i < 60; i++) p.x[i * 6] += 300, p.y[i * 5] += 300;
+  unicon_options *options = support_options(s->ctx, "kernel", "expcos", NULL);
+  unicon_model *model = support_fit(s->ctx, p.rows_x, p.rows_y, NULL, options);
+  double *cosine = support_cosines(s->ctx, model, p.rows_x, p.rows_y);
+  for (int64_t k = 0; k < 60 * 60; k++) assert_true(isfinite(cosine[k]));
+  free(cosine);
+  unicon_model_destroy(model);
+  unicon_options_destroy(options);
+  problem_free(&p);
+}
+
 /* ---- what it says ------------------------------------------------------------------------- */
 
 static void idle_options_are_announced(void **state) {
@@ -254,6 +270,17 @@ static void idle_options_are_announced(void **state) {
       {"temperature", "0.2", NULL, NULL, "temperature has no effect with 0 iterations"},
       {"damping", "plain", NULL, NULL, "damping has no effect"},
       {"ridge", "0.1", "metric", "none", "ridge has no effect"},
+      {"val_fraction", "0.1", NULL, NULL, "val_fraction has no effect without preset auto"},
+      {"nu", "0.5", NULL, NULL, "nu has no effect without loss general"},
+      {"margin", "0.5", NULL, NULL, "margin has no effect without loss triplet"},
+      {"bias", "-3", NULL, NULL, "bias has no effect without loss siglip"},
+      {"width", "2", "kernel", "angular", "width has no effect with a kernel that has no width"},
+      {"degree", "2", "kernel", "rbf", "degree has no effect without kernel poly"},
+      {"landmarks", "9", "map", "linear", "landmarks has no effect without map nystrom"},
+      {"features", "9", NULL, NULL, "features has no effect without map random or hidden"},
+      {"dropout", "0.5", NULL, NULL, "dropout has no effect without map hidden"},
+      {"refine_rate", "0.5", NULL, NULL, "refine_rate has no effect without refine"},
+      {"preset", "auto", "batch", "20", "preset auto chooses nothing beside"},
       {"loss", "moment", "iterations", "2", "iterations have no effect"}};
   for (size_t c = 0; c < sizeof idle / sizeof *idle; c++) {
     log_book book = {0};
@@ -269,6 +296,10 @@ static void idle_options_are_announced(void **state) {
   unicon_model *model = NULL;
   unicon_ctx_set_log(s->ctx, support_log, &book);
   const unicon_data data = {p.rows_x, p.rows_y, NULL, NULL};
+  unicon_options *random = support_options(s->ctx, "start", "random", NULL);
+  assert_int_equal(unicon_fit(s->ctx, &data, NULL, random, &model), UNICON_ERR_OPTION);
+  assert_non_null(strstr(unicon_ctx_error(s->ctx), "start random is where refine begins"));
+  unicon_options_destroy(random);
   unicon_options *fast = support_options(s->ctx, NULL);
   CHECK_OK(s->ctx, unicon_fit(s->ctx, &data, NULL, fast, &model));
   assert_int_equal(book.count[UNICON_LOG_WARNING], 0);
@@ -292,6 +323,7 @@ int main(void) {
       SCRATCH_TEST(memory_limit_is_kept),
       SCRATCH_TEST(batch_of_everything_is_full),
       SCRATCH_TEST(seeds_choose_the_batches),
+      SCRATCH_TEST(expcos_takes_a_narrow_cone),
       SCRATCH_TEST(idle_options_are_announced),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

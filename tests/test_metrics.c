@@ -274,6 +274,60 @@ static void tiles_do_not_show(void **state) {
   free_table(&t);
 }
 
+/* Large classes: blocks of fewer queries, in memory that does not grow with them. */
+static void large_classes_take_small_blocks(void **state) {
+  scratch *s = *state;
+  enum { ROWS = 9000 };
+  unicon_ctx *ctx = NULL;
+  unicon_pairs *pairs = NULL;
+  unicon_metrics m[2];
+  float *z = support_normals(3, ROWS * 2);
+  int64_t *label = calloc(ROWS, sizeof *label);
+  for (int64_t i = 0; i < ROWS; i++) {
+    label[i] = i % 2;
+    z[2 * i] += i % 2 ? 9 : -9;
+  }
+  (void)s;
+  CHECK_OK(ctx, unicon_ctx_create(&ctx));
+  unicon_rows *rows = support_rows(ctx, "z", z, ROWS, 2);
+  CHECK_OK(ctx, unicon_pairs_labels(ctx, label, ROWS, label, ROWS, &pairs));
+  const unicon_view view = {rows, NULL, UNICON_X};
+  CHECK_OK(ctx, unicon_evaluate(ctx, &view, &view, pairs, NULL, &m[0], &m[1]));
+  CHECK_CLOSE(m[0].value[UNICON_MAP], 1, 1e-12); /* two heaps far from each other */
+  CHECK_CLOSE(m[1].value[UNICON_HIT_1], 1, 1e-12);
+  /* 2^18 places of 16 bytes for each thread; with blocks of 128 queries it would be 9 MB each */
+  assert_true(unicon_ctx_memory_peak(ctx) < (4u << 20) * (unsigned)ctx->threads + (6u << 20));
+  unicon_pairs_destroy(pairs);
+  unicon_rows_close(rows);
+  unicon_ctx_destroy(ctx);
+  free(label);
+  free(z);
+}
+
+/* Cancelled between blocks, not only before the first. */
+static int cancel_at_third(void *user, const char *phase, double done) {
+  int *calls = user;
+  assert_true(done >= 0 && done <= 1);
+  return strcmp(phase, "metrics") == 0 && ++*calls == 3;
+}
+
+static void a_long_evaluation_can_be_cancelled(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  enum { ROWS = 12000 };
+  unicon_metrics m[2];
+  int calls = 0;
+  float *z = support_normals(3, ROWS);
+  unicon_rows *rows = support_rows(ctx, "z", z, ROWS, 1);
+  CHECK_OK(ctx, unicon_ctx_set(ctx, "threads", "1"));
+  unicon_ctx_set_progress(ctx, cancel_at_third, &calls);
+  const unicon_view view = {rows, NULL, UNICON_X};
+  assert_int_equal(unicon_evaluate(ctx, &view, &view, NULL, NULL, &m[0], &m[1]),
+                   UNICON_ERR_CANCELLED);
+  assert_int_equal(calls, 3);
+  unicon_rows_close(rows);
+  free(z);
+}
+
 /* The interval holds the mean, repeats by seed, and has the edges of the normal approximation,
  * p +- 1.96 sigma. The 25th of 1000 resamples scatters by .085 sigma, and means of 400 hits come in
  * steps of about .1 sigma: .4 sigma is four of both. */
@@ -392,6 +446,8 @@ int main(void) {
       SCRATCH_TEST(labels_match_the_oracle),
       SCRATCH_TEST(ignored_pairs_are_no_candidates),
       SCRATCH_TEST(tiles_do_not_show),
+      SCRATCH_TEST(large_classes_take_small_blocks),
+      SCRATCH_TEST(a_long_evaluation_can_be_cancelled),
       SCRATCH_TEST(intervals_are_those_of_the_mean),
       SCRATCH_TEST(evaluate_is_both_directions),
       SCRATCH_TEST(ranks_match_the_oracle),

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The option table and its engine: what is accepted, what is refused and in which words. */
+#include <locale.h>
+
 #include "core/options.h"
 #include "support.h"
 
@@ -215,6 +217,35 @@ static void given_wins_over_preset(void **state) {
 }
 
 /* The caller's text may change after the call. */
+/* A program that has set a locale with a decimal comma gets the same defaults, the same choice, and
+ * the same model file. */
+static void the_locale_does_not_matter(void **state) {
+  scratch *s = *state;
+  problem p;
+  size_t size[2];
+  unsigned char *bytes[2];
+  if (!support_comma_locale()) skip();
+  problem_make(s->ctx, 3, 120, 8, 7, 4, 0.5, &p);
+  for (int k = 0; k < 2; k++) {
+    if (k == 1) setlocale(LC_ALL, "C");
+    unicon_options *options =
+        support_options(s->ctx, "preset", "auto", "kernel", "rbf", "exponent", "0.75", NULL);
+    unicon_model *model = support_fit(s->ctx, p.rows_x, p.rows_y, NULL, options), *again = NULL;
+    const char *path = scratch_path(s, "m.safetensors");
+    CHECK_OK(s->ctx, unicon_model_save(s->ctx, model, path));
+    CHECK_OK(s->ctx, unicon_model_load(s->ctx, path, &again));
+    CHECK_CLOSE(unicon__number(NULL, UNICON__RIDGE), 0.01, 0);
+    bytes[k] = support_slurp(path, &size[k]);
+    unicon_model_destroy(again);
+    unicon_model_destroy(model);
+    unicon_options_destroy(options);
+  }
+  assert_int_equal(size[0], size[1]);
+  assert_memory_equal(bytes[0], bytes[1], size[0]);
+  for (int k = 0; k < 2; k++) free(bytes[k]);
+  problem_free(&p);
+}
+
 static void values_are_copied(void **state) {
   scratch *s = *state;
   unicon_options *options = support_options(s->ctx, NULL);
@@ -255,6 +286,7 @@ int main(void) {
       SCRATCH_TEST(presets_hold_known_values),
       SCRATCH_TEST(given_wins_over_preset),
       SCRATCH_TEST(values_are_copied),
+      SCRATCH_TEST(the_locale_does_not_matter),
       SCRATCH_TEST(memory_failures_are_reported),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,8 @@ static const planned cases[] = {
     {{{"preset", "fast"}, {"kernel", "rbf"}, {"map", "random"}, {"features", "400"}}},
     {{{"preset", "paper"}, {"batch", "full"}}},
     {{{"preset", "auto"}, {"kernel", "linear"}}}, /* three splits at once, and refine */
+    {{{"preset", "best"}, {"landmarks", "150"}}},
+    {{{"preset", "fast"}, {"rank", "full"}}},
 };
 
 static unicon_options *options_of(unicon_ctx *ctx, const planned *p) {

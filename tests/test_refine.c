@@ -282,6 +282,28 @@ static void refine_lowers_the_loss(void **state) {
   problem_free(&p);
 }
 
+/* The log of a long run is whole. */
+static void every_epoch_is_noted(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  double loss[512];
+  problem p;
+  problem_make(ctx, 5, 20, 4, 3, 2, 0.7, &p);
+  unicon_options *options = support_options(ctx, "preset", "fast", "refine", "400", NULL);
+  unicon_model *model = support_fit(ctx, p.rows_x, p.rows_y, NULL, options);
+  assert_int_equal(numbers_of(model, "refine_loss_log", loss, 512), 400);
+  assert_true(loss[399] < loss[0]);
+  unicon_model *again = NULL;
+  const char *path = scratch_path(*state, "long.safetensors");
+  CHECK_OK(ctx, unicon_model_save(ctx, model, path));
+  CHECK_OK(ctx, unicon_model_load(ctx, path, &again));
+  assert_string_equal(unicon_model_meta(again, "refine_loss_log"),
+                      unicon_model_meta(model, "refine_loss_log"));
+  unicon_model_destroy(again);
+  unicon_model_destroy(model);
+  unicon_options_destroy(options);
+  problem_free(&p);
+}
+
 /* Bytes for one number of threads; between numbers Adam carries roundings of 1e-7 along its path,
  * and divides by gradients as small as 1e-4 of their mean: cosines to 1e-3. */
 static void seed_and_threads_settle_it(void **state) {
@@ -484,6 +506,7 @@ int main(void) {
       SCRATCH_TEST(gradients_are_differences),
       SCRATCH_TEST(a_step_follows_the_gradient),
       SCRATCH_TEST(refine_lowers_the_loss),
+      SCRATCH_TEST(every_epoch_is_noted),
       SCRATCH_TEST(seed_and_threads_settle_it),
       SCRATCH_TEST(rows_without_a_partner_stay_out),
       SCRATCH_TEST(the_best_epoch_comes_back),

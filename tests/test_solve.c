@@ -258,6 +258,24 @@ static void plain_steps_may_raise_the_loss(void **state) {
   problem_free(&p);
 }
 
+/* Where every triplet keeps its margin S is 0, and there is no step to take: the model stays. */
+static void a_loss_of_zero_ends_it(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  float x[8 * 8] = {0};
+  for (int i = 0; i < 8; i++) x[9 * i] = 1;
+  unicon_rows *rows = support_rows(ctx, "x", x, 8, 8);
+  unicon_options *options = support_options(ctx, "loss", "triplet", "margin", "0.1", "iterations",
+                                            "3", "damping", "plain", NULL);
+  unicon_model *model = support_fit(ctx, rows, rows, NULL, options);
+  double *cosine = support_cosines(ctx, model, rows, rows);
+  for (int i = 0; i < 8; i++) CHECK_CLOSE(cosine[9 * i], 1, 1e-5);
+  assert_true(cosine[1] < 0.5);
+  free(cosine);
+  unicon_model_destroy(model);
+  unicon_options_destroy(options);
+  unicon_rows_close(rows);
+}
+
 /* The moment weights do not depend on the model: iterating them changes nothing. */
 static void moment_needs_no_iterations(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
@@ -283,7 +301,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(closed_form_is_the_formula),      SCRATCH_TEST(split_keeps_the_product),
       SCRATCH_TEST(safe_steps_never_raise_the_loss), SCRATCH_TEST(plain_steps_may_raise_the_loss),
-      SCRATCH_TEST(moment_needs_no_iterations),
+      SCRATCH_TEST(moment_needs_no_iterations),      SCRATCH_TEST(a_loss_of_zero_ends_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -299,7 +299,8 @@ typedef struct unicon_split unicon_split;
 
 /* Holds out about `fraction` of the pairs. Rows that belong together stay together: whole groups or
  * connected components of the pairs; with class labels single rows; where one component has most
- * of the rows, rows of y alone, with a warning: their x rows are then in both parts. Rows that
+ * of the rows, rows of y alone, with a warning: their x rows are then in both parts; where a side
+ * has few rows, those of the other side alone, likewise. Rows that
  * cannot be used are an error or dropped, as option bad_rows says; option seed sets the draw. The
  * rows of `data` are borrowed: they must outlive the split. */
 UNICON_API UNICON_CHECK unicon_status unicon_split_make(unicon_ctx *ctx, const unicon_data *data,
@@ -346,7 +347,7 @@ UNICON_API UNICON_CHECK unicon_status unicon_model_load(unicon_ctx *ctx, const c
 UNICON_API int64_t unicon_model_rank(const unicon_model *model);
 UNICON_API int64_t unicon_model_width(const unicon_model *model, unicon_side side);
 
-/* The singular values, rank of them, largest first. */
+/* The singular values, rank of them, largest first (of fused batches: those of each part). */
 UNICON_API const float *unicon_model_spectrum(const unicon_model *model);
 
 /* Metadata, all text: options in force, sizes, losses, certificate. NULL for an unknown key. */

@@ -4,8 +4,9 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/number.h"
 
 enum { NAME_MAX_LENGTH = 63 };
 
@@ -88,8 +89,7 @@ static unicon_status refuse(unicon_ctx *ctx, const unicon_option_info *row, cons
 /* 1.5G and the like: powers of 1024. */
 static bool parse_bytes(const char *text, double *out) {
   char *end;
-  errno = 0;
-  double value = strtod(text, &end);
+  double value = unicon__number_read(text, &end);
   if (end == text || errno) return false;
   const char *suffix = strchr("KMGT", *end >= 'a' && *end <= 'z' ? *end - 'a' + 'A' : *end);
   if (*end && suffix && *suffix) {
@@ -112,7 +112,7 @@ unicon_status unicon__value_parse(unicon_ctx *ctx, const unicon_option_info *row
     if (!parse_bytes(text, &out->number)) return refuse(ctx, row, text);
   } else {
     char *end;
-    out->number = strtod(text, &end);
+    out->number = unicon__number_read(text, &end);
     if (end == text || *end) return refuse(ctx, row, text);
     if (strcmp(row->kind, "integer") == 0 && out->number != floor(out->number))
       return refuse(ctx, row, text);

@@ -76,7 +76,7 @@ void unicon__arena_init(unicon__arena *arena, unicon__budget *budget) {
   arena->spare_bytes = 0;
 }
 
-static void spare_drop_all(unicon__arena *arena) {
+void unicon__arena_trim(unicon__arena *arena) {
   while (arena->spare) {
     unicon__block *block = arena->spare;
     arena->spare = block->older;
@@ -119,7 +119,7 @@ static void block_free(unicon__arena *arena, unicon__block *block) {
     free(block);
   else if (!spare_keep(arena, block))
     munmap(block, block->bytes);
-  if (!arena->head) spare_drop_all(arena);
+  if (!arena->head) unicon__arena_trim(arena);
 }
 
 void unicon__arena_release(unicon__arena *arena) {

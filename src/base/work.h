@@ -17,7 +17,8 @@ typedef struct unicon__arena {
   unicon__budget *budget;
   unicon__block *head; /* newest first */
   /* Large blocks given back while others are in use, kept for the next of their size: fresh pages
-   * cost more than clearing old ones. Only without a limit, and gone with the last block. */
+   * cost more than clearing old ones. Only without a limit, not counted as used, and gone with the
+   * last block. */
   unicon__block *spare;
   size_t spare_bytes;
 } unicon__arena;
@@ -43,6 +44,9 @@ void *unicon__new(unicon_ctx *ctx, int64_t count, size_t size);
 /* Where an arena stands, and back to there: frees what was made since. */
 unicon__block *unicon__arena_mark(const unicon__arena *arena);
 void unicon__arena_back(unicon__arena *arena, const unicon__block *mark);
+
+/* Gives what is kept for reuse back to the system. */
+void unicon__arena_trim(unicon__arena *arena);
 
 /* Gives a block of the context's arena back before its frame closes. NULL is fine. */
 void unicon__drop(unicon_ctx *ctx, void *memory);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "linalg/blas.h"
 
 enum { FOLDS_MAX = 8, KERNELS_MAX = 6, FINALISTS = 3 };
@@ -33,9 +34,11 @@ typedef struct sweep {
   bool fixed;             /* the user gave the kernel or the map */
   bool rough;             /* a few landmarks serve: a fit on everything follows */
   bool larger;            /* preset best */
+  bool final;             /* the winner is the model: no fit on everything follows */
   double deadline;        /* of the settings, or infinity: half of the budget */
   double refine_deadline; /* four fifths: the fit that follows needs its time too */
   unicon__auto_log *log;
+  unicon_status none; /* why no kernel may be left */
   bool half_is_worse; /* power 1/4 lost clearly with another kernel: not tried again */
   /* every kernel's best setting */
   finalist kernel[KERNELS_MAX];
@@ -46,8 +49,9 @@ typedef struct sweep {
 static void remember(unicon__auto_log *log, const char *kernel, const setting *s, int64_t rank,
                      double score) {
   const size_t used = strlen(log->tried);
-  snprintf(log->tried + used, sizeof log->tried - used, "%s%s ridge %g power %g rank %lld: %.4f",
-           used ? "; " : "", kernel, s->ridge, s->power, (long long)rank, score);
+  unicon__number_print(log->tried + used, sizeof log->tried - used,
+                       "%s%s ridge %g power %g rank %lld: %.4f", used ? "; " : "", kernel, s->ridge,
+                       s->power, (long long)rank, score);
 }
 
 /* Scores one setting on every fold and takes it if it is the best. */
@@ -140,7 +144,7 @@ static unicon_status open_contests(unicon_ctx *ctx, const sweep *w, int64_t most
     const unicon__judge held = {w->held[f].whole.x, w->held[f].whole.y, w->held[f].whole.pairs};
     UNICON_NEW(ctx, contest[f], 1);
     UNICON_TRY(unicon__contest_open(ctx, w->arena, w->options, &w->train[f].whole, &held, most,
-                                    contest[f]));
+                                    w->final, contest[f]));
   }
   return UNICON_OK;
 }
@@ -172,7 +176,8 @@ static unicon_status sweep_kernel(unicon_ctx *ctx, sweep *w, const char *kernel)
 
 /* The sweep of one kernel, and what it holds given back unless it is the best so far: with several
  * folds the contests are opened again, no need to hold all of them. A kernel that does not fit
- * under max-mem is left out; the sentence stays, in case that none fits. */
+ * under max-mem, or does not reach the rank that was asked for, is left out; the sentence stays, in
+ * case that none is left. */
 static unicon_status try_kernel(unicon_ctx *ctx, sweep *w, const char *kernel) {
   if (w->kernels > 0 && unicon__now() > w->deadline) return UNICON_OK;
   const sweep before = *w;
@@ -180,10 +185,13 @@ static unicon_status try_kernel(unicon_ctx *ctx, sweep *w, const char *kernel) {
   UNICON_TRY(set_kernel(ctx, w, kernel));
   const unicon_status status = sweep_kernel(ctx, w, kernel);
   const bool limited = unicon__budget_limit(ctx->arena.budget) != UINT64_MAX;
-  if (status == UNICON_ERR_MEMORY && limited && !w->fixed) {
+  const bool ranked = w->final && unicon__given(w->options, UNICON__RANK);
+  if (!w->fixed &&
+      ((status == UNICON_ERR_MEMORY && limited) || (status == UNICON_ERR_DATA && ranked))) {
     unicon__log(ctx, UNICON_LOG_WARNING, "kernel %s is left out: %s", kernel,
                 unicon_ctx_error(ctx));
     *w = before;
+    w->none = status;
   } else {
     UNICON_TRY(status);
   }
@@ -199,7 +207,7 @@ static unicon_status try_kernels(unicon_ctx *ctx, sweep *w) {
                                                 "arccos0", "arccos2", "matern32"};
   if (w->fixed) return try_kernel(ctx, w, unicon__text(w->options, UNICON__KERNEL));
   for (int k = 0; k < (w->larger ? KERNELS_MAX : 2); k++) UNICON_TRY(try_kernel(ctx, w, some[k]));
-  if (w->kernels == 0) return UNICON_ERR_MEMORY; /* the last sentence says how much is missing */
+  if (w->kernels == 0) return w->none; /* the last sentence says what is missing */
   unicon__clear_error(ctx);
   return UNICON_OK;
 }
@@ -249,10 +257,10 @@ static unicon_status refine_at(unicon_ctx *ctx, const sweep *w, const finalist *
   r->tried = params->epochs < UNICON__EPOCH_LOG ? params->epochs : UNICON__EPOCH_LOG - 1;
   for (int f = 0; f < w->folds; f++) {
     UNICON_TRY(refine_fold(ctx, who, contest[f], params, r));
-    for (int e = 0; e <= params->epochs && e < UNICON__EPOCH_LOG; e++)
-      score[e] += r->log.refine.score[e] / w->folds;
+    if (r->log.refine.epochs < r->tried) r->tried = r->log.refine.epochs; /* patience ended it */
+    for (int e = 0; e <= r->tried; e++) score[e] += r->log.refine.score[e] / w->folds;
   }
-  for (int e = 1; e <= params->epochs && e < UNICON__EPOCH_LOG; e++)
+  for (int e = 1; e <= r->tried; e++)
     if (score[e] > score[r->epochs]) r->epochs = e;
   r->score = score[r->epochs];
   r->gain = r->score - score[0];
@@ -300,36 +308,48 @@ typedef struct champion {
 static unicon_status write_choice(unicon_ctx *ctx, const sweep *w, const champion *best) {
   const unicon__refine_params *params = &best->params;
   const finalist *who = &best->who;
+  const bool asked = unicon__word(w->options, UNICON__RANK) < 0;
+  const int64_t rank = asked ? unicon__integer(w->options, UNICON__RANK) : who->rank;
   char text[64];
   if (!w->fixed) UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__KERNEL, who->kernel));
   UNICON_TRY(restore_map(ctx, w));
-  snprintf(text, sizeof text, "%g", who->setting.ridge);
+  unicon__number_print(text, sizeof text, "%g", who->setting.ridge);
   UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__RIDGE, text));
   if (who->setting.power == 0.5)
     snprintf(text, sizeof text, "whiten");
   else
-    snprintf(text, sizeof text, "%g", who->setting.power);
+    unicon__number_print(text, sizeof text, "%g", who->setting.power);
   UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__METRIC, text));
-  snprintf(text, sizeof text, "%lld", (long long)who->rank);
+  snprintf(text, sizeof text, "%lld", (long long)rank);
   UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__RANK, text));
   snprintf(text, sizeof text, "%d", params->epochs);
-  UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__REFINE, text));
-  snprintf(text, sizeof text, "%g", params->loss.temperature);
+  UNICON_TRY(unicon__options_replace(ctx, w->options, UNICON__REFINE, text)); /* given: at most */
+  unicon__number_print(text, sizeof text, "%g", params->loss.temperature);
   if (params->epochs > 0)
     UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__TEMPERATURE, text));
   snprintf(text, sizeof text, "%lld", (long long)params->batch);
   UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__REFINE_BATCH, text));
-  snprintf(w->log->chosen, sizeof w->log->chosen,
-           "kernel %s, ridge %g, metric power %g, rank %lld, refine %d epochs at temperature %g",
-           who->kernel, who->setting.ridge, who->setting.power, (long long)who->rank,
-           params->epochs, params->loss.temperature);
+  unicon__number_print(
+      w->log->chosen, sizeof w->log->chosen,
+      "kernel %s, ridge %g, metric power %g, rank %lld, refine %d epochs at temperature %g",
+      who->kernel, who->setting.ridge, who->setting.power, (long long)rank, params->epochs,
+      params->loss.temperature);
   w->log->score = who->score;
   w->log->folds = w->folds;
   return UNICON_OK;
 }
 
-/* One finalist, refined; if it is the best its part is stored and its log, whose spectrum stays in
- * the frame. */
+/* The spectrum moves from the frame to where the part is. */
+static unicon_status keep_spectrum(unicon_ctx *ctx, unicon__arena *arena, int64_t rank,
+                                   unicon__solve_log *log) {
+  double *kept;
+  UNICON_ARENA_NEW(ctx, arena, kept, rank);
+  memcpy(kept, log->spectrum, (size_t)rank * sizeof *kept);
+  log->spectrum = kept;
+  return UNICON_OK;
+}
+
+/* One finalist, refined; if it is the best its part and its log are stored. */
 static unicon_status play(unicon_ctx *ctx, const sweep *w, finalist *who,
                           unicon__refine_params params, champion *best, unicon__part *part,
                           unicon__part_log *log) {
@@ -343,10 +363,12 @@ static unicon_status play(unicon_ctx *ctx, const sweep *w, finalist *who,
   UNICON_TRY(choose_refined(ctx, w, who, &params, contest, &winner));
   if (who->score <= best->who.score) return UNICON_OK;
   unicon__part stored = {0};
-  if (part) /* before anything of an earlier winner is given up: this may fail */
+  if (part) { /* before anything of an earlier winner is given up: this may fail */
     UNICON_TRY(unicon__part_store(ctx, w->arena, contest[0]->side, winner.metric, &winner.factors,
                                   &stored));
-  if (part) *part = stored;
+    UNICON_TRY(keep_spectrum(ctx, w->arena, stored.rank, &winner.log.solve));
+    *part = stored;
+  }
   *best = (champion){*who, params};
   *log = winner.log;
   w->log->epochs = winner.tried;
@@ -375,10 +397,10 @@ static unicon_status play_final(unicon_ctx *ctx, sweep *w, const unicon__refine_
     const unicon_status status = play(ctx, w, who, *params, best, part, log);
     if (status != UNICON_OK && !(status == UNICON_ERR_MEMORY && limited && round > 0))
       return status;
-    if (status == UNICON_OK && best->who.score == who->score) continue;
+    const bool won = status == UNICON_OK && best->who.score == who->score;
     unicon__clear_error(ctx);
     unicon__frame_close(ctx, frame);
-    unicon__arena_back(w->arena, mark);
+    if (!won || !part) unicon__arena_back(w->arena, mark);
   }
   return UNICON_OK;
 }
@@ -388,6 +410,7 @@ bool unicon__is_auto(const unicon_options *options) {
   const bool asked = strcmp(preset, "auto") == 0 || strcmp(preset, "best") == 0;
   return asked && unicon__word(options, UNICON__BATCH) == 0 &&
          unicon__word(options, UNICON__START) == 0 &&
+         unicon__word(options, UNICON__LANDMARK_METHOD) >= 0 &&
          unicon__word(options, UNICON__MAP) != 1 + UNICON__MAP_HIDDEN &&
          unicon__word(options, UNICON__SHARED_ENCODER) != 0 &&
          unicon__integer(options, UNICON__ITERATIONS) == 0;
@@ -414,6 +437,7 @@ unicon_status unicon__auto(unicon_ctx *ctx, unicon__arena *arena, unicon_options
                       !unicon__given(options, UNICON__LANDMARKS) &&
                       !unicon__given(options, UNICON__LANDMARK_METHOD),
              .log = log,
+             .final = part != NULL,
              .larger = strcmp(unicon__text(options, UNICON__PRESET), "best") == 0,
              .deadline = unicon__now() + 0.5 * budget,
              .refine_deadline = unicon__now() + 0.8 * budget};

@@ -42,23 +42,19 @@ static unicon_status rotate_held(unicon_ctx *ctx, const unicon__source *source,
   return UNICON_OK;
 }
 
-/* 32, 64, ... up to what is allowed, or the one rank that was asked for. */
-static unicon_status choose_ranks(unicon_ctx *ctx, int64_t most, unicon__contest *c) {
-  int64_t allowed;
-  UNICON_TRY(
-      unicon__choose_rank(ctx, c->options, &c->side[0].source, &c->side[1].source, &allowed));
-  const bool given = unicon__given(c->options, UNICON__RANK);
-  const int64_t p_x = c->side[0].map.out, p_y = c->side[1].map.out;
-  if (!given && allowed == 256 && most > 256) {
-    allowed = p_x < p_y ? p_x : p_y;
-    if (c->side[0].source.count - 1 < allowed) allowed = c->side[0].source.count - 1;
-    if (c->side[1].source.count - 1 < allowed) allowed = c->side[1].source.count - 1;
-  }
-  if (!given && allowed > most) allowed = most;
+/* 32, 64, ... up to what is allowed, or the one rank that was asked for. A part of the rows may
+ * allow less than all of them; only where the contest makes the model itself that is an error. */
+static unicon_status choose_ranks(unicon_ctx *ctx, int64_t most, bool final, unicon__contest *c) {
+  const unicon__source *x = &c->side[0].source, *y = &c->side[1].source;
+  const bool given = unicon__word(c->options, UNICON__RANK) != 0;
+  const int64_t allowed = unicon__most_rank(c->options, x, y);
+  int64_t rank = given ? unicon__asked_rank(c->options) : most;
+  if (given && final) UNICON_TRY(unicon__choose_rank(ctx, c->options, x, y, &rank));
+  if (rank > allowed) rank = allowed;
   c->ranks = 0;
-  for (int64_t r = 32; r < allowed && !given && c->ranks < UNICON__CONTEST_RANKS - 1; r *= 2)
+  for (int64_t r = 32; r < rank && !given && c->ranks < UNICON__CONTEST_RANKS - 1; r *= 2)
     c->rank[c->ranks++] = r;
-  c->rank[c->ranks++] = allowed;
+  c->rank[c->ranks++] = rank;
   return UNICON_OK;
 }
 
@@ -105,7 +101,8 @@ static unicon_status open_shared(unicon_ctx *ctx, unicon__contest *c) {
 
 unicon_status unicon__contest_open(unicon_ctx *ctx, unicon__arena *arena,
                                    const unicon_options *options, const unicon__batch *train,
-                                   const unicon__judge *held, int64_t most, unicon__contest *out) {
+                                   const unicon__judge *held, int64_t most, bool final,
+                                   unicon__contest *out) {
   *out = (unicon__contest){.options = options, .train = *train};
   for (int s = 0; s < 2; s++) {
     const unicon__side_plan plan = {
@@ -115,7 +112,7 @@ unicon_status unicon__contest_open(unicon_ctx *ctx, unicon__arena *arena,
   out->train.x = out->side[0].source;
   out->train.y = out->side[1].source;
   UNICON_TRY(unicon__judge_through(ctx, held, out->side, &out->judge));
-  UNICON_TRY(choose_ranks(ctx, most, out));
+  UNICON_TRY(choose_ranks(ctx, most, final, out));
   UNICON_TRY(open_start(ctx, out));
   unicon__blas_begin(ctx->threads);
   const unicon_status status = open_shared(ctx, out);
@@ -149,7 +146,8 @@ static unicon_status decompose(unicon_ctx *ctx, const unicon__contest *c, const 
                                const double *scale_y, int64_t rank, unicon__svd *svd) {
   double *m = NULL;
   UNICON_TRY(setting_matrix(ctx, c, scale_x, scale_y, &m));
-  return unicon__svd_top(ctx, m, c->side[0].map.out, c->side[1].map.out, rank, UNICON__SVD_AUTO,
+  return unicon__svd_top(ctx, m, c->side[0].map.out, c->side[1].map.out, rank,
+                         (unicon__svd_method)unicon__word(c->options, UNICON__SVD),
                          (uint64_t)unicon__integer(c->options, UNICON__SEED), svd);
 }
 

@@ -26,10 +26,12 @@ typedef struct unicon__contest {
 } unicon__contest;
 
 /* Prepares the sides and everything shared. The contest must stay where it is. `most` bounds the
- * rank; a rank given by the user is the only one tried. */
+ * rank; a rank given by the user is the only one tried, or the highest that these rows allow: an
+ * error where the contest is `final`, its winner being the model. */
 unicon_status unicon__contest_open(unicon_ctx *ctx, unicon__arena *arena,
                                    const unicon_options *options, const unicon__batch *train,
-                                   const unicon__judge *held, int64_t most, unicon__contest *out);
+                                   const unicon__judge *held, int64_t most, bool final,
+                                   unicon__contest *out);
 
 /* Held-out score of a setting at every rank. The SVD starts from that of the setting before. */
 unicon_status unicon__contest_score(unicon_ctx *ctx, unicon__contest *contest, double power,

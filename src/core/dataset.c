@@ -146,8 +146,8 @@ static unicon_status take_marked(unicon_ctx *ctx, const unicon__batch *whole,
   UNICON_TRY(marked_rows(ctx, mark_y, whole->y.count, value, &y, &n_y));
   if (n_x == 0 || n_y == 0)
     return unicon__fail(ctx, UNICON_ERR_DATA,
-                        "there are too few independent pairs to hold some out; give --val-x and "
-                        "--val-y, or use --preset fast");
+                        "there are too few independent pairs to hold some out; give validation "
+                        "rows (--val-x, --val-y)");
   UNICON_TRY(unicon__source_narrow(ctx, &whole->x, x, n_x, &out->whole.x));
   UNICON_TRY(unicon__source_narrow(ctx, &whole->y, y, n_y, &out->whole.y));
   UNICON_TRY(unicon__pairs_subset(ctx, whole->pairs, x, n_x, y, n_y, &out->own));
@@ -162,47 +162,63 @@ static void mark_random(unsigned char *mark, int64_t n, double fraction, uint64_
     mark[i] = unicon__uniform(seed, UNICON__STREAM_SPLIT, (uint64_t)i, side) < fraction;
 }
 
-/* Marks whole components until `fraction` of the y rows is held out. */
+/* Would fewer than `wanted` rows of the smaller side be held out? Then those of the other are. */
+static bool side_is_small(const unicon__batch *whole, double fraction, double wanted) {
+  const int64_t n_x = whole->x.count, n_y = whole->y.count;
+  return n_x != n_y && fraction * (double)(n_x < n_y ? n_x : n_y) < wanted;
+}
+
+/* Marks whole components until `fraction` of the y rows is held out, and two rows of each side. */
 static unicon_status mark_components(unicon_ctx *ctx, const unicon__batch *whole,
                                      const int64_t *groups, double fraction, uint64_t seed,
-                                     unsigned char *mark_x, unsigned char *mark_y,
-                                     bool *one_component) {
+                                     unsigned char *mark_x, unsigned char *mark_y, bool *one_side) {
   int64_t *number = NULL, *order, count = 0, largest = 0;
   unsigned char *chosen;
-  int64_t *members;
+  int64_t *x_rows, *y_rows, held_x = 0, held_y = 0;
   UNICON_TRY(unicon__components(ctx, whole, groups, &number, &count, &largest));
-  *one_component = !groups && 2 * largest > whole->x.count + whole->y.count;
-  if (*one_component) return UNICON_OK;
+  *one_side = !groups &&
+              (2 * largest > whole->x.count + whole->y.count || side_is_small(whole, fraction, 2));
+  if (*one_side) return UNICON_OK;
   UNICON_NEW(ctx, order, count);
   UNICON_NEW(ctx, chosen, count);
-  UNICON_NEW(ctx, members, count);
-  for (int64_t j = 0; j < whole->y.count; j++) members[number[whole->x.count + j]]++;
+  UNICON_NEW(ctx, x_rows, count);
+  UNICON_NEW(ctx, y_rows, count);
+  for (int64_t i = 0; i < whole->x.count; i++) x_rows[number[i]]++;
+  for (int64_t j = 0; j < whole->y.count; j++) y_rows[number[whole->x.count + j]]++;
   unicon__permutation(seed, UNICON__STREAM_SPLIT, 0, count, order);
   const double wanted = fraction * (double)whole->y.count;
-  double held = 0;
-  for (int64_t k = 0; k < count && held < wanted; k++) {
-    if (2 * members[order[k]] > whole->y.count) continue; /* a giant group stays in training */
-    chosen[order[k]] = 1;
-    held += (double)members[order[k]];
+  for (int64_t k = 0; k < count && ((double)held_y < wanted || held_x < 2 || held_y < 2); k++) {
+    const int64_t c = order[k];
+    if (2 * y_rows[c] > whole->y.count) continue; /* a giant group stays in training */
+    chosen[c] = 1;
+    held_x += x_rows[c];
+    held_y += y_rows[c];
   }
   for (int64_t i = 0; i < whole->x.count; i++) mark_x[i] = chosen[number[i]];
   for (int64_t j = 0; j < whole->y.count; j++) mark_y[j] = chosen[number[whole->x.count + j]];
   return UNICON_OK;
 }
 
-/* One big component: y rows are held out with the x rows they belong to, which stay in training. */
-static unicon_status split_y_rows(unicon_ctx *ctx, const unicon__batch *whole, double fraction,
-                                  uint64_t seed, unsigned char *mark_x, unsigned char *mark_y,
-                                  unicon__dataset *train, unicon__dataset *held) {
+/* Rows of one side are held out, with their partners, which stay in training as well. */
+static unicon_status split_side(unicon_ctx *ctx, const unicon__batch *whole, bool x_side,
+                                double fraction, uint64_t seed, unsigned char *mark_x,
+                                unsigned char *mark_y, unicon__dataset *train,
+                                unicon__dataset *held) {
+  unsigned char *own = x_side ? mark_x : mark_y, *other = x_side ? mark_y : mark_x;
+  const int64_t n = x_side ? whole->x.count : whole->y.count;
   unicon__log(ctx, UNICON_LOG_WARNING,
-              "most rows are connected by pairs: y rows alone are held out, so the held-out score "
-              "is of x rows that were seen in training");
-  mark_random(mark_y, whole->y.count, fraction, seed, 1);
-  memset(mark_x, 0, (size_t)whole->x.count);
+              "%s: %c rows alone are held out, so the held-out score is of %c rows that were seen "
+              "in training",
+              side_is_small(whole, fraction, 10) ? "the other side has few rows"
+                                                 : "most rows are connected by pairs",
+              x_side ? 'x' : 'y', x_side ? 'y' : 'x');
+  mark_random(own, n, fraction, seed, x_side ? 0 : 1);
+  memset(other, 0, (size_t)(x_side ? whole->y.count : whole->x.count));
   UNICON_TRY(take_marked(ctx, whole, mark_x, mark_y, 0, train));
-  for (int64_t j = 0; j < whole->y.count; j++) {
-    const unicon__partners p = unicon__positives_y(whole->pairs, j);
-    for (int64_t k = 0; mark_y[j] && k < p.count; k++) mark_x[p.item[k]] = 1;
+  for (int64_t i = 0; i < n; i++) {
+    const unicon__partners p =
+        x_side ? unicon__positives_x(whole->pairs, i) : unicon__positives_y(whole->pairs, i);
+    for (int64_t k = 0; own[i] && k < p.count; k++) other[p.item[k]] = 1;
   }
   return take_marked(ctx, whole, mark_x, mark_y, 1, held);
 }
@@ -211,18 +227,23 @@ unicon_status unicon__dataset_split(unicon_ctx *ctx, const unicon__dataset *set,
                                     const int64_t *groups, double fraction, uint64_t seed,
                                     unicon__dataset *train, unicon__dataset *held) {
   const unicon__batch *whole = &set->whole;
+  const int64_t n_x = whole->x.count, n_y = whole->y.count;
   unsigned char *mark_x, *mark_y;
-  bool one_component = false;
+  bool one_side = false;
   *train = *held = (unicon__dataset){0};
-  UNICON_NEW(ctx, mark_x, whole->x.count);
-  UNICON_NEW(ctx, mark_y, whole->y.count);
+  UNICON_NEW(ctx, mark_x, n_x);
+  UNICON_NEW(ctx, mark_y, n_y);
   if (whole->pairs->class_x && !groups) {
-    mark_random(mark_x, whole->x.count, fraction, seed, 0);
-    mark_random(mark_y, whole->y.count, fraction, seed, 1);
+    one_side = side_is_small(whole, fraction, 10);
+    mark_random(mark_x, n_x, fraction, seed, 0);
+    mark_random(mark_y, n_y, fraction, seed, 1);
   } else {
-    UNICON_TRY(mark_components(ctx, whole, groups, fraction, seed, mark_x, mark_y, &one_component));
+    UNICON_TRY(mark_components(ctx, whole, groups, fraction, seed, mark_x, mark_y, &one_side));
   }
-  if (one_component) return split_y_rows(ctx, whole, fraction, seed, mark_x, mark_y, train, held);
+  if (one_side) {
+    const bool x_side = n_x > n_y && side_is_small(whole, fraction, 10);
+    return split_side(ctx, whole, x_side, fraction, seed, mark_x, mark_y, train, held);
+  }
   UNICON_TRY(take_marked(ctx, whole, mark_x, mark_y, 0, train));
   return take_marked(ctx, whole, mark_x, mark_y, 1, held);
 }

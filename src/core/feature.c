@@ -115,7 +115,7 @@ unicon_status unicon__usable_rows(unicon_ctx *ctx, const unicon_rows *rows, bool
   UNICON_NEW(ctx, s.hash, blocks);
   UNICON_NEW(ctx, s.bad, rows->count);
   UNICON_NEW(ctx, s.buffer, unicon__workers(ctx) * SCAN_ROWS * rows->width);
-  unicon__parallel_for(ctx, blocks, scan_block, &s);
+  UNICON_TRY(unicon__parallel_rounds(ctx, "reading", 0, 1, blocks, scan_block, &s));
   if (hash)
     for (int64_t b = 0; b < blocks; b++) *hash = (*hash ^ s.hash[b]) * 0x9E3779B97F4A7C15u + 1;
   int64_t bad = 0, first = -1;

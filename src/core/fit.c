@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unicon_fit: checks, feature maps, metric, solver, model. No formulas here. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/auto.h"
+#include "core/idle.h"
 
 /* Everything a fit works on; freed with the frame, but for what the datasets own. */
 typedef struct fit {
@@ -58,80 +60,54 @@ static bool is_fused(const fit *f) {
          unicon__integer(f->options, UNICON__BATCH) < f->train.whole.x.count;
 }
 
-/* Says which given options have no effect here. */
-static void warn_idle(unicon_ctx *ctx, const fit *f) {
-  const int64_t iterations = unicon__integer(f->options, UNICON__ITERATIONS);
-  const bool idle = iterations == 0 && unicon__integer(f->options, UNICON__REFINE) == 0;
-  static const int loss_options[] = {UNICON__LOSS, UNICON__TEMPERATURE, UNICON__DAMPING};
-  for (size_t k = 0; k < sizeof loss_options / sizeof *loss_options; k++)
-    if (idle && unicon__given(f->options, loss_options[k]))
-      unicon__log(ctx, UNICON_LOG_WARNING, "%s has no effect with 0 iterations and no refine",
-                  unicon__option_row(loss_options[k])->name);
-  if (iterations > 0 && unicon__word(f->options, UNICON__LOSS) == UNICON__LOSS_MOMENT)
-    unicon__log(ctx, UNICON_LOG_WARNING,
-                "the moment weights do not depend on the model: iterations have no effect");
-  const bool aggregate = unicon__word(f->options, UNICON__AGGREGATE) != UNICON__AGGREGATE_UNIFORM;
-  if (aggregate && (!f->judged || unicon__word(f->options, UNICON__BATCH) == 0))
-    unicon__log(ctx, UNICON_LOG_WARNING,
-                "aggregate has no effect without batches and validation pairs");
-  if (f->judged && idle && !aggregate)
-    unicon__log(
-        ctx, UNICON_LOG_WARNING,
-        "validation pairs have no effect: there are no iterations or refine epochs to choose "
-        "from");
-  if (unicon__metric_power(f->options, 0) == 0 && unicon__metric_power(f->options, 1) == 0 &&
-      unicon__given(f->options, UNICON__RIDGE))
-    unicon__log(ctx, UNICON_LOG_WARNING, "ridge has no effect without a metric");
-}
-
-static unicon_status note_numbers(unicon_ctx *ctx, unicon_model *model, const char *key,
-                                  const double *values, int count) {
-  char text[2048] = "";
-  size_t used = 0;
-  for (int k = 0; k < count && used + 32 < sizeof text; k++)
-    used += (size_t)snprintf(text + used, sizeof text - used, "%s%.8g", k ? " " : "", values[k]);
-  return unicon__model_note(ctx, model, key, "%s", text);
-}
-
 /* Losses and held-out scores of the steps and epochs. */
 static unicon_status describe_steps(unicon_ctx *ctx, const fit *f, const unicon__part_log *log,
                                     unicon_model *model) {
   const unicon__solve_log *solve = &log->solve;
   const unicon__refine_log *refine = &log->refine;
-  const bool judged = f->judged;
+  const bool judged = f->judged && !is_fused(f);
   if (solve->steps > 0) {
-    UNICON_TRY(note_numbers(ctx, model, "loss_log", solve->loss, solve->steps));
-    UNICON_TRY(note_numbers(ctx, model, "step_log", solve->eta, solve->steps));
-    if (judged) UNICON_TRY(note_numbers(ctx, model, "score_log", solve->score, solve->steps));
-    UNICON_TRY(unicon__model_note(ctx, model, "best_step", "%d", solve->best));
+    UNICON_TRY(unicon__model_note_numbers(ctx, model, "loss_log", solve->loss, solve->steps));
+    UNICON_TRY(unicon__model_note_numbers(ctx, model, "step_log", solve->eta, solve->steps));
+    if (judged)
+      UNICON_TRY(unicon__model_note_numbers(ctx, model, "score_log", solve->score, solve->steps));
+    UNICON_TRY(unicon__model_note_integer(ctx, model, "best_step", solve->best));
   }
   if (refine->epochs == 0) return UNICON_OK;
   const int epochs = refine->epochs < UNICON__EPOCH_LOG ? refine->epochs : UNICON__EPOCH_LOG - 1;
-  UNICON_TRY(note_numbers(ctx, model, "refine_loss_log", refine->loss + 1, epochs));
-  if (judged) UNICON_TRY(note_numbers(ctx, model, "refine_score_log", refine->score, epochs + 1));
-  UNICON_TRY(unicon__model_note(ctx, model, "refine_best_epoch", "%d", refine->best));
-  return unicon__model_note(ctx, model, "refine_temperature", "%.6g", refine->temperature);
+  UNICON_TRY(unicon__model_note_numbers(ctx, model, "refine_loss_log", refine->loss + 1, epochs));
+  if (judged)
+    UNICON_TRY(
+        unicon__model_note_numbers(ctx, model, "refine_score_log", refine->score, epochs + 1));
+  UNICON_TRY(unicon__model_note_integer(ctx, model, "refine_best_epoch", refine->best));
+  return unicon__model_note_real(ctx, model, "refine_temperature", 6, refine->temperature);
+}
+
+/* The value of an option; of a file only that it is one. */
+static const char *value_of(const unicon_options *options, int id) {
+  const bool file = strcmp(unicon__option_row(id)->kind, "text") == 0;
+  return file && unicon__word(options, id) < 0 ? "file" : unicon__text(options, id);
 }
 
 /* Options in force, sizes, certificate, iteration log. No times, paths or dates. */
 static unicon_status describe(unicon_ctx *ctx, const fit *f, const unicon__part_log *log,
                               unicon_model *model) {
   const unicon__batch *whole = &f->train.whole;
-  UNICON_TRY(unicon__model_note(ctx, model, "format", "unicon"));
-  UNICON_TRY(unicon__model_note(ctx, model, "format_version", "1"));
-  UNICON_TRY(unicon__model_note(ctx, model, "library_version", "%s", unicon_version()));
-  UNICON_TRY(
-      unicon__model_note(ctx, model, "input_hash", "%016llx", (unsigned long long)f->train.hash));
-  UNICON_TRY(unicon__model_note(ctx, model, "d_x", "%lld", (long long)whole->x.rows->width));
-  UNICON_TRY(unicon__model_note(ctx, model, "d_y", "%lld", (long long)whole->y.rows->width));
-  UNICON_TRY(unicon__model_note(ctx, model, "n_x", "%lld", (long long)whole->x.count));
-  UNICON_TRY(unicon__model_note(ctx, model, "n_y", "%lld", (long long)whole->y.count));
-  UNICON_TRY(
-      unicon__model_note(ctx, model, "pairs", "%lld", (long long)whole->pairs->positive.count));
-  UNICON_TRY(unicon__model_note(ctx, model, "rank", "%lld", (long long)model->rank));
-  UNICON_TRY(unicon__model_note(ctx, model, "svd_method", "%s", log->solve.method));
-  UNICON_TRY(unicon__model_note(ctx, model, "svd_residual", "%.3g", log->solve.residual));
-  UNICON_TRY(unicon__model_note(ctx, model, "spectral_gap", "%.6g", log->solve.gap));
+  char hash[24];
+  snprintf(hash, sizeof hash, "%016llx", (unsigned long long)f->train.hash);
+  UNICON_TRY(unicon__model_note_text(ctx, model, "format", "unicon"));
+  UNICON_TRY(unicon__model_note_text(ctx, model, "format_version", "1"));
+  UNICON_TRY(unicon__model_note_text(ctx, model, "library_version", unicon_version()));
+  UNICON_TRY(unicon__model_note_text(ctx, model, "input_hash", hash));
+  UNICON_TRY(unicon__model_note_integer(ctx, model, "d_x", whole->x.rows->width));
+  UNICON_TRY(unicon__model_note_integer(ctx, model, "d_y", whole->y.rows->width));
+  UNICON_TRY(unicon__model_note_integer(ctx, model, "n_x", whole->x.count));
+  UNICON_TRY(unicon__model_note_integer(ctx, model, "n_y", whole->y.count));
+  UNICON_TRY(unicon__model_note_integer(ctx, model, "pairs", whole->pairs->positive.count));
+  UNICON_TRY(unicon__model_note_integer(ctx, model, "rank", model->rank));
+  UNICON_TRY(unicon__model_note_text(ctx, model, "svd_method", log->solve.method));
+  UNICON_TRY(unicon__model_note_real(ctx, model, "svd_residual", 3, log->solve.residual));
+  UNICON_TRY(unicon__model_note_real(ctx, model, "spectral_gap", 6, log->solve.gap));
   UNICON_TRY(describe_steps(ctx, f, log, model));
   UNICON_TRY(unicon__model_note_maps(ctx, model));
   for (int id = 0; id < UNICON__OPTION_COUNT; id++) {
@@ -139,7 +115,7 @@ static unicon_status describe(unicon_ctx *ctx, const fit *f, const unicon__part_
     char key[64];
     if (!(row->scope & UNICON_SCOPE_FIT)) continue;
     snprintf(key, sizeof key, "option.%s", row->name);
-    UNICON_TRY(unicon__model_note(ctx, model, key, "%s", unicon__text(f->options, id)));
+    UNICON_TRY(unicon__model_note_text(ctx, model, key, value_of(f->options, id)));
   }
   unicon__model_seal(model);
   return UNICON_OK;
@@ -190,7 +166,7 @@ static unicon_status fit_fused(unicon_ctx *ctx, fit *f, unicon_model *model,
                                unicon__part_log *log) {
   const int64_t parts = f->batches.batches;
   float **spectrum;
-  double *score, *share;
+  double *score, *share, residual = 0;
   UNICON_NEW(ctx, spectrum, parts);
   UNICON_NEW(ctx, score, parts);
   UNICON_NEW(ctx, share, parts);
@@ -202,10 +178,12 @@ static unicon_status fit_fused(unicon_ctx *ctx, fit *f, unicon_model *model,
     UNICON_TRY(unicon__part_fit(ctx, &job, &model->part[b], log));
     UNICON_ARENA_NEW(ctx, &model->arena, spectrum[b], model->part[b].rank);
     take_spectrum(&log->solve, model->part[b].rank, spectrum[b]);
+    residual = fmax(residual, log->solve.residual);
     UNICON_TRY(judge_part(ctx, f, &model->part[b], &score[b]));
     model->rank += model->part[b].rank;
     unicon__frame_close(ctx, frame);
   }
+  log->solve.residual = residual;
   const int how = f->judged ? unicon__word(f->options, UNICON__AGGREGATE) : 0;
   UNICON_TRY(unicon__aggregate(ctx, how, score, parts, share));
   for (int64_t b = 0; b < parts; b++) model->part[b].share = share[b] > 0 ? share[b] : 1e-12;
@@ -257,7 +235,12 @@ static unicon_status auto_by_splits(unicon_ctx *ctx, fit *f, unicon__arena *aren
   for (int k = 0; k < folds && status == UNICON_OK; k++)
     status = unicon__dataset_split(ctx, &f->train, f->groups, fraction, seed + (uint64_t)k,
                                    &train[k], &held[k]);
-  if (status == UNICON_OK)
+  if (status == UNICON_ERR_DATA) {
+    unicon__log(ctx, UNICON_LOG_WARNING, "no pairs can be held out (%s): settings of preset fast",
+                unicon_ctx_error(ctx));
+    unicon__clear_error(ctx);
+    status = UNICON_OK;
+  } else if (status == UNICON_OK)
     status = unicon__auto(ctx, arena, f->own_options, train, held, folds, NULL, log, chosen);
   for (int k = 0; k < FOLDS_MAX; k++) {
     unicon__dataset_close(&train[k]);
@@ -297,7 +280,6 @@ static unicon_status fit_auto(unicon_ctx *ctx, fit *f, unicon_model *model, unic
 static unicon_status fit_parts(unicon_ctx *ctx, fit *f, unicon_model *model,
                                unicon__part_log *log) {
   const bool fused = is_fused(f);
-  warn_idle(ctx, f);
   model->parts = 1;
   if (fused) {
     f->batches.whole = f->train.whole;
@@ -313,15 +295,23 @@ static unicon_status fit_parts(unicon_ctx *ctx, fit *f, unicon_model *model,
 static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
   unicon__part_log log = {.solve.method = ""};
   unicon__auto_log chosen = {.folds = 0};
-  if (unicon__is_auto(f->options)) UNICON_TRY(fit_auto(ctx, f, model, &log, &chosen));
+  const unicon__fit_kind kind = {f->judged, unicon__is_auto(f->options), is_fused(f)};
+  if (unicon__word(f->options, UNICON__START) != 0 &&
+      unicon__integer(f->options, UNICON__REFINE) == 0)
+    return unicon__fail(ctx, UNICON_ERR_OPTION,
+                        "start %s is where refine begins: give refine as well",
+                        unicon__text(f->options, UNICON__START));
+  if (kind.sweeps) UNICON_TRY(fit_auto(ctx, f, model, &log, &chosen));
+  unicon__warn_idle(ctx, f->options, kind);
   if (model->parts == 0) UNICON_TRY(fit_parts(ctx, f, model, &log));
   if (chosen.folds > 0) {
-    UNICON_TRY(unicon__model_note(ctx, model, "auto_tried", "%s", chosen.tried));
-    UNICON_TRY(unicon__model_note(ctx, model, "auto_chosen", "%s", chosen.chosen));
-    UNICON_TRY(unicon__model_note(ctx, model, "auto_score", "%.6g", chosen.score));
-    UNICON_TRY(unicon__model_note(ctx, model, "auto_folds", "%d", chosen.folds));
+    UNICON_TRY(unicon__model_note_text(ctx, model, "auto_tried", chosen.tried));
+    UNICON_TRY(unicon__model_note_text(ctx, model, "auto_chosen", chosen.chosen));
+    UNICON_TRY(unicon__model_note_real(ctx, model, "auto_score", 6, chosen.score));
+    UNICON_TRY(unicon__model_note_integer(ctx, model, "auto_folds", chosen.folds));
     if (chosen.epochs > 0)
-      UNICON_TRY(note_numbers(ctx, model, "auto_refine_log", chosen.by_epoch, chosen.epochs + 1));
+      UNICON_TRY(unicon__model_note_numbers(ctx, model, "auto_refine_log", chosen.by_epoch,
+                                            chosen.epochs + 1));
   }
   return describe(ctx, f, &log, model);
 }
@@ -339,6 +329,7 @@ static unicon_status make_model(unicon_ctx *ctx, const unicon_data *train,
   unicon_options_destroy(f.own_options);
   unicon__dataset_close(&f.held);
   unicon__dataset_close(&f.train);
+  unicon__arena_trim(&model->arena);
   if (status != UNICON_OK)
     unicon_model_destroy(model);
   else

@@ -63,6 +63,8 @@ static unicon_status median_distance(unicon_ctx *ctx, const unicon__source *sour
   return UNICON_OK;
 }
 
+static const double narrowest = 0.11; /* of expcos: exp(1/width^2) is a float32 */
+
 unicon_status unicon__kernel_fit(unicon_ctx *ctx, const unicon_options *options, int side,
                                  const unicon__source *source, unicon__kernel *kernel) {
   const int own = unicon__word(options, side == 0 ? UNICON__KERNEL_X : UNICON__KERNEL_Y);
@@ -73,7 +75,7 @@ unicon_status unicon__kernel_fit(unicon_ctx *ctx, const unicon_options *options,
   if (!unicon__kernel_has_width(kernel->kind)) return UNICON_OK;
   if (unicon__word(options, UNICON__WIDTH) != 0) {
     kernel->width = unicon__number(options, UNICON__WIDTH);
-    if (kernel->kind == UNICON__KERNEL_EXPCOS && kernel->width < 0.11)
+    if (kernel->kind == UNICON__KERNEL_EXPCOS && kernel->width < narrowest)
       return unicon__fail(ctx, UNICON_ERR_OPTION,
                           "width %g is too small for kernel expcos: exp(1/width^2) must be a "
                           "float32, so at least 0.11; rbf has no such bound and is the same on "
@@ -81,8 +83,10 @@ unicon_status unicon__kernel_fit(unicon_ctx *ctx, const unicon_options *options,
                           kernel->width);
     return UNICON_OK;
   }
-  return median_distance(ctx, source, unicon__word(options, UNICON__NORMALIZE) == 0,
-                         (uint64_t)unicon__integer(options, UNICON__SEED), &kernel->width);
+  UNICON_TRY(median_distance(ctx, source, unicon__word(options, UNICON__NORMALIZE) == 0,
+                             (uint64_t)unicon__integer(options, UNICON__SEED), &kernel->width));
+  if (kernel->kind == UNICON__KERNEL_EXPCOS && kernel->width < narrowest) kernel->width = narrowest;
+  return UNICON_OK;
 }
 
 /* ---- landmarks ---------------------------------------------------------------------------- */

@@ -19,6 +19,9 @@
 
 enum { QUERY_ROWS = 128, SCORE_COLS = 1024, RESAMPLES = 1000 };
 
+/* Places for the positives of a block of queries: fewer queries where each has many. */
+enum { BLOCK_POSITIVES = 1 << 18, FEWEST_ROWS = 8 };
+
 static const char *const names[UNICON_METRIC_COUNT] = {
     "hit@1", "hit@5", "hit@10",  "recall@1",    "recall@5", "recall@10",
     "mrr",   "map",   "ndcg@10", "median_rank", "mean_rank"};
@@ -33,9 +36,10 @@ typedef struct ranking {
   const unicon_pairs *pairs;
   bool from_x;
   int64_t most;      /* longest list of positives */
-  float *scores;     /* per worker: QUERY_ROWS by SCORE_COLS */
-  double *threshold; /* per worker: QUERY_ROWS by most */
-  int64_t *above;    /* per worker: QUERY_ROWS by most */
+  int64_t block;     /* queries at a time */
+  float *scores;     /* per worker: block by SCORE_COLS */
+  double *threshold; /* per worker: block by most */
+  int64_t *above;    /* per worker: block by most */
   double *value;     /* UNICON_METRIC_COUNT per query; a first rank of 0: no match to find */
 } ranking;
 
@@ -118,12 +122,12 @@ static void query_metrics(const int64_t *above, int64_t count, double *value) {
 
 static void rank_block(void *state, int64_t item, int worker) {
   const ranking *g = state;
-  const int64_t first = item * QUERY_ROWS, left = g->queries - first;
-  const int64_t rows = left < QUERY_ROWS ? left : QUERY_ROWS;
-  float *scores = g->scores + (int64_t)worker * QUERY_ROWS * SCORE_COLS;
-  double *threshold = g->threshold + worker * QUERY_ROWS * g->most;
-  int64_t *above = g->above + worker * QUERY_ROWS * g->most;
-  memset(above, 0, (size_t)(QUERY_ROWS * g->most) * sizeof *above);
+  const int64_t first = item * g->block, left = g->queries - first;
+  const int64_t rows = left < g->block ? left : g->block;
+  float *scores = g->scores + (int64_t)worker * g->block * SCORE_COLS;
+  double *threshold = g->threshold + worker * g->block * g->most;
+  int64_t *above = g->above + worker * g->block * g->most;
+  memset(above, 0, (size_t)(g->block * g->most) * sizeof *above);
   for (int64_t i = 0; i < rows; i++) {
     const unicon__partners p = positives(g, first + i);
     for (int64_t k = 0; k < p.count; k++)
@@ -256,14 +260,18 @@ unicon_status unicon__metrics(unicon_ctx *ctx, const float *zx, const float *zy,
     g.most = count > g.most ? count : g.most;
   }
   const int64_t workers = unicon__workers(ctx);
-  UNICON_NEW(ctx, g.scores, workers * QUERY_ROWS * SCORE_COLS);
-  UNICON_NEW(ctx, g.threshold, workers * QUERY_ROWS * g.most);
-  UNICON_NEW(ctx, g.above, workers * QUERY_ROWS * g.most);
+  g.block = BLOCK_POSITIVES / g.most;
+  g.block = g.block < FEWEST_ROWS ? FEWEST_ROWS : g.block > QUERY_ROWS ? QUERY_ROWS : g.block;
+  UNICON_NEW(ctx, g.scores, workers * g.block * SCORE_COLS);
+  UNICON_NEW(ctx, g.threshold, workers * g.block * g.most);
+  UNICON_NEW(ctx, g.above, workers * g.block * g.most);
   UNICON_NEW(ctx, g.value, g.queries * UNICON_METRIC_COUNT);
-  UNICON_TRY(unicon__progress(ctx, "metrics", from_x ? 0 : 0.5));
+  const double begin = from_x ? 0 : 0.5;
   unicon__blas_begin(1);
-  unicon__parallel_for(ctx, (g.queries + QUERY_ROWS - 1) / QUERY_ROWS, rank_block, &g);
+  const unicon_status status = unicon__parallel_rounds(
+      ctx, "metrics", begin, begin + 0.5, (g.queries + g.block - 1) / g.block, rank_block, &g);
   unicon__blas_end(1);
+  UNICON_TRY(status);
   for (int64_t i = 0; per_query && i < g.queries; i++)
     per_query[i] = g.value[i * UNICON_METRIC_COUNT + UNICON_MEAN_RANK];
   UNICON_TRY(summarize(ctx, &g, intervals, seed, out));

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/model.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/number.h"
 
 unicon_status unicon__model_create(unicon_ctx *ctx, unicon_model **out) {
   unicon__arena arena;
@@ -32,8 +33,8 @@ static char *copy_text(unicon_ctx *ctx, unicon__arena *arena, const char *text) 
   return copy;
 }
 
-static unicon_status add_meta(unicon_ctx *ctx, unicon_model *model, const char *key,
-                              const char *value) {
+unicon_status unicon__model_note_text(unicon_ctx *ctx, unicon_model *model, const char *key,
+                                      const char *value) {
   if (model->metas == model->meta_room) { /* the old list stays in the arena: it is small */
     unicon__meta *larger;
     const int64_t room = 2 * model->meta_room + 64;
@@ -50,14 +51,30 @@ static unicon_status add_meta(unicon_ctx *ctx, unicon_model *model, const char *
   return UNICON_OK;
 }
 
-unicon_status unicon__model_note(unicon_ctx *ctx, unicon_model *model, const char *key,
-                                 const char *format, ...) {
-  char value[4096];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(value, sizeof value, format, arguments);
-  va_end(arguments);
-  return add_meta(ctx, model, key, value);
+unicon_status unicon__model_note_integer(unicon_ctx *ctx, unicon_model *model, const char *key,
+                                         int64_t value) {
+  char text[24];
+  snprintf(text, sizeof text, "%lld", (long long)value);
+  return unicon__model_note_text(ctx, model, key, text);
+}
+
+unicon_status unicon__model_note_real(unicon_ctx *ctx, unicon_model *model, const char *key,
+                                      int digits, double value) {
+  char text[48];
+  unicon__number_print(text, sizeof text, "%.*g", digits, value);
+  return unicon__model_note_text(ctx, model, key, text);
+}
+
+unicon_status unicon__model_note_numbers(unicon_ctx *ctx, unicon_model *model, const char *key,
+                                         const double *values, int count) {
+  enum { LONGEST = 16 }; /* "-1.2345678e-300 " */
+  char *text;
+  size_t used = 0;
+  UNICON_NEW(ctx, text, (int64_t)LONGEST * count + 1);
+  for (int k = 0; k < count; k++)
+    used +=
+        (size_t)unicon__number_print(text + used, LONGEST + 1, "%s%.8g", k ? " " : "", values[k]);
+  return unicon__model_note_text(ctx, model, key, text);
 }
 
 static int compare_keys(const void *a, const void *b) {

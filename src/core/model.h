@@ -30,9 +30,16 @@ struct unicon_model {
 /* An empty model with an arena of its own. */
 unicon_status unicon__model_create(unicon_ctx *ctx, unicon_model **out);
 
-/* Adds a metadata entry. */
-unicon_status unicon__model_note(unicon_ctx *ctx, unicon_model *model, const char *key,
-                                 const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Adds a metadata entry: text, a whole number, a number with so many digits, or a list of them
+ * separated by blanks. */
+unicon_status unicon__model_note_text(unicon_ctx *ctx, unicon_model *model, const char *key,
+                                      const char *value);
+unicon_status unicon__model_note_integer(unicon_ctx *ctx, unicon_model *model, const char *key,
+                                         int64_t value);
+unicon_status unicon__model_note_real(unicon_ctx *ctx, unicon_model *model, const char *key,
+                                      int digits, double value);
+unicon_status unicon__model_note_numbers(unicon_ctx *ctx, unicon_model *model, const char *key,
+                                         const double *values, int count);
 
 /* Notes what the feature maps are. */
 unicon_status unicon__model_note_maps(unicon_ctx *ctx, unicon_model *model);

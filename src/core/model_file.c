@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "core/model.h"
 #include "core/options.h"
 #include "linalg/vec.h"
@@ -42,28 +43,28 @@ static unicon_status note_side(unicon_ctx *ctx, unicon_model *model, int side) {
   char word[32], key[NAME_SIZE];
   snprintf(key, sizeof key, "%c.map", "xy"[side]);
   word_of(UNICON__MAP, 1 + (int)map->kind, word, sizeof word);
-  UNICON_TRY(unicon__model_note(ctx, model, key, "%s", word));
+  UNICON_TRY(unicon__model_note_text(ctx, model, key, word));
   snprintf(key, sizeof key, "%c.normalize", "xy"[side]);
-  UNICON_TRY(unicon__model_note(ctx, model, key, "%s", map->normalize ? "on" : "off"));
+  UNICON_TRY(unicon__model_note_text(ctx, model, key, map->normalize ? "on" : "off"));
   snprintf(key, sizeof key, "%c.kernel", "xy"[side]);
   word_of(UNICON__KERNEL, (int)map->kernel.kind, word, sizeof word);
-  UNICON_TRY(unicon__model_note(ctx, model, key, "%s", word));
+  UNICON_TRY(unicon__model_note_text(ctx, model, key, word));
   snprintf(key, sizeof key, "%c.kernel_degree", "xy"[side]);
   if (map->kernel.kind == UNICON__KERNEL_POLY)
-    UNICON_TRY(unicon__model_note(ctx, model, key, "%d", map->kernel.degree));
+    UNICON_TRY(unicon__model_note_integer(ctx, model, key, map->kernel.degree));
   for (int64_t b = 0; b < model->parts && unicon__kernel_has_width(map->kernel.kind); b++) {
     side_name(model, b, side, "kernel_width", key);
-    UNICON_TRY(unicon__model_note(ctx, model, key, "%.17g", model->part[b].map[side].kernel.width));
+    UNICON_TRY(unicon__model_note_real(ctx, model, key, 17, model->part[b].map[side].kernel.width));
   }
   return UNICON_OK;
 }
 
 unicon_status unicon__model_note_maps(unicon_ctx *ctx, unicon_model *model) {
-  UNICON_TRY(unicon__model_note(ctx, model, "parts", "%lld", (long long)model->parts));
+  UNICON_TRY(unicon__model_note_integer(ctx, model, "parts", model->parts));
   for (int64_t b = 0; b < model->parts && model->parts > 1; b++) {
     char key[NAME_SIZE];
     snprintf(key, sizeof key, "share.%lld", (long long)b);
-    UNICON_TRY(unicon__model_note(ctx, model, key, "%.17g", model->part[b].share));
+    UNICON_TRY(unicon__model_note_real(ctx, model, key, 17, model->part[b].share));
   }
   UNICON_TRY(note_side(ctx, model, 0));
   return note_side(ctx, model, 1);
@@ -177,7 +178,7 @@ static unicon_status read_positive(unicon_ctx *ctx, const reading *r, const char
   const char *text = unicon_model_meta(r->model, key);
   char *end;
   if (!text) return bad_entry(ctx, r, key, text);
-  *out = strtod(text, &end);
+  *out = unicon__number_read(text, &end);
   return *out > 0 && *out < 1e30 && !*end ? UNICON_OK : bad_entry(ctx, r, key, text);
 }
 
@@ -308,7 +309,7 @@ unicon_status unicon__model_parse(unicon_ctx *ctx, unicon_model *model, const ch
   reading r = {.model = model, .path = path};
   UNICON_TRY(unicon__safetensors_parse(ctx, &ctx->arena, path, bytes, &r.file));
   for (int64_t k = 0; k < r.file.metas; k++)
-    UNICON_TRY(unicon__model_note(ctx, model, r.file.meta[k].key, "%s", r.file.meta[k].value));
+    UNICON_TRY(unicon__model_note_text(ctx, model, r.file.meta[k].key, r.file.meta[k].value));
   unicon__model_seal(model);
   UNICON_TRY(check_format(ctx, &r));
   UNICON_TRY(read_number(ctx, &r, "rank", 1, 1 << 24, &model->rank));
@@ -333,10 +334,10 @@ static unicon_status load(unicon_ctx *ctx, const char *path, unicon_model **out)
 }
 
 unicon_status unicon_model_load(unicon_ctx *ctx, const char *path, unicon_model **out) {
+  if (out) *out = NULL;
   if (!ctx) return UNICON_ERR_ARGUMENT;
   unicon__block *frame = unicon__enter(ctx);
   if (!path || !out)
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "model_load needs a path and a place for it");
-  *out = NULL;
   return unicon__leave(ctx, frame, load(ctx, path, out));
 }

@@ -27,7 +27,7 @@ struct unicon_options {
   unicon__arena arena;
   unicon__value value[UNICON__OPTION_COUNT];
   bool given[UNICON__OPTION_COUNT];  /* by the user */
-  bool chosen[UNICON__OPTION_COUNT]; /* by a choice, see unicon__options_choose */
+  bool chosen[UNICON__OPTION_COUNT]; /* by a choice, see unicon__options_replace */
 };
 
 typedef struct setting {
@@ -138,12 +138,17 @@ unicon_status unicon_options_set(unicon_ctx *ctx, unicon_options *options, const
   return UNICON_OK;
 }
 
-unicon_status unicon__options_choose(unicon_ctx *ctx, unicon_options *options, int id,
-                                     const char *value) {
-  if (options->given[id]) return UNICON_OK;
+unicon_status unicon__options_replace(unicon_ctx *ctx, unicon_options *options, int id,
+                                      const char *value) {
   UNICON_TRY(store(ctx, options, id, value));
+  options->given[id] = false;
   options->chosen[id] = true;
   return UNICON_OK;
+}
+
+unicon_status unicon__options_choose(unicon_ctx *ctx, unicon_options *options, int id,
+                                     const char *value) {
+  return options->given[id] ? UNICON_OK : unicon__options_replace(ctx, options, id, value);
 }
 
 unicon_status unicon__options_copy(unicon_ctx *ctx, const unicon_options *from,

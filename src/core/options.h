@@ -10,13 +10,14 @@
 #define UNICON__OPTIONS(X)                                                                         \
   X(PRESET, "preset", "word", "auto", "auto|best|fast|paper", "NAME", 0, 0, FIT, "Method",         \
     "A set of settings; an option given beside it wins. auto: kernel, ridge, metric, rank and "    \
-    "refine chosen on held-out pairs. best: the same with a larger grid. fast: linear, whitened, " \
-    "closed form. "                                                                                \
+    "refine chosen on held-out pairs (not beside iterations, batch, start, shared_encoder or a "   \
+    "hidden layer). best: the same with a larger grid. fast: linear, whitened, closed form. "      \
     "paper: the published setting (clip, temperature 1, no centring, no whitening, split 0, "      \
     "batches of 500, rank 128, one plain step), kept for comparison; the listings in the paper "   \
     "differ (nu .1 or 1.5, log1p, temperature unused).")                                           \
-  X(RANK, "rank", "integer", "auto", "auto", "N", 1, 1e6, FIT | COMPARE, "Method",                 \
-    "Dimensions of the shared space. auto: 256, or fewer where the data allow no more.")           \
+  X(RANK, "rank", "integer", "auto", "auto|full", "N", 1, 1e6, FIT | COMPARE, "Method",            \
+    "Dimensions of the shared space. auto: 256, or fewer where the data allow no more. full: all " \
+    "that the data allow.")                                                                        \
   X(LOSS, "loss", "word", "clip", "clip|infonce|general|triplet|supcon|siglip|spectral|moment",    \
     "NAME", 0, 0, FIT, "Loss", "The loss whose weights S = -dL/ds the iterations use.")            \
   X(TEMPERATURE, "temperature", "real", "0.1", "", "T", 1e-3, 1e3, FIT, "Loss",                    \
@@ -93,7 +94,7 @@
     "moment: the closed form. random: random factors, for refine alone (an SGD head). Else the "   \
     "file of a linear model whose weights refine starts from (metric none).")                      \
   X(REFINE, "refine", "integer", "0", "", "EPOCHS", 0, 1e4, FIT, "Solver",                         \
-    "Epochs of minibatch Adam on the loss after the spectral steps.")                              \
+    "Epochs of minibatch Adam on the loss after the spectral steps; with auto and best at most.")  \
   X(REFINE_BATCH, "refine_batch", "integer", "2000", "", "N", 2, 1e6, FIT, "Solver",               \
     "Rows of x in a batch of refine.")                                                             \
   X(REFINE_RATE, "refine_rate", "real", "0.1", "", "R", 1e-6, 10, FIT, "Solver",                   \
@@ -119,8 +120,8 @@
   X(SVD, "svd", "word", "auto", "auto|dense|random", "HOW", 0, 0, FIT, "Solver",                   \
     "dense: LAPACK. random: subspace iteration from a random start. auto: by size.")               \
   X(VAL_FRACTION, "val_fraction", "real", "auto", "auto", "F", 0.01, 0.5, FIT | COMPARE, "Data",   \
-    "Share of the pairs that auto holds out when no validation files are given; auto: 0.1, and "   \
-    "several times over where there are few.")                                                     \
+    "Share of the pairs that auto holds out when no validation files are given; auto: 0.1, but "   \
+    "0.2 below 1500 rows of y and 5000 rows above 50000. Below 4000 rows on three splits.")        \
   X(BUDGET, "budget", "real", "none", "none", "SECONDS", 0.1, 1e7, FIT | COMPARE, "Run",           \
     "Time after which auto tries nothing new.")                                                    \
   X(BAD_ROWS, "bad_rows", "word", "error", "error|drop", "HOW", 0, 0, FIT | COMPARE | CHECK,       \
@@ -174,7 +175,11 @@ const unicon_option_info *unicon__option_row(int id);
 unicon_status unicon__options_copy(unicon_ctx *ctx, const unicon_options *from,
                                    unicon_options **out);
 
-/* Sets a value that a choice made, unless the user gave one; it does not count as given. */
+/* Sets a value that a choice made; it does not count as given. */
+unicon_status unicon__options_replace(unicon_ctx *ctx, unicon_options *options, int id,
+                                      const char *value);
+
+/* The same, unless the user gave one. */
 unicon_status unicon__options_choose(unicon_ctx *ctx, unicon_options *options, int id,
                                      const char *value);
 

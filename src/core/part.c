@@ -49,15 +49,26 @@ void unicon__solve_params_from(const unicon_options *options, unicon__solve_para
   unicon__loss_params_from(options, &out->loss);
 }
 
-unicon_status unicon__choose_rank(unicon_ctx *ctx, const unicon_options *options,
-                                  const unicon__source *x, const unicon__source *y, int64_t *out) {
+int64_t unicon__asked_rank(const unicon_options *options) {
+  const int word = unicon__word(options, UNICON__RANK);
+  return word == 0 ? 256 : word == 1 ? INT64_MAX : unicon__integer(options, UNICON__RANK);
+}
+
+int64_t unicon__most_rank(const unicon_options *options, const unicon__source *x,
+                          const unicon__source *y) {
   const int64_t centred = unicon__word(options, UNICON__CENTER) == 0;
   int64_t most = x->map->out < y->map->out ? x->map->out : y->map->out;
   if (x->count - centred < most) most = x->count - centred;
   if (y->count - centred < most) most = y->count - centred;
-  const bool automatic = unicon__word(options, UNICON__RANK) == 0;
-  const int64_t asked = automatic ? 256 : unicon__integer(options, UNICON__RANK);
-  if (asked > most && unicon__given(options, UNICON__RANK) && !automatic)
+  return most;
+}
+
+unicon_status unicon__choose_rank(unicon_ctx *ctx, const unicon_options *options,
+                                  const unicon__source *x, const unicon__source *y, int64_t *out) {
+  const int64_t most = unicon__most_rank(options, x, y);
+  const int64_t asked = unicon__asked_rank(options);
+  const bool number = unicon__word(options, UNICON__RANK) < 0;
+  if (asked > most && number && unicon__given(options, UNICON__RANK))
     return unicon__fail(ctx, UNICON_ERR_DATA,
                         "rank is %lld, but %lld by %lld features of %lld and %lld rows allow at "
                         "most %lld",

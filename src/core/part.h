@@ -54,6 +54,13 @@ double unicon__metric_power(const unicon_options *options, int side);
 /* Options of the solver. The rank is left to unicon__choose_rank. */
 void unicon__solve_params_from(const unicon_options *options, unicon__solve_params *out);
 
+/* The rank of the options: 256 for auto, the largest number there is for full. */
+int64_t unicon__asked_rank(const unicon_options *options);
+
+/* The highest rank that features and rows allow. */
+int64_t unicon__most_rank(const unicon_options *options, const unicon__source *x,
+                          const unicon__source *y);
+
 /* The rank: what was asked for, or at most 256, within what features and rows allow. */
 unicon_status unicon__choose_rank(unicon_ctx *ctx, const unicon_options *options,
                                   const unicon__source *x, const unicon__source *y, int64_t *out);

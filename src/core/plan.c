@@ -57,18 +57,19 @@ static void size_side(estimate *e, int number, bool kernel) {
   const int map = unicon__word(e->options, UNICON__MAP);
   const int own = unicon__word(e->options, number == 0 ? UNICON__KERNEL_X : UNICON__KERNEL_Y);
   if (own <= UNICON__KERNEL_POLY) kernel = own != UNICON__KERNEL_LINEAR;
-  s->linear = !kernel && map <= 1 && s->d <= s->n;
+  s->linear = !kernel && (map == 1 + UNICON__MAP_LINEAR || (map == 0 && s->d <= s->n));
   s->p = s->points = s->d;
   if (s->linear) return;
   const bool landmarks = unicon__given(e->options, UNICON__LANDMARKS) ||
                          unicon__given(e->options, UNICON__LANDMARK_METHOD);
   if (map == 1 + UNICON__MAP_RANDOM || map == 1 + UNICON__MAP_HIDDEN)
     s->points = (double)unicon__integer(e->options, UNICON__FEATURES);
-  else if (map == 1 + UNICON__MAP_EXACT || (map == 0 && s->n <= 4000 && !landmarks))
+  else if (map == 1 + UNICON__MAP_EXACT || (map == 0 && !kernel) ||
+           (map == 0 && s->n <= 4000 && !landmarks))
     s->points = s->n;
   else
     s->points = least(s->n, (double)unicon__integer(e->options, UNICON__LANDMARKS));
-  s->points = least(s->points, e->most_points);
+  if (kernel) s->points = least(s->points, e->most_points);
   s->p = s->points;
 }
 
@@ -190,8 +191,7 @@ static void plan_once(estimate *e, bool kernel) {
                      unicon__integer(e->options, UNICON__REFINE) > 0;
   size_side(e, 0, kernel);
   size_side(e, 1, kernel);
-  const bool given = unicon__word(e->options, UNICON__RANK) != 0;
-  e->rank = given ? (double)unicon__integer(e->options, UNICON__RANK) : 256;
+  e->rank = (double)unicon__asked_rank(e->options);
   for (int s = 0; s < 2; s++) {
     e->rank = least(e->rank, least(e->side[s].p, e->side[s].n));
     plan_side(e, s, often, unicon__metric_power(e->options, s) > 0);
@@ -223,17 +223,21 @@ static void plan_refine(estimate *e, double folds) {
 /* Presets auto and best: contests of the kernels on every split, held one kernel at a time where
  * there are several splits; refine; and a fit on everything. */
 static void plan_sweep(estimate *e) {
+  const bool larger = strcmp(unicon__text(e->options, UNICON__PRESET), "best") == 0;
   const bool given = unicon__given(e->options, UNICON__KERNEL);
   const bool kernel = unicon__word(e->options, UNICON__KERNEL) != UNICON__KERNEL_LINEAR;
   const int folds = unicon__auto_folds((int64_t)e->side[1].n);
   const double start = e->held;
   if (folds > 1 && !unicon__given(e->options, UNICON__LANDMARKS))
     e->most_points = UNICON__AUTO_LANDMARKS;
-  for (int k = given && kernel ? 1 : 0; k < (given && !kernel ? 1 : 2); k++) {
-    if (folds > 1) e->held = start;
-    for (int f = 0; f < folds; f++) plan_contest(e, k == 1);
+  const int kernels = given ? 1 : larger ? 6 : 2;
+  double before = start; /* one split: the best kernel so far stays beside the next */
+  for (int k = 0; k < kernels; k++) {
+    e->held = before;
+    for (int f = 0; f < folds; f++) plan_contest(e, given ? kernel : k > 0);
+    if (folds == 1) before = start + (e->held - before);
   }
-  plan_refine(e, folds);
+  plan_refine(e, larger ? 6 * folds : folds); /* best: three kernels, twice as long */
   e->held = start;
   e->most_points = INFINITY;
   plan_once(e, !given || kernel);
@@ -279,6 +283,8 @@ static unicon_status plan(unicon_ctx *ctx, const unicon_data *data, const unicon
   out->reads[1] = (int64_t)e.reads[1];
   /* Factorisations run at about a quarter of the rate of products. */
   out->seconds = e.flops / (0.8 * single) + e.small_flops / (0.25 * wide);
+  if (sweep && unicon__word(options, UNICON__BUDGET) != 0)
+    out->seconds = least(out->seconds, unicon__number(options, UNICON__BUDGET));
   advise(&e, out);
   return UNICON_OK;
 }

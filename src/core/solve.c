@@ -329,6 +329,10 @@ static unicon_status iterate(solver *s, unicon__state *state) {
     unicon__state candidate;
     double eta = 1;
     UNICON_TRY(spectral_update(s, state->r, &candidate));
+    if (!(candidate.s[0] > 0)) { /* S is 0: every pair is as the loss wants it */
+      unicon__frame_close(s->ctx, frame);
+      break;
+    }
     if (s->cosine) unicon__state_normalize(&candidate);
     if (s->params->safe) {
       UNICON_TRY(safe_step(s, state, &candidate, more, &loss, &eta));

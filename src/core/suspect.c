@@ -149,13 +149,15 @@ static unicon_status grade_side(unicon_ctx *ctx, const unicon__batch *set, bool 
                .queries = from_x ? set->x.count : set->y.count,
                .query = from_x ? zx : zy,
                .other = from_x ? zy : zx};
-  UNICON_TRY(unicon__progress(ctx, "pairs", from_x ? 0 : 0.5));
   UNICON_TRY(draw_sample(ctx, &g, from_x ? set->y.count : set->x.count, seed));
   UNICON_TRY(average_classes(ctx, &g));
   UNICON_NEW(ctx, g.scores, unicon__workers(ctx) * QUERY_ROWS * g.samples);
+  const double begin = from_x ? 0 : 0.5;
   unicon__blas_begin(1);
-  unicon__parallel_for(ctx, (g.queries + QUERY_ROWS - 1) / QUERY_ROWS, grade_block, &g);
+  const unicon_status status = unicon__parallel_rounds(
+      ctx, "pairs", begin, begin + 0.5, (g.queries + QUERY_ROWS - 1) / QUERY_ROWS, grade_block, &g);
   unicon__blas_end(1);
+  UNICON_TRY(status);
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }

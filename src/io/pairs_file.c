@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "io/object.h"
 #include "io/pair_set.h"
 #include "io/rows_npy.h"
@@ -73,7 +73,7 @@ static bool read_real(field f, double *out) {
   memcpy(text, f.text, f.length);
   text[f.length] = '\0';
   char *end;
-  *out = strtod(text, &end);
+  *out = unicon__number_read(text, &end);
   return *end == '\0';
 }
 
@@ -131,17 +131,6 @@ static unicon_status read_lines(unicon_ctx *ctx, const char *name, unicon__bytes
   return UNICON_OK;
 }
 
-static unicon_status read_text(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
-                               pair_list *list) {
-  const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-  if (!plain) return unicon__fail(ctx, UNICON_ERR_MEMORY, "%s: no memory for a locale", name);
-  const locale_t before = uselocale(plain);
-  const unicon_status status = read_lines(ctx, name, bytes, list);
-  uselocale(before);
-  freelocale(plain);
-  return status;
-}
-
 static unicon_status read_npy(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
                               pair_list *list) {
   unicon__npy npy;
@@ -166,7 +155,7 @@ unicon_status unicon__pairs_parse_bytes(unicon_ctx *ctx, const char *name, unico
                                         int64_t **x, int64_t **y, double **weight, int64_t *count) {
   pair_list list = {0};
   UNICON_TRY(unicon__npy_looks_like(bytes) ? read_npy(ctx, name, bytes, &list)
-                                           : read_text(ctx, name, bytes, &list));
+                                           : read_lines(ctx, name, bytes, &list));
   *x = list.x;
   *y = list.y;
   *weight = list.weight;

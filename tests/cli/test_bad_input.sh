@@ -112,10 +112,14 @@ mkfifo queue
 refused 1 "no regular file" fit d/x.train.npy d/y.train.npy -o queue
 cp x.npy x.copy
 refused 1 "x.npy is an input" fit x.npy y.npy -o ./x.npy
+printf '0\t0\n1\t1\n' >marks.tsv
+refused 1 "marks.tsv is an input" fit d/x.train.npy d/y.train.npy --kernel rbf --landmark-method marks.tsv -o marks.tsv
+mkdir shards && cp d/x.test.npy shards/x_0.npy && cp d/x.test.npy shards/x_1.npy
+refused 1 "x_1.npy is an input" embed good.safetensors --side x shards -o shards/x_1.npy
 refused 1 "good.safetensors is an input" embed good.safetensors --side x d/x.test.npy -o good.safetensors
 cmp -s x.npy x.copy || fail "the input was touched"
 refused 1 "no/where" embed good.safetensors --side x d/x.test.npy -o no/where/z.npy
-refused 1 "no/where" search good.safetensors --query-side x d/x.test.npy d/y.test.npy -o no/where/z
+refused 1 "no/where" search good.safetensors --query-side x d/missing.npy d/y.test.npy -o no/where/z
 if [ "$(id -u)" -ne 0 ]; then
   mkdir locked && chmod 500 locked
   refused 1 "locked" fit d/x.train.npy d/y.train.npy -o locked/m.safetensors

@@ -67,6 +67,11 @@ refused 2 "--test-x needs --test-y as well" compare $train --test-x d/x.test.npy
 refused 2 "give --test-pairs for the test rows" compare $train --pairs p.tsv $test
 # shellcheck disable=SC2086
 refused 2 "--kernel is an option of \`unicon fit\`" compare $train --kernel rbf
+others="$test --val-x d/x.test.npy --val-y d/y.test.npy"
+# shellcheck disable=SC2086
+refused 2 "--val-fraction has no meaning with --val-x" compare $train $others --val-fraction .2
+# shellcheck disable=SC2086
+refused 2 "--groups has no meaning with both --val-x and --test-x" compare $train $others --groups g.txt
 # Rows of another width are noticed before anything is fitted; where no method works, it failed.
 # shellcheck disable=SC2086
 refused 1 "the test rows of x have 30 numbers, the training rows 40" compare $train --test-x d/y.test.npy --test-y d/y.test.npy
@@ -78,5 +83,5 @@ run 0 compare $train --only cca --rank 4 --json
 json "j['rows'][0]['chosen'].endswith('rank=4') and j['rows'][0]['candidates'] == 3"
 run 0 synth linear -o few --train 4 --test 4
 run 1 compare few/x.train.npy few/y.train.npy
-says "a fit needs at least 2 rows on each side"
+says "too few independent pairs to hold some out"
 echo "compare: ok"

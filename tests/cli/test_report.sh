@@ -108,6 +108,15 @@ npy write x1.npy f4 1 40 1
 npy write y1.npy f4 1 30 2
 report one closed.safetensors x1.npy y1.npy
 
+# Many small classes: rows that are spread evenly have hardly a pair between them.
+npy write xc.npy f4 1800 40 1
+npy write yc.npy f4 1800 30 2
+python3 -c 'print(*(i % 300 for i in range(1800)), sep="\n")' >lx.txt
+python3 -c 'print(*((i * 7 + 3) % 300 for i in range(1800)), sep="\n")' >ly.txt
+report many closed.safetensors xc.npy yc.npy --x-labels lx.txt --y-labels ly.txt
+cp many.json out
+json "len(j['weights']['pairs']) >= 10"
+
 # Mistakes.
 run 2 report m.safetensors d/x.test.npy d/y.test.npy
 says "-o report.html"
@@ -115,6 +124,7 @@ run 2 report m.safetensors d/x.test.npy -o r.html
 says "Y is missing"
 run 2 report m.safetensors --from plain.json -o r.html
 says "--from takes the place of"
+refused 2 "--perplexity has no meaning with --from" report --from plain.json --perplexity 5 -o r.html
 refused 2 "--x-ids has no meaning with --from" report --from plain.json --x-ids ids.txt -o r.html
 refused 2 "--classes needs the right answers" report m.safetensors d/x.test.npy d/y.test.npy --classes classes.npy \
   -o r.html
