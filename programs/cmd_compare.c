@@ -11,6 +11,7 @@
 typedef struct comparison {
   inputs train, validation, test; /* as given; empty where rows are held out instead */
   unicon_split *split[2];         /* test rows cut off, then validation rows */
+  unicon_split *usable[2];        /* of the given validation and test rows, with --bad-rows drop */
   compared_sets data;
   outcome *row;
   size_t rows;
@@ -44,6 +45,15 @@ static int hold_out(tool *t, comparison *c, double fraction, unicon_split **spli
   return EXIT_DONE;
 }
 
+/* Leaves out rows of a given set that cannot be used, where the user wants that. */
+static int drop_bad_rows(tool *t, unicon_data *data, unicon_split **usable) {
+  if (strcmp(unicon_options_get(t->options, "bad_rows"), "drop") != 0) return EXIT_DONE;
+  const unicon_status status = unicon_split_make(t->ctx, data, 0, t->options, usable);
+  if (status != UNICON_OK) return tool_fail(t, status);
+  *data = *unicon_split_part(*usable, 0);
+  return EXIT_DONE;
+}
+
 /* With both other sets in files nothing is held out. */
 static int check_idle(tool *t) {
   if (!tool_has(t, CLI_OPT_VAL_X)) return EXIT_DONE;
@@ -71,6 +81,8 @@ static int open_sets(tool *t, comparison *c) {
   c->data = (compared_sets){data_of(&c->train), data_of(&c->validation), data_of(&c->test)};
   code = check_widths(t, &c->data.train, &c->validation, "validation");
   if (code == EXIT_DONE) code = check_widths(t, &c->data.train, &c->test, "test");
+  if (code == EXIT_DONE && val_x) code = drop_bad_rows(t, &c->data.validation, &c->usable[0]);
+  if (code == EXIT_DONE && test_x) code = drop_bad_rows(t, &c->data.test, &c->usable[1]);
   if (code == EXIT_DONE && !test_x) code = hold_out(t, c, 0.2, &c->split[0], &c->data.test);
   if (code == EXIT_DONE && !val_x)
     code = hold_out(t, c, validation_fraction(t), &c->split[1], &c->data.validation);
@@ -78,7 +90,10 @@ static int open_sets(tool *t, comparison *c) {
 }
 
 static void close_sets(comparison *c) {
-  for (int k = 0; k < 2; k++) unicon_split_destroy(c->split[k]);
+  for (int k = 0; k < 2; k++) {
+    unicon_split_destroy(c->split[k]);
+    unicon_split_destroy(c->usable[k]);
+  }
   inputs_close(&c->test);
   inputs_close(&c->validation);
   inputs_close(&c->train);

@@ -174,6 +174,19 @@ static void bad_rows_are_dropped_or_refused(void **state) {
   }
   assert_int_equal(rows, N - 1);
   unicon_split_destroy(split);
+  CHECK_OK(s->ctx, unicon_split_make(s->ctx, &w.data, 0, drop, &split)); /* that alone */
+  const unicon_data *kept = unicon_split_part(split, 0);
+  assert_int_equal(unicon_rows_count(kept->x), N - 1);
+  assert_int_equal(unicon_rows_count(kept->y), N * K);
+  assert_int_equal(unicon_pairs_count(kept->pairs), (N - 1) * K);
+  assert_null(unicon_split_part(split, 1)->x);
+  unicon_split_destroy(split);
+  w.x[5 * D + 1] = 1;
+  CHECK_OK(s->ctx, unicon_split_make(s->ctx, &w.data, 0, drop, &split)); /* nothing to drop */
+  kept = unicon_split_part(split, 0);
+  assert_int_equal(unicon_rows_count(kept->x), N);
+  assert_ptr_equal(kept->pairs, w.pairs);
+  unicon_split_destroy(split);
   unicon_options_destroy(drop);
   whole_close(&w);
 }
@@ -183,10 +196,10 @@ static void nonsense_is_refused(void **state) {
   whole w;
   whole_open(s->ctx, &w);
   unicon_split *split = NULL;
-  static const double fraction[] = {0, 1, -0.5, 2, NAN};
+  static const double fraction[] = {1, -0.5, 2, NAN};
   for (size_t k = 0; k < sizeof fraction / sizeof *fraction; k++)
     scratch_failed(s, unicon_split_make(s->ctx, &w.data, fraction[k], NULL, &split),
-                   UNICON_ERR_ARGUMENT, "fraction", "between 0 and 1");
+                   UNICON_ERR_ARGUMENT, "fraction", "below 1");
   assert_int_equal(unicon_split_make(s->ctx, NULL, 0.5, NULL, &split), UNICON_ERR_ARGUMENT);
   assert_int_equal(unicon_split_make(s->ctx, &w.data, 0.5, NULL, NULL), UNICON_ERR_ARGUMENT);
   assert_int_equal(unicon_split_make(NULL, &w.data, 0.5, NULL, &split), UNICON_ERR_ARGUMENT);

@@ -301,8 +301,9 @@ typedef struct unicon_split unicon_split;
  * connected components of the pairs; with class labels single rows; where one component has most
  * of the rows, rows of y alone, with a warning: their x rows are then in both parts; where a side
  * has few rows, those of the other side alone, likewise. Rows that
- * cannot be used are an error or dropped, as option bad_rows says; option seed sets the draw. The
- * rows of `data` are borrowed: they must outlive the split. */
+ * cannot be used are an error or dropped, as option bad_rows says; a fraction of 0 does that alone,
+ * and part 1 has no rows (NULL). Option seed sets the draw. The rows of `data` are borrowed, and so
+ * are its pairs where nothing changed: they must outlive the split. */
 UNICON_API UNICON_CHECK unicon_status unicon_split_make(unicon_ctx *ctx, const unicon_data *data,
                                                         double fraction,
                                                         const unicon_options *options,

@@ -24,7 +24,8 @@ static unicon_status take_part(unicon_ctx *ctx, unicon__dataset *set, const int6
     UNICON_ARENA_NEW(ctx, &split->arena, own, x->count);
     for (int64_t i = 0; i < x->count; i++) own[i] = groups[x->index ? x->index[i] : i];
   }
-  split->part[k] = (unicon_data){split->x[k], split->y[k], split->pairs[k], own};
+  const unicon_pairs *pairs = split->pairs[k] ? split->pairs[k] : set->whole.pairs;
+  split->part[k] = (unicon_data){split->x[k], split->y[k], pairs, own};
   return UNICON_OK;
 }
 
@@ -34,9 +35,10 @@ static unicon_status cut(unicon_ctx *ctx, const unicon_data *data, double fracti
   const uint64_t seed = (uint64_t)unicon__integer(options, UNICON__SEED);
   memset(part, 0, sizeof part);
   unicon_status status = unicon__dataset_open(ctx, data, options, &all);
-  if (status == UNICON_OK)
+  if (status == UNICON_OK && fraction == 0) status = take_part(ctx, &all, data->groups, 0, split);
+  if (status == UNICON_OK && fraction > 0)
     status = unicon__dataset_split(ctx, &all, data->groups, fraction, seed, &part[0], &part[1]);
-  for (int k = 0; k < 2 && status == UNICON_OK; k++)
+  for (int k = 0; k < 2 && status == UNICON_OK && fraction > 0; k++)
     status = take_part(ctx, &part[k], data->groups, k, split);
   for (int k = 0; k < 2; k++) unicon__dataset_close(&part[k]);
   unicon__dataset_close(&all);
@@ -47,9 +49,9 @@ static unicon_status make(unicon_ctx *ctx, const unicon_data *data, double fract
                           const unicon_options *options, unicon_split **out) {
   if (!data || !data->x || !data->y || !out)
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "split_make needs rows of x and y and a place");
-  if (!(fraction > 0 && fraction < 1))
+  if (!(fraction >= 0 && fraction < 1))
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                        "a split needs a fraction between 0 and 1, not %g", fraction);
+                        "a split needs a fraction of at least 0 and below 1, not %g", fraction);
   unicon_split *split = unicon__object_new(ctx, sizeof *split);
   if (!split) return UNICON_ERR_MEMORY;
   const unicon_status status = cut(ctx, data, fraction, options, split);

@@ -72,6 +72,20 @@ others="$test --val-x d/x.test.npy --val-y d/y.test.npy"
 refused 2 "--val-fraction has no meaning with --val-x" compare $train $others --val-fraction .2
 # shellcheck disable=SC2086
 refused 2 "--groups has no meaning with both --val-x and --test-x" compare $train $others --groups g.txt
+# Rows that cannot be used, in every set.
+python3 - <<'PYTHON'
+for name in ("x.train", "x.test"):
+    data = bytearray(open(f"d/{name}.npy", "rb").read())
+    start = data.index(b"\n") + 1
+    data[start + 160:start + 320] = bytes(160)  # row 1, 40 numbers
+    open(f"zero.{name}.npy", "wb").write(data)
+PYTHON
+bad="zero.x.train.npy d/y.train.npy --test-x zero.x.test.npy --test-y d/y.test.npy --val-x zero.x.test.npy --val-y d/y.test.npy"
+# shellcheck disable=SC2086
+refused 1 "row 1" compare $bad --only fast
+# shellcheck disable=SC2086
+run 0 compare $bad --only fast,auto --bad-rows drop --json
+json "j['test']['pairs'] == 119 and j['validation']['pairs'] == 119 and all(r['x_to_y']['queries'] == 119 for r in j['rows'])"
 # Rows of another width are noticed before anything is fitted; where no method works, it failed.
 # shellcheck disable=SC2086
 refused 1 "the test rows of x have 30 numbers, the training rows 40" compare $train --test-x d/y.test.npy --test-y d/y.test.npy
