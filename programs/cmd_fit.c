@@ -60,22 +60,37 @@ static void print_choice(const unicon_model *model) {
   const char *chosen = unicon_model_meta(model, "auto_chosen");
   const char *score = unicon_model_meta(model, "auto_score");
   const char *folds = unicon_model_meta(model, "auto_folds");
-  if (!chosen || !score || !folds) return;
+  const char *held_x = unicon_model_meta(model, "auto_held_x");
+  const char *held_y = unicon_model_meta(model, "auto_held_y");
+  if (!chosen || !score || !folds || !held_x || !held_y) return;
   printf("chosen           %s\n", chosen);
-  printf(
-      "held-out score   %.3f, mean of mrr and hit@10 in both directions (%s split%s); -v shows "
-      "what was tried\n",
-      atof(score), folds, folds[0] == '1' && !folds[1] ? "" : "s");
+  printf("held-out score   %.3f among %s x %s rows (%s split%s): mean of mrr and hit@10\n",
+         atof(score), held_x, held_y, folds, folds[0] == '1' && !folds[1] ? "" : "s");
+}
+
+/* A side: its rows, how many were dropped, how many have no partner. */
+static void print_side(const fit_result *result, unicon_side side) {
+  const inputs *in = result->train;
+  const unicon_rows *rows = side == UNICON_X ? in->x : in->y;
+  const int64_t count = unicon_rows_count(rows);
+  const char *used = unicon_model_meta(result->model, side == UNICON_X ? "n_x" : "n_y");
+  const int64_t dropped = used ? count - strtoll(used, NULL, 10) : 0;
+  int64_t alone = 0;
+  for (int64_t i = 0; i < count; i++)
+    alone += unicon_pairs_partners(in->pairs, side, i, 0, NULL) == 0;
+  printf("%c                %lld rows of %lld numbers", "xy"[side], (long long)count,
+         (long long)unicon_rows_width(rows));
+  if (dropped > 0) printf(", %lld dropped", (long long)dropped);
+  if (alone > 0) printf(", %lld without a partner", (long long)alone);
+  putchar('\n');
 }
 
 static int print_summary(const tool *t, const fit_result *result) {
-  const inputs *in = result->train;
+  const char *pairs = unicon_model_meta(result->model, "pairs");
   char time[32], memory[32];
-  printf("x                %lld rows of %lld numbers\n", (long long)unicon_rows_count(in->x),
-         (long long)unicon_rows_width(in->x));
-  printf("y                %lld rows of %lld numbers\n", (long long)unicon_rows_count(in->y),
-         (long long)unicon_rows_width(in->y));
-  printf("pairs            %lld\n", (long long)unicon_pairs_count(in->pairs));
+  print_side(result, UNICON_X);
+  print_side(result, UNICON_Y);
+  printf("pairs            %s\n", pairs ? pairs : "");
   printf("rank             %lld\n", (long long)unicon_model_rank(result->model));
   print_spectrum(result->model);
   print_choice(result->model);

@@ -92,6 +92,9 @@ int display_progress(void *user, const char *phase, double done) {
     snprintf(d->phase, sizeof d->phase, "%s", phase);
     d->started = display_now();
   }
+  const double now = display_now();
+  if (d->drawn && done < 1 && now - d->last < 0.1) return 0; /* short phases come and go unseen */
+  d->last = now;
   draw(d, done < 0 ? 0 : done > 1 ? 1 : done);
   return 0;
 }

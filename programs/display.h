@@ -16,6 +16,7 @@ typedef struct display {
   bool drawn;          /* it is on the screen now */
   char phase[32];
   double started;    /* when this phase began */
+  double last;       /* when the bar was drawn */
   const char *part;  /* not NULL: calls are parts of this one job */
   double from, span; /* the share of the job that the running part covers */
 } display;

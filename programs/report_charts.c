@@ -302,7 +302,7 @@ void chart_tried(page *p, const char *tried, const char *chosen) {
   svg_close(p->out);
   fprintf(p->out,
           "<figcaption>Score on held-out pairs (mean of mrr and hit@10) of the closed form "
-          "at each setting%s; %zu were tried. Chosen: ",
+          "at each setting, and after the best epoch of refine%s; %zu were tried. Chosen: ",
           count > shown ? ", the best of them" : "", count);
   page_text(p, chosen);
   fputs(".</figcaption>\n</figure>\n", p->out);

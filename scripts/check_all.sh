@@ -18,8 +18,8 @@ build_in() {
 }
 
 # Data races. OpenBLAS is not instrumented: its own locks are unknown to the sanitizer. Left out are
-# the many small fits of test_stress and test_limits, which take the paths that the others take, and
-# the longest of the fused maps.
+# the many fits of test_stress, test_limits and test_plan, which take the paths that the others take,
+# and the longest of the fused maps.
 tsan() {
   local fixed=()
   if setarch -R true 2>/dev/null; then fixed=(setarch -R); fi # the sanitizer needs a plain layout
@@ -27,7 +27,7 @@ tsan() {
     -DUNICON_SANITIZE=thread &&
     TSAN_OPTIONS="suppressions=$PWD/scripts/tsan.supp halt_on_error=1" \
       "${fixed[@]}" ctest --test-dir build-tsan --output-on-failure -j "$jobs" -L unit \
-      -E 'test_(stress|limits|map_fused)$'
+      -E 'test_(stress|limits|plan|map_fused)$'
 }
 
 # Reads of memory that was never written, which the other sanitizers do not see.

@@ -75,8 +75,8 @@ static void blocks(void **state) {
   assert_int_equal(unicon_pairs_per_y(s->ctx, 12, 4, 3, &pairs), UNICON_OK);
   expect_positive(pairs, &t);
   unicon_pairs_destroy(pairs);
-  scratch_failed(s, unicon_pairs_identity(s->ctx, 7, 8, &pairs), UNICON_ERR_PAIRS, "y has 8 rows",
-                 "7");
+  scratch_failed(s, unicon_pairs_identity(s->ctx, 7, 8, &pairs), UNICON_ERR_PAIRS,
+                 "y has 8, but row i", "7");
   assert_null(pairs);
   scratch_failed(s, unicon_pairs_per_x(s->ctx, 4, 13, 3, &pairs), UNICON_ERR_PAIRS, "13 rows", "3");
   scratch_failed(s, unicon_pairs_per_y(s->ctx, 12, 4, 2, &pairs), UNICON_ERR_PAIRS, "12 rows", "2");

@@ -20,7 +20,7 @@
  *                         &(unicon_view){y, model, UNICON_Y}, pairs, NULL, &to_y, &to_x))
  *       fprintf(stderr, "%s\n", unicon_ctx_error(ctx));
  *     else
- *       printf("hit@1 %.3f\n", to_y.value[UNICON_HIT_1]);
+ *       printf("hit@1 on the rows it was fitted on: %.3f\n", to_y.value[UNICON_HIT_1]);
  *     unicon_model_destroy(model);
  *     unicon_pairs_destroy(pairs);
  *     unicon_rows_close(y);

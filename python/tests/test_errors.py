@@ -26,7 +26,7 @@ CASES = {
                  "X: row 5 is all zero and has no direction"),
     "no rows": (lambda x: x[:0], unicon.DataError, "X is empty: 0 rows of 40 columns"),
     "no columns": (lambda x: x[:, :0], unicon.DataError, "X is empty: 500 rows of 0 columns"),
-    "fewer rows": (lambda x: x[:9], unicon.PairsError, "y has 500 rows, but with 1 for each"),
+    "fewer rows": (lambda x: x[:9], unicon.PairsError, "y has 500, but row i belongs to row i"),
     "object": (lambda x: x.astype(object), unicon.DataError, "X has values of type object"),
     "strings": (lambda x: x.astype(str), unicon.DataError, "X has values of type <U"),
     "complex": (lambda x: x.astype("c8"), unicon.DataError, "Complex data not supported"),

@@ -99,5 +99,5 @@ def test_refused_weights_and_labels(captions):
         fast().fit(*captions, ("labels", np.arange(60), ROWS // 5), np.ones(300))
     with pytest.raises(unicon.PairsError, match="give one of them"):
         fast().fit(*captions, 5, labels=(np.arange(60), ROWS // 5))
-    with pytest.raises(unicon.PairsError, match="y has 300 rows, but with 1 for each"):
+    with pytest.raises(unicon.PairsError, match="y has 300, but row i belongs to row i"):
         fast().fit(*captions)

@@ -136,6 +136,10 @@ void unicon__log(unicon_ctx *ctx, unicon_log_level level, const char *format, ..
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
+  if (level == UNICON_LOG_WARNING) {
+    if (strcmp(ctx->warned, text) == 0) return; /* once a call is enough */
+    memcpy(ctx->warned, text, sizeof text);
+  }
   ctx->log(ctx->log_user, level, text);
 }
 
@@ -153,6 +157,7 @@ unicon_status unicon__progress(unicon_ctx *ctx, const char *phase, double done) 
 
 unicon__block *unicon__enter(unicon_ctx *ctx) {
   unicon__clear_error(ctx);
+  ctx->warned[0] = '\0';
   ctx->progress_phase = NULL;
   return unicon__frame_open(ctx);
 }

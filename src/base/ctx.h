@@ -18,6 +18,7 @@ typedef struct unicon__faults {
 struct unicon_ctx {
   unicon_status status;
   char error[1024];
+  char warned[1024];   /* the last warning of this call */
   unicon__arena arena; /* frames of the call in progress */
   int threads;         /* at least 1 */
   unicon__pool *pool;  /* made on first use */

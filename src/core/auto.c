@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/number.h"
+#include "base/parallel.h"
 #include "linalg/blas.h"
 
 enum { FOLDS_MAX = 8, KERNELS_MAX = 6, FINALISTS = 3 };
@@ -54,11 +55,26 @@ static void remember(unicon__auto_log *log, const char *kernel, const setting *s
                        s->power, (long long)rank, score);
 }
 
+static void remember_refined(unicon__auto_log *log, const finalist *who, double ridge, int epochs,
+                             double score) {
+  const size_t used = strlen(log->tried);
+  unicon__number_print(log->tried + used, sizeof log->tried - used,
+                       "; %s ridge %g rank %lld, %d epochs: %.4f", who->kernel, ridge,
+                       (long long)who->rank, epochs, score);
+}
+
+/* Nothing can be better than the best setting so far. */
+static bool is_perfect(const sweep *w) {
+  const double all = 1 - 1e-9;
+  return (w->kernels > 0 && w->kernel[w->best].score > all) ||
+         (w->kernels < KERNELS_MAX && w->kernel[w->kernels].score > all);
+}
+
 /* Scores one setting on every fold and takes it if it is the best. */
 static unicon_status try_setting(unicon_ctx *ctx, sweep *w, unicon__contest **contest,
                                  const char *kernel, setting *s) {
   const bool some = w->kernels > 0 || w->kernel[0].score > -1;
-  if (s->done || (some && unicon__now() > w->deadline)) return UNICON_OK;
+  if (s->done || (some && (unicon__now() > w->deadline || is_perfect(w)))) return UNICON_OK;
   s->done = true;
   for (int f = 0; f < w->folds; f++) {
     double score[UNICON__CONTEST_RANKS];
@@ -174,12 +190,37 @@ static unicon_status sweep_kernel(unicon_ctx *ctx, sweep *w, const char *kernel)
   return UNICON_OK;
 }
 
+/* Seconds until the first setting of a kernel, at the rate of a slow machine. The eigenvectors of
+ * both covariances take most of them. */
+static double preparation(const unicon_ctx *ctx, const sweep *w, const char *kernel) {
+  const int64_t n[2] = {w->train[0].whole.x.count, w->train[0].whole.y.count};
+  const int64_t landmarks =
+      w->rough ? UNICON__AUTO_LANDMARKS : unicon__integer(w->options, UNICON__LANDMARKS);
+  double flops = 0;
+  if (strcmp(kernel, "linear") == 0) return 0;
+  for (int s = 0; s < 2; s++) {
+    const double p = (double)(n[s] < landmarks ? n[s] : landmarks);
+    flops += w->folds * p * p * (9 * p + 2 * (double)n[s]);
+  }
+  return flops / (1e10 * unicon__workers(ctx));
+}
+
+/* Whether another kernel is worth its time; says so if the budget is the reason. */
+static bool time_for(unicon_ctx *ctx, const sweep *w, const char *kernel) {
+  const double now = unicon__now();
+  if (w->kernels == 0) return true;
+  if (is_perfect(w)) return false;
+  if (now < w->deadline && now + preparation(ctx, w, kernel) < w->refine_deadline) return true;
+  unicon__log(ctx, UNICON_LOG_WARNING, "the budget leaves no time for kernel %s", kernel);
+  return false;
+}
+
 /* The sweep of one kernel, and what it holds given back unless it is the best so far: with several
  * folds the contests are opened again, no need to hold all of them. A kernel that does not fit
  * under max-mem, or does not reach the rank that was asked for, is left out; the sentence stays, in
  * case that none is left. */
 static unicon_status try_kernel(unicon_ctx *ctx, sweep *w, const char *kernel) {
-  if (w->kernels > 0 && unicon__now() > w->deadline) return UNICON_OK;
+  if (!time_for(ctx, w, kernel)) return UNICON_OK;
   const sweep before = *w;
   unicon__block *frame = unicon__frame_open(ctx), *mark = unicon__arena_mark(w->arena);
   UNICON_TRY(set_kernel(ctx, w, kernel));
@@ -263,6 +304,7 @@ static unicon_status refine_at(unicon_ctx *ctx, const sweep *w, const finalist *
   for (int e = 1; e <= r->tried; e++)
     if (score[e] > score[r->epochs]) r->epochs = e;
   r->score = score[r->epochs];
+  if (r->epochs > 0) remember_refined(w->log, who, r->ridge, r->epochs, r->score);
   r->gain = r->score - score[0];
   unicon__log(ctx, UNICON_LOG_INFO,
               "refine %s ridge %g temperature %g held-out score %.4f, after %d of %d epochs %.4f",
@@ -329,12 +371,16 @@ static unicon_status write_choice(unicon_ctx *ctx, const sweep *w, const champio
     UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__TEMPERATURE, text));
   snprintf(text, sizeof text, "%lld", (long long)params->batch);
   UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__REFINE_BATCH, text));
-  unicon__number_print(
-      w->log->chosen, sizeof w->log->chosen,
-      "kernel %s, ridge %g, metric power %g, rank %lld, refine %d epochs at temperature %g",
-      who->kernel, who->setting.ridge, who->setting.power, (long long)rank, params->epochs,
-      params->loss.temperature);
+  const int used = unicon__number_print(
+      w->log->chosen, sizeof w->log->chosen, "kernel %s, ridge %g, metric power %g, rank %lld",
+      who->kernel, who->setting.ridge, who->setting.power, (long long)rank);
+  if (params->epochs > 0)
+    unicon__number_print(w->log->chosen + used, sizeof w->log->chosen - (size_t)used,
+                         ", refine %d epochs at temperature %g", params->epochs,
+                         params->loss.temperature);
   w->log->score = who->score;
+  w->log->held[0] = w->held[0].whole.x.count;
+  w->log->held[1] = w->held[0].whole.y.count;
   w->log->folds = w->folds;
   return UNICON_OK;
 }
@@ -450,7 +496,7 @@ unicon_status unicon__auto(unicon_ctx *ctx, unicon__arena *arena, unicon_options
     plan_refine(&train[0].whole, unicon__given(options, UNICON__REFINE_BATCH), w.larger, &params);
   const bool refinable =
       params.loss.kind != UNICON__LOSS_MOMENT && params.loss.kind != UNICON__LOSS_SPECTRAL;
-  if (!refinable && !unicon__given(options, UNICON__REFINE)) params.epochs = 0;
+  if ((!refinable || is_perfect(&w)) && !unicon__given(options, UNICON__REFINE)) params.epochs = 0;
   UNICON_TRY(play_final(ctx, &w, &params, &best, part, part_log));
   UNICON_TRY(write_choice(ctx, &w, &best));
   unicon__log(ctx, UNICON_LOG_INFO, "chosen: %s (held-out score %.4f)", log->chosen, log->score);

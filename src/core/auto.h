@@ -9,12 +9,13 @@
 
 /* What was chosen, and the words about it for the metadata. */
 typedef struct unicon__auto_log {
-  char tried[3072]; /* "kernel ridge power rank score" of every setting, ; between */
+  char tried[4096]; /* "kernel ridge power rank score" of every setting, ; between */
   char chosen[256];
   double score;                       /* held-out, of the choice */
   double by_epoch[UNICON__EPOCH_LOG]; /* held-out, of the choice's refine; entry 0: before it */
   int epochs;                         /* of refine that were tried */
   int folds;
+  int64_t held[2]; /* rows of x and y that were held out, of the first split */
 } unicon__auto_log;
 
 /* Do these options leave the choice to auto? One batch, a closed form and two encoders. */

@@ -309,6 +309,8 @@ static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
     UNICON_TRY(unicon__model_note_text(ctx, model, "auto_chosen", chosen.chosen));
     UNICON_TRY(unicon__model_note_real(ctx, model, "auto_score", 6, chosen.score));
     UNICON_TRY(unicon__model_note_integer(ctx, model, "auto_folds", chosen.folds));
+    UNICON_TRY(unicon__model_note_integer(ctx, model, "auto_held_x", chosen.held[0]));
+    UNICON_TRY(unicon__model_note_integer(ctx, model, "auto_held_y", chosen.held[1]));
     if (chosen.epochs > 0)
       UNICON_TRY(unicon__model_note_numbers(ctx, model, "auto_refine_log", chosen.by_epoch,
                                             chosen.epochs + 1));

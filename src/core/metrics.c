@@ -7,6 +7,7 @@
 #include "core/metrics.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -342,14 +343,42 @@ static unicon_status run_both(unicon_ctx *ctx, const unicon_view *x, const unico
   return UNICON_OK;
 }
 
+static int64_t noted_count(const unicon_model *model, const char *key) {
+  const char *text = unicon_model_meta(model, key);
+  return text ? strtoll(text, NULL, 10) : -1;
+}
+
+/* Says so when the rows are those that the model was fitted on. They are read for it only where
+ * their numbers agree. */
+static unicon_status warn_training_rows(unicon_ctx *ctx, const unicon_view *x,
+                                        const unicon_view *y) {
+  const unicon_model *model = x->model;
+  const char *noted = model ? unicon_model_meta(model, "input_hash") : NULL;
+  if (!ctx->log || !noted || y->model != model || x->side != UNICON_X || y->side != UNICON_Y ||
+      noted_count(model, "n_x") != x->rows->count || noted_count(model, "n_y") != y->rows->count)
+    return UNICON_OK;
+  const int64_t *keep;
+  int64_t count;
+  uint64_t hash = 0;
+  char text[24];
+  UNICON_TRY(unicon__usable_rows(ctx, x->rows, false, true, &keep, &count, &hash));
+  UNICON_TRY(unicon__usable_rows(ctx, y->rows, false, true, &keep, &count, &hash));
+  snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
+  if (strcmp(text, noted) == 0)
+    unicon__log(ctx, UNICON_LOG_WARNING,
+                "the model was fitted on these rows: the result says nothing about new ones");
+  return UNICON_OK;
+}
+
 /* Without pairs, row i belongs to row i. */
 static unicon_status evaluate(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
                               const unicon_pairs *pairs, const wanted *w) {
   unicon_pairs *own = NULL;
   if (!x || !y || !x->rows || !y->rows)
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "evaluate needs two views and two results");
-  unicon_status status = UNICON_OK;
-  if (!pairs) status = unicon_pairs_identity(ctx, x->rows->count, y->rows->count, &own);
+  unicon_status status = warn_training_rows(ctx, x, y);
+  if (status == UNICON_OK && !pairs)
+    status = unicon_pairs_identity(ctx, x->rows->count, y->rows->count, &own);
   if (status == UNICON_OK) status = run_both(ctx, x, y, pairs ? pairs : own, w);
   unicon_pairs_destroy(own);
   return status;

@@ -72,7 +72,12 @@ static unicon_status make_blocks(unicon_ctx *ctx, int64_t n_x, int64_t n_y, int6
   const int64_t few = per_x ? n_x : n_y, many = per_x ? n_y : n_x;
   unicon__lists *by_x = &pairs->positive.by_x, *by_y = &pairs->positive.by_y;
   unicon_status status;
-  if (k < 1 || many % k || many / k != few)
+  if (k == 1 && n_x != n_y)
+    status = unicon__fail(ctx, UNICON_ERR_PAIRS,
+                          "x has %" PRId64 " rows and y has %" PRId64
+                          ", but row i belongs to row i; say which rows belong together",
+                          n_x, n_y);
+  else if (k < 1 || many % k || many / k != few)
     status = unicon__fail(ctx, UNICON_ERR_PAIRS,
                           "%s has %" PRId64 " rows, but with %" PRId64 " for each of the %" PRId64
                           " rows of %s it must have %" PRId64 " times as many",

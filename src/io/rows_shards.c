@@ -92,6 +92,10 @@ static unicon_status check_names(unicon_ctx *ctx, const char *folder, const shar
       return unicon__fail(ctx, UNICON_ERR_FORMAT,
                           "the folder %s has two files with one number, %s and %s", folder,
                           item[-1].name, item->name);
+    if (item->number > item[-1].number + 1)
+      unicon__log(ctx, UNICON_LOG_WARNING,
+                  "the folder %s has no number between %s and %s: is a file missing?", folder,
+                  item[-1].name, item->name);
   }
   return UNICON_OK;
 }

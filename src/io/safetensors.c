@@ -191,6 +191,9 @@ unicon_status unicon__safetensors_parse(unicon_ctx *ctx, unicon__arena *arena, c
   *out = (unicon__safetensors){0};
   uint64_t length = 0;
   for (size_t k = 0; k < 8 && k < bytes.size; k++) length |= (uint64_t)bytes.data[k] << (8 * k);
+  if (bytes.size > 6 && memcmp(bytes.data, "\x93NUMPY", 6) == 0)
+    return unicon__fail(ctx, UNICON_ERR_FORMAT, "%s is an .npy file, not a .safetensors file",
+                        name);
   if (bytes.size < 8 || length > HEADER_LIMIT || length > bytes.size - 8)
     return unicon__fail(ctx, UNICON_ERR_FORMAT,
                         "%s is not a .safetensors file: its header would take %" PRIu64

@@ -103,6 +103,13 @@ run 0 fit d/x.train.npy d/y.train.npy -o fits.safetensors --rank 30
 npy write wide.npy f4 30 600 1
 bad "max-mem" wide.npy wide.npy --max-mem 1M
 
+refused 1 "x.npy is an .npy file, not a .safetensors file" eval x.npy d/x.test.npy d/y.test.npy
+
+# A number that is missing among the files of a folder.
+mkdir gap && cp d/x.test.npy gap/x_0.npy && cp d/x.test.npy gap/x_2.npy
+run 0 embed good.safetensors --side x gap -o gap.npy
+says "no number between x_0.npy and x_2.npy: is a file missing?"
+
 # Output that cannot be written, said before the work; outputs never destroy an input.
 refused 1 "no/where" fit d/x.train.npy d/y.train.npy -o no/where/m.safetensors
 refused 1 "is not a folder" fit d/x.train.npy d/y.train.npy -o x.npy/m.safetensors

@@ -81,6 +81,12 @@ absent wrong.npy
 run 1 embed model.safetensors --side x demo/x.test.npy -o z.txt
 absent z.txt
 
+# Rows that the model has seen.
+run 0 eval model.safetensors demo/x.train.npy demo/y.train.npy
+says "the model was fitted on these rows"
+run 0 eval model.safetensors demo/x.test.npy demo/y.test.npy
+says_nothing
+
 # search
 run 0 search model.safetensors --query-side y demo/y.test.npy --base-side x demo/x.test.npy -k 3
 says_nothing
