@@ -72,7 +72,7 @@ TESTS = {
     "check": "test_check", "contest": "test_auto test_fit", "convert": "test_convert test_npy",
     "cross": "test_loss_features test_solve", "dataset": "test_dataset test_fit",
     "embed": "test_search test_map_fused", "feature": "test_feature test_map",
-    "adam": "test_adam test_refine test_hidden", "hidden": "test_hidden",
+    "adam": "test_adam test_refine test_hidden", "hidden": "test_hidden", "idle": "test_fit_limits",
     "fit": "test_fit test_fit_limits test_auto test_map_fused", "gradient": "test_refine",
     "head": "test_refine", "judge": "test_auto test_refine",
     "kernel": "test_kernel test_map", "logistic": "test_probe", "loss": "test_loss",
