@@ -12,6 +12,7 @@ scripts/mutants.txt with the reason.
     scripts/mutate.py --list              what would be tried
     scripts/mutate.py --only src/core/loss  files that begin so
     scripts/mutate.py --more 3            three times as many of each file
+    scripts/mutate.py --part 2/8          the second eighth of the list
 
 Which mutants are tried depends on the seed and on the text of the file alone.
 """
@@ -69,13 +70,13 @@ FORMULAS = (  # these carry the mathematics: three times as many
 # The tests that know a file best, tried first; then the quick ones.
 TESTS = {
     "auto": "test_auto", "batch": "test_solve test_fit test_map_fused",
-    "check": "test_check", "contest": "test_auto test_fit", "convert": "test_convert test_npy",
+    "check": "test_check", "classify": "test_classify", "contest": "test_auto test_fit", "convert": "test_convert test_npy",
     "cross": "test_loss_features test_solve", "dataset": "test_dataset test_fit",
     "embed": "test_search test_map_fused", "feature": "test_feature test_map",
     "adam": "test_adam test_refine test_hidden", "hidden": "test_hidden", "idle": "test_fit_limits",
     "fit": "test_fit test_fit_limits test_auto test_map_fused", "gradient": "test_refine",
     "head": "test_refine", "judge": "test_auto test_refine",
-    "kernel": "test_kernel test_map", "logistic": "test_probe", "loss": "test_loss",
+    "kernel": "test_kernel test_map", "layout": "test_layout", "logistic": "test_probe", "loss": "test_loss",
     "loss_exp": "test_loss_identities test_loss",
     "loss_pairwise": "test_loss_edges test_loss_identities test_loss",
     "loss_pointwise": "test_loss_identities test_loss", "mapfit": "test_map test_map_random",
@@ -85,7 +86,8 @@ TESTS = {
     "pivot": "test_map_pivot", "plan": "test_plan", "probe": "test_probe",
     "project": "test_search test_golden", "refine": "test_refine test_hidden", "search": "test_search",
     "shuffle": "test_shuffle test_check", "side": "test_feature test_fit",
-    "solve": "test_solve", "spectral": "test_spectral", "state": "test_state test_solve test_refine",
+    "solve": "test_solve", "split": "test_split", "tsne": "test_layout", "weights": "test_weights",
+    "spectral": "test_spectral", "state": "test_state test_solve test_refine",
     "suspect": "test_check", "synth": "test_synth", "blas": "test_metric test_spectral",
     "vec": "test_vec", "vec_body": "test_vec",
 }
@@ -160,8 +162,8 @@ class Copy:
         self.log = open(WORK / f"copy-{number}.log", "w")
         shutil.rmtree(self.folder, ignore_errors=True)
         names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "include", "src",
-                                "tests", "cmake", "CMakeLists.txt", "scripts", "docs", "README.md",
-                                "LICENSE"],
+                                "programs", "tests", "cmake", "CMakeLists.txt", "scripts", "docs",
+                                "README.md", "LICENSE"],
                                cwd=ROOT, check=True, capture_output=True, text=True)
         for name in names.stdout.splitlines():
             if (ROOT / name).is_file():
@@ -219,9 +221,11 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--more", type=int, default=1)
     parser.add_argument("--only", default="src/")
+    parser.add_argument("--part", default="1/1")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
-    mutants = choose(options.seed, options.more, options.only)
+    part, parts = map(int, options.part.split("/"))
+    mutants = choose(options.seed, options.more, options.only)[part - 1::parts]
     if options.list:
         for m in mutants:
             print(f"{m.file}:{m.line + 1}\n- {m.before.strip()}\n+ {m.after.strip()}")

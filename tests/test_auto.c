@@ -66,6 +66,7 @@ static void any_budget_gives_a_model(void **state) {
   problem p;
   problem_make(s->ctx, 33, 700, 20, 16, 6, 0.6, &p);
   static const char *const budgets[] = {"0.1", "0.3", "0.6", "1.2"};
+  CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "threads", "2")); /* more would have time for a kernel */
   for (size_t k = 0; k < sizeof budgets / sizeof *budgets; k++) {
     unicon_options *options = NULL;
     CHECK_OK(s->ctx, unicon_options_create(s->ctx, &options));
@@ -150,6 +151,23 @@ static void given_options_stay(void **state) {
   assert_null(strstr(unicon_model_meta(model, "auto_tried"), "angular"));
   assert_null(unicon_model_meta(model, "refine_best_epoch"));
   assert_string_equal(unicon_options_get(options, "metric"), "whiten"); /* the caller's stay */
+  unicon_model_destroy(model);
+  unicon_options_destroy(options);
+  cut_free(&c);
+}
+
+/* The certificate of a model that the contest made: sigma_{r+1} / sigma_r of a cut spectrum. */
+static void the_gap_is_noted(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  cut c;
+  unicon_model *model = NULL;
+  cut_make(ctx, 4, &c);
+  unicon_options *options =
+      support_options(ctx, "preset", "auto", "kernel", "linear", "rank", "3", "refine", "0", NULL);
+  const unicon_data train = {c.x, c.y, NULL, NULL}, held = {c.held_x, c.held_y, NULL, NULL};
+  CHECK_OK(ctx, unicon_fit(ctx, &train, &held, options, &model));
+  const double gap = atof(unicon_model_meta(model, "spectral_gap"));
+  assert_true(gap > 0.3 && gap < 1);
   unicon_model_destroy(model);
   unicon_options_destroy(options);
   cut_free(&c);
@@ -471,6 +489,7 @@ static void kernels_must_fit_the_limit(void **state) {
   problem p;
   problem_make(s->ctx, 5, ROWS, DX, DY, 6, 0.6, &p);
   const unicon_data data = {p.rows_x, p.rows_y, NULL, NULL};
+  CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "threads", "2")); /* each has buffers of its own */
   static const struct {
     const char *limit;
     bool held, left_out, fits;
@@ -513,6 +532,7 @@ int main(void) {
       SCRATCH_TEST(choice_leaves_the_map_alone),
       SCRATCH_TEST(given_options_stay),
       SCRATCH_TEST(few_pairs_fall_back),
+      SCRATCH_TEST(the_gap_is_noted),
       SCRATCH_TEST(given_epochs_are_the_most),
       SCRATCH_TEST(given_rank_is_that_of_all_rows),
       SCRATCH_TEST(few_rows_of_a_side_are_no_error),

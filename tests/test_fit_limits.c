@@ -296,6 +296,11 @@ static void idle_options_are_announced(void **state) {
   unicon_model *model = NULL;
   unicon_ctx_set_log(s->ctx, support_log, &book);
   const unicon_data data = {p.rows_x, p.rows_y, NULL, NULL};
+  const unicon_data half[2] = {{p.rows_x, NULL, NULL, NULL}, {NULL, p.rows_y, NULL, NULL}};
+  for (int k = 0; k < 2; k++) {
+    assert_int_equal(unicon_fit(s->ctx, &data, &half[k], NULL, &model), UNICON_ERR_ARGUMENT);
+    assert_int_equal(unicon_fit(s->ctx, &half[k], NULL, NULL, &model), UNICON_ERR_ARGUMENT);
+  }
   unicon_options *random = support_options(s->ctx, "start", "random", NULL);
   assert_int_equal(unicon_fit(s->ctx, &data, NULL, random, &model), UNICON_ERR_OPTION);
   assert_non_null(strstr(unicon_ctx_error(s->ctx), "start random is where refine begins"));

@@ -3,7 +3,7 @@
  *
  * Tolerance: unit vectors in float32; another instruction set or BLAS rounds sums of a few dozen
  * terms otherwise, which is below 1e-6. Differences of squared distances in the kernels lose
- * another digit: 1e-5. */
+ * another digit, and the factor of the landmarks multiplies what is left by up to 10: 1e-4. */
 #include "support.h"
 
 static const char *const models[] = {"linear", "plain",  "nystrom", "poly",
@@ -36,7 +36,7 @@ static void check_side(scratch *s, const char *name, const unicon_model *model, 
   CHECK_OK(s->ctx, unicon_rows_read(s->ctx, expected, 0, n, golden));
   double length = 0;
   for (int64_t k = 0; k < n * r; k++) {
-    CHECK_CLOSE(z[k], golden[k], 1e-5);
+    CHECK_CLOSE(z[k], golden[k], 1e-4);
     length += (double)golden[k] * (double)golden[k] / (double)n;
   }
   CHECK_CLOSE(length, 1, 1e-5); /* the stored file is what it says */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* sched_getaffinity */  // NOLINT(bugprone-reserved-identifier)
 #include "base/ctx.h"
 
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +68,11 @@ void unicon__clear_error(unicon_ctx *ctx) {
 }
 
 int unicon__processor_count(void) {
-  const long count = sysconf(_SC_NPROCESSORS_ONLN);
+  long count = sysconf(_SC_NPROCESSORS_ONLN);
+#ifdef __linux__ /* a container or a batch system may allow us fewer */
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) count = CPU_COUNT(&allowed);
+#endif
   return count < 1 ? 1 : count > UNICON__MAX_THREADS ? UNICON__MAX_THREADS : (int)count;
 }
 
