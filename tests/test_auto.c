@@ -88,7 +88,7 @@ static void any_budget_gives_a_model(void **state) {
 static void choice_leaves_the_map_alone(void **state) {
   scratch *s = *state;
   problem p;
-  problem_make(s->ctx, 31, 1100, 12, 10, 6, 0.6, &p);
+  problem_make(s->ctx, 31, 300, 12, 10, 6, 0.6, &p);
   unicon_options *options = NULL;
   CHECK_OK(s->ctx, unicon_options_create(s->ctx, &options));
   CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "kernel", "angular"));
@@ -99,7 +99,7 @@ static void choice_leaves_the_map_alone(void **state) {
   unicon_model *model = support_fit(s->ctx, p.rows_x, p.rows_y, NULL, options);
   int64_t values = 0;
   free(support_tensor(s, model, "x.landmarks", &values));
-  assert_int_equal(values, 1100 * 12);
+  assert_int_equal(values, 300 * 12);
   assert_string_equal(unicon_model_meta(model, "x.map"), "exact");
   assert_string_equal(unicon_model_meta(model, "option.map"), "auto");
   assert_string_equal(unicon_model_meta(model, "option.landmarks"), "2000");
