@@ -25,7 +25,7 @@ tsan() {
   if setarch -R true 2>/dev/null; then fixed=(setarch -R); fi # the sanitizer needs a plain layout
   build_in build-tsan -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG="-g -O1" \
     -DUNICON_SANITIZE=thread &&
-    TSAN_OPTIONS="suppressions=$PWD/scripts/tsan.supp halt_on_error=1" \
+    TSAN_OPTIONS="suppressions=$PWD/scripts/tsan.supp halt_on_error=1 ignore_noninstrumented_modules=1" \
       "${fixed[@]}" ctest --test-dir build-tsan --output-on-failure -j "$jobs" -L unit \
       -E 'test_(stress|limits|plan|map_fused)$'
 }
