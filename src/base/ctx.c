@@ -144,7 +144,7 @@ void unicon__log(unicon_ctx *ctx, unicon_log_level level, const char *format, ..
   va_end(arguments);
   if (level == UNICON_LOG_WARNING) {
     if (strcmp(ctx->warned, text) == 0) return; /* once a call is enough */
-    memcpy(ctx->warned, text, sizeof text);
+    memcpy(ctx->warned, text, strlen(text) + 1);
   }
   ctx->log(ctx->log_user, level, text);
 }

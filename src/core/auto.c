@@ -452,8 +452,7 @@ static unicon_status play_final(unicon_ctx *ctx, sweep *w, const unicon__refine_
 }
 
 bool unicon__is_auto(const unicon_options *options) {
-  const char *preset = unicon__text(options, UNICON__PRESET);
-  const bool asked = strcmp(preset, "auto") == 0 || strcmp(preset, "best") == 0;
+  const bool asked = unicon__has_preset(options, "auto") || unicon__has_preset(options, "best");
   return asked && unicon__word(options, UNICON__BATCH) == 0 &&
          unicon__word(options, UNICON__START) == 0 &&
          unicon__word(options, UNICON__LANDMARK_METHOD) >= 0 &&
@@ -484,7 +483,7 @@ unicon_status unicon__auto(unicon_ctx *ctx, unicon__arena *arena, unicon_options
                       !unicon__given(options, UNICON__LANDMARK_METHOD),
              .log = log,
              .final = part != NULL,
-             .larger = strcmp(unicon__text(options, UNICON__PRESET), "best") == 0,
+             .larger = unicon__has_preset(options, "best"),
              .deadline = unicon__now() + 0.5 * budget,
              .refine_deadline = unicon__now() + 0.8 * budget};
   champion best = {.who.score = -1};

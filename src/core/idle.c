@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/idle.h"
 
-#include <string.h>
-
 #include "core/part.h"
 
 /* ---- what must be so for an option to matter ---------------------------------------------- */
@@ -126,14 +124,13 @@ static void warn_validation(unicon_ctx *ctx, const unicon_options *o, unicon__fi
 
 void unicon__warn_idle(unicon_ctx *ctx, const unicon_options *options, unicon__fit_kind kind) {
   static const int loss_options[] = {UNICON__LOSS, UNICON__TEMPERATURE, UNICON__DAMPING};
-  const char *preset = unicon__text(options, UNICON__PRESET);
   const bool steps = unicon__integer(options, UNICON__ITERATIONS) > 0;
   const bool idle = !steps && !refined(options);
-  if (!kind.sweeps && (strcmp(preset, "auto") == 0 || strcmp(preset, "best") == 0))
+  if (!kind.sweeps && (unicon__has_preset(options, "auto") || unicon__has_preset(options, "best")))
     unicon__log(ctx, UNICON_LOG_WARNING,
                 "preset %s chooses nothing beside iterations, batch, start, shared_encoder, a "
                 "hidden layer or a file of landmarks: what is not given is as in preset fast",
-                preset);
+                unicon__text(options, UNICON__PRESET));
   for (size_t k = 0; k < sizeof rules / sizeof *rules; k++)
     if (unicon__given(options, rules[k].id) && !rules[k].matters(options))
       warn(ctx, rules[k].id, rules[k].where);

@@ -7,7 +7,6 @@
 #include "core/metrics.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -360,11 +359,9 @@ static unicon_status warn_training_rows(unicon_ctx *ctx, const unicon_view *x,
   const int64_t *keep;
   int64_t count;
   uint64_t hash = 0;
-  char text[24];
   UNICON_TRY(unicon__usable_rows(ctx, x->rows, false, true, &keep, &count, &hash));
   UNICON_TRY(unicon__usable_rows(ctx, y->rows, false, true, &keep, &count, &hash));
-  snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
-  if (strcmp(text, noted) == 0)
+  if (strtoull(noted, NULL, 16) == hash)
     unicon__log(ctx, UNICON_LOG_WARNING,
                 "the model was fitted on these rows: the result says nothing about new ones");
   return UNICON_OK;

@@ -186,6 +186,10 @@ static unicon__value in_force(const unicon_options *options, int id) {
   return parsed_text(id, text);
 }
 
+bool unicon__has_preset(const unicon_options *options, const char *name) {
+  return strcmp(unicon__text(options, UNICON__PRESET), name) == 0;
+}
+
 bool unicon__given(const unicon_options *options, int id) {
   return options && options->given[id];
 }

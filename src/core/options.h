@@ -175,6 +175,9 @@ const unicon_option_info *unicon__option_row(int id);
 unicon_status unicon__options_copy(unicon_ctx *ctx, const unicon_options *from,
                                    unicon_options **out);
 
+/* Is the preset in force the one of this name? */
+bool unicon__has_preset(const unicon_options *options, const char *name);
+
 /* Sets a value that a choice made; it does not count as given. */
 unicon_status unicon__options_replace(unicon_ctx *ctx, unicon_options *options, int id,
                                       const char *value);

@@ -223,7 +223,7 @@ static void plan_refine(estimate *e, double folds) {
 /* Presets auto and best: contests of the kernels on every split, held one kernel at a time where
  * there are several splits; refine; and a fit on everything. */
 static void plan_sweep(estimate *e) {
-  const bool larger = strcmp(unicon__text(e->options, UNICON__PRESET), "best") == 0;
+  const bool larger = unicon__has_preset(e->options, "best");
   const bool given = unicon__given(e->options, UNICON__KERNEL);
   const bool kernel = unicon__word(e->options, UNICON__KERNEL) != UNICON__KERNEL_LINEAR;
   const int folds = unicon__auto_folds((int64_t)e->side[1].n);

@@ -35,11 +35,13 @@ static unicon_status cut(unicon_ctx *ctx, const unicon_data *data, double fracti
   const uint64_t seed = (uint64_t)unicon__integer(options, UNICON__SEED);
   memset(part, 0, sizeof part);
   unicon_status status = unicon__dataset_open(ctx, data, options, &all);
-  if (status == UNICON_OK && fraction == 0) status = take_part(ctx, &all, data->groups, 0, split);
-  if (status == UNICON_OK && fraction > 0)
+  if (status == UNICON_OK && fraction == 0) {
+    status = take_part(ctx, &all, data->groups, 0, split);
+  } else if (status == UNICON_OK) {
     status = unicon__dataset_split(ctx, &all, data->groups, fraction, seed, &part[0], &part[1]);
-  for (int k = 0; k < 2 && status == UNICON_OK && fraction > 0; k++)
-    status = take_part(ctx, &part[k], data->groups, k, split);
+    for (int k = 0; k < 2 && status == UNICON_OK; k++)
+      status = take_part(ctx, &part[k], data->groups, k, split);
+  }
   for (int k = 0; k < 2; k++) unicon__dataset_close(&part[k]);
   unicon__dataset_close(&all);
   return status;
