@@ -117,8 +117,10 @@ int classes_run(tool *t, const unicon_rows *rows, const char *label_path, const 
   const size_t count = (size_t)unicon_rows_count(out->vectors);
   out->count = calloc(count + 1, (count + 1) * sizeof *out->count);
   if (!out->count) return tool_out_of_memory(t);
-  const unicon_view view = {rows, model, side},
-                    vectors = {out->vectors, model, side == UNICON_X ? UNICON_Y : UNICON_X};
+  const unicon_view view = {.rows = rows, .model = model, .side = side},
+                    vectors = {.rows = out->vectors,
+                               .model = model,
+                               .side = side == UNICON_X ? UNICON_Y : UNICON_X};
   status = unicon_classify(t->ctx, &view, out->label, &vectors, NULL, out->count, &out->result);
   return status == UNICON_OK ? EXIT_DONE : tool_fail(t, status);
 }

@@ -80,7 +80,8 @@ int cmd_embed(tool *t) {
   if (status == UNICON_OK) status = unicon_rows_open(t->ctx, path[1], &rows);
   if (status == UNICON_OK) {
     const bool y = strcmp(tool_value(t, CLI_OPT_SIDE), "y") == 0;
-    code = embed_file(t, &(unicon_view){rows, model, y ? UNICON_Y : UNICON_X});
+    code = embed_file(
+        t, &(unicon_view){.rows = rows, .model = model, .side = y ? UNICON_Y : UNICON_X});
   } else {
     code = tool_fail(t, status);
   }

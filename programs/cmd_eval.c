@@ -60,7 +60,8 @@ static int print_json(tool *t, const directions *d, int64_t pairs) {
 }
 
 static int evaluate(tool *t, const inputs *in, const unicon_model *model) {
-  const unicon_view x = {in->x, model, UNICON_X}, y = {in->y, model, UNICON_Y};
+  const unicon_view x = {.rows = in->x, .model = model, .side = UNICON_X},
+                    y = {.rows = in->y, .model = model, .side = UNICON_Y};
   directions d;
   const unicon_status status =
       unicon_evaluate(t->ctx, &x, &y, in->pairs, t->options, &d.to_y, &d.to_x);

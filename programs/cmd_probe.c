@@ -76,7 +76,8 @@ static unicon_status open_files(tool *t, probe *p) {
 static int run(tool *t, probe *p) {
   const char *side_name = tool_value(t, CLI_OPT_SIDE);
   const unicon_side side = side_name && strcmp(side_name, "y") == 0 ? UNICON_Y : UNICON_X;
-  const unicon_view train = {p->train, p->model, side}, test = {p->test, p->model, side};
+  const unicon_view train = {.rows = p->train, .model = p->model, .side = side},
+                    test = {.rows = p->test, .model = p->model, .side = side};
   const int64_t *train_label = unicon_labels_numbers(p->labels, 0);
   const int64_t *test_label = unicon_labels_numbers(p->labels, 1);
   const int64_t n = unicon_rows_count(p->train), rows = n + unicon_rows_count(p->test);

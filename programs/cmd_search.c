@@ -146,9 +146,11 @@ int cmd_search(tool *t) {
   if (status == UNICON_OK) status = unicon_rows_open(t->ctx, path[2], &base);
   if (status == UNICON_OK) {
     const bool embedded = tool_has(t, CLI_OPT_BASE_EMBEDDED);
-    const unicon_view q = {queries, model, side_of(t, CLI_OPT_QUERY_SIDE, CLI_OPT_BASE_SIDE)};
-    const unicon_view b = {base, embedded ? NULL : model,
-                           side_of(t, CLI_OPT_BASE_SIDE, CLI_OPT_QUERY_SIDE)};
+    const unicon_view q = {
+        .rows = queries, .model = model, .side = side_of(t, CLI_OPT_QUERY_SIDE, CLI_OPT_BASE_SIDE)};
+    const unicon_view b = {.rows = base,
+                           .model = embedded ? NULL : model,
+                           .side = side_of(t, CLI_OPT_BASE_SIDE, CLI_OPT_QUERY_SIDE)};
     code = search(t, &q, &b, k, &files);
   } else {
     code = tool_fail(t, status);

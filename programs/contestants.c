@@ -156,7 +156,8 @@ static unicon_status candidate_options(const match *m, const char *const text[2]
 static unicon_status judge(const match *m, const unicon_model *model, const unicon_data *rows,
                            const unicon_options *options, unicon_metrics *to_y,
                            unicon_metrics *to_x) {
-  const unicon_view x = {rows->x, model, UNICON_X}, y = {rows->y, model, UNICON_Y};
+  const unicon_view x = {.rows = rows->x, .model = model, .side = UNICON_X},
+                    y = {.rows = rows->y, .model = model, .side = UNICON_Y};
   return unicon_evaluate(m->ctx, &x, &y, rows->pairs, options, to_y, to_x);
 }
 

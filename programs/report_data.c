@@ -131,7 +131,8 @@ static int assemble(subject *s, json_t *out) {
 /* Embeddings, metrics with intervals, and ranks of both sides. */
 static int measure(subject *s) {
   tool *t = s->t;
-  const unicon_view view[2] = {{s->in.x, s->model, UNICON_X}, {s->in.y, s->model, UNICON_Y}};
+  const unicon_view view[2] = {{.rows = s->in.x, .model = s->model, .side = UNICON_X},
+                               {.rows = s->in.y, .model = s->model, .side = UNICON_Y}};
   s->r = unicon_model_rank(s->model);
   unicon_status status = unicon_options_set(t->ctx, t->options, "ci", "on");
   if (status == UNICON_OK)

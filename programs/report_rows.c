@@ -71,7 +71,8 @@ static bool first_found(subject *s, int side, const worst *w, int64_t *id, float
   if (status == UNICON_OK)
     status = unicon_rows_wrap(ctx, "rows", s->z[1 - side], UNICON_F32, s->rows[1 - side], s->r,
                               stride, sizeof *z, &base);
-  const unicon_view q = {queries, NULL, UNICON_X}, b = {base, NULL, UNICON_Y};
+  const unicon_view q = {.rows = queries, .model = NULL, .side = UNICON_X},
+                    b = {.rows = base, .model = NULL, .side = UNICON_Y};
   if (status == UNICON_OK) status = unicon_search(ctx, &q, &b, 1, id, score);
   if (status != UNICON_OK) tool_fail(s->t, status);
   unicon_rows_close(base);

@@ -111,11 +111,17 @@ unicon_options *support_options(unicon_ctx *ctx, ...) {
   CHECK_OK(ctx, unicon_options_set(ctx, options, "preset", "fast"));
   va_list arguments;
   va_start(arguments, ctx);
+  bool fast = true, exponent = false, balance = false;
   for (const char *name; (name = va_arg(arguments, const char *));) {
     const char *value = va_arg(arguments, const char *);
     CHECK_OK(ctx, unicon_options_set(ctx, options, name, value));
+    if (strcmp(name, "preset") == 0) fast = strcmp(value, "fast") == 0;
+    exponent = exponent || strcmp(name, "exponent") == 0;
+    balance = balance || strcmp(name, "balance") == 0;
   }
   va_end(arguments);
+  if (fast && !exponent) CHECK_OK(ctx, unicon_options_set(ctx, options, "exponent", "1"));
+  if (fast && !balance) CHECK_OK(ctx, unicon_options_set(ctx, options, "balance", "off"));
   return options;
 }
 
@@ -179,8 +185,10 @@ double *support_cosines(unicon_ctx *ctx, const unicon_model *model, const unicon
   const int64_t r = unicon_model_rank(model);
   float *zx = support_floats(n_x * r), *zy = support_floats(n_y * r);
   double *out = support_doubles(n_x * n_y);
-  CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){x, model, UNICON_X}, 0, n_x, 1, zx));
-  CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){y, model, UNICON_Y}, 0, n_y, 1, zy));
+  CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){.rows = x, .model = model, .side = UNICON_X}, 0,
+                             n_x, 1, zx));
+  CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){.rows = y, .model = model, .side = UNICON_Y}, 0,
+                             n_y, 1, zy));
   for (int64_t i = 0; i < n_x; i++)
     for (int64_t j = 0; j < n_y; j++)
       for (int64_t k = 0; k < r; k++)

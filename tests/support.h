@@ -38,7 +38,8 @@ double *support_orthonormal(uint64_t seed, int64_t m, int64_t n);
 /* The whole file, to be freed. */
 unsigned char *support_slurp(const char *path, size_t *size);
 
-/* Options from name, value, ..., NULL; preset fast unless another is given. */
+/* Options from name, value, ..., NULL; preset fast unless another is given, and then with exponent
+ * 1 and no balance unless those are given: the plain formula. */
 unicon_options *support_options(unicon_ctx *ctx, ...);
 
 /* The caller's matrix as rows. */

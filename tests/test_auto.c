@@ -33,8 +33,9 @@ static void cut_free(cut *c) {
 static double score_of(unicon_ctx *ctx, const unicon_model *model, const unicon_rows *x,
                        const unicon_rows *y) {
   unicon_metrics m[2];
-  CHECK_OK(ctx, unicon_evaluate(ctx, &(unicon_view){x, model, UNICON_X},
-                                &(unicon_view){y, model, UNICON_Y}, NULL, NULL, &m[0], &m[1]));
+  CHECK_OK(ctx, unicon_evaluate(ctx, &(unicon_view){.rows = x, .model = model, .side = UNICON_X},
+                                &(unicon_view){.rows = y, .model = model, .side = UNICON_Y}, NULL,
+                                NULL, &m[0], &m[1]));
   return (m[0].value[UNICON_MRR] + m[1].value[UNICON_MRR] + m[0].value[UNICON_HIT_10] +
           m[1].value[UNICON_HIT_10]) /
          4;
@@ -120,13 +121,9 @@ static void reported_score_is_the_models(void **state) {
     const unicon_data train = {c.x, c.y, NULL, NULL}, held = {c.held_x, c.held_y, NULL, NULL};
     CHECK_OK(ctx, unicon_fit(ctx, &train, &held, NULL, &model));
     const double reported = atof(unicon_model_meta(model, "auto_score"));
-    const char *epochs = unicon_model_meta(model, "auto_refine_log");
-    double best = 0;
-    assert_non_null(epochs);
-    for (char *end = NULL; *epochs; epochs = end) best = fmax(best, strtod(epochs, &end));
-    CHECK_CLOSE(best, reported, 1e-6);
-    /* float32 weights stored and loaded again may swap near ties of 120 rows */
-    CHECK_CLOSE(score_of(ctx, model, c.held_x, c.held_y), reported, 0.01);
+    assert_non_null(unicon_model_meta(model, "auto_refine_log"));
+    /* six digits are noted, and ties are broken by a millionth of the margin */
+    CHECK_CLOSE(score_of(ctx, model, c.held_x, c.held_y), reported, 3e-6);
     unicon_model *fast = support_fit(ctx, c.x, c.y, NULL, NULL);
     assert_true(reported >= score_of(ctx, fast, c.held_x, c.held_y) - 0.01);
     assert_non_null(strstr(unicon_model_meta(model, "auto_tried"), "angular"));
@@ -156,7 +153,7 @@ static void given_options_stay(void **state) {
   cut_free(&c);
 }
 
-/* The certificate of a model that the contest made: sigma_{r+1} / sigma_r of a cut spectrum. */
+/* The certificate of a model that auto made: sigma_{r+1} / sigma_r of a cut spectrum. */
 static void the_gap_is_noted(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   cut c;
@@ -182,8 +179,7 @@ static void given_epochs_are_the_most(void **state) {
       support_options(ctx, "preset", "auto", "refine", "40", "refine_rate", "1", NULL);
   unicon_model *model = support_fit(ctx, c.x, c.y, NULL, options);
   const char *chosen = strstr(unicon_model_meta(model, "auto_chosen"), "refine ");
-  assert_non_null(chosen);
-  const int epochs = atoi(chosen + strlen("refine "));
+  const int epochs = chosen ? atoi(chosen + strlen("refine ")) : 0;
   assert_in_range(epochs, 0, 39); /* so long a step overfits 300 rows */
   assert_int_equal(atoi(unicon_model_meta(model, "option.refine")), epochs);
   const char *log = unicon_model_meta(model, "refine_loss_log");
@@ -196,7 +192,7 @@ static void given_epochs_are_the_most(void **state) {
 }
 
 /* A rank that all rows allow is fine although a split, or a few landmarks, would not reach it; with
- * validation rows, whose contest makes the model, a kernel that cannot is left out. */
+ * validation rows a kernel whose landmarks do not reach it is left out. */
 static void given_rank_is_that_of_all_rows(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   problem p;

@@ -58,7 +58,8 @@ static double cosine(const float *z, const float *c, int64_t i, int64_t j) {
 static void against_oracle(unicon_ctx *ctx, uint64_t seed, int64_t n, int64_t classes,
                            double spread, bool grid) {
   task t = task_make(ctx, seed, n, classes, spread, grid);
-  const unicon_view rows = {t.rows, NULL, UNICON_X}, class_rows = {t.class_rows, NULL, UNICON_Y};
+  const unicon_view rows = {.rows = t.rows, .model = NULL, .side = UNICON_X},
+                    class_rows = {.rows = t.class_rows, .model = NULL, .side = UNICON_Y};
   float *z = support_floats(n * DIMS), *c = support_floats(classes * DIMS);
   int64_t *answer = calloc((size_t)n, sizeof *answer), right = 0, top = 0;
   int64_t *confusion = calloc((size_t)(classes * classes), sizeof *confusion);
@@ -124,7 +125,8 @@ static void ties_count_against_us(void **state) {
   int64_t answer[2], confusion[9];
   unicon_classify_result result;
   unicon_rows *rows = support_rows(ctx, "z", z, 2, 2), *classes = support_rows(ctx, "c", c, 3, 2);
-  const unicon_view a = {rows, NULL, UNICON_X}, b = {classes, NULL, UNICON_Y};
+  const unicon_view a = {.rows = rows, .model = NULL, .side = UNICON_X},
+                    b = {.rows = classes, .model = NULL, .side = UNICON_Y};
   CHECK_OK(ctx, unicon_classify(ctx, &a, label, &b, answer, confusion, &result));
   assert_int_equal(answer[0], 1);
   assert_int_equal(answer[1], 2);
@@ -144,7 +146,8 @@ static void a_model_stands_between(void **state) {
   int64_t *label = calloc((size_t)p.n, sizeof *label), *confusion = NULL;
   unicon_classify_result result;
   for (int64_t i = 0; i < p.n; i++) label[i] = i; /* every row of y is a class */
-  const unicon_view x = {p.rows_x, model, UNICON_X}, y = {p.rows_y, model, UNICON_Y};
+  const unicon_view x = {.rows = p.rows_x, .model = model, .side = UNICON_X},
+                    y = {.rows = p.rows_y, .model = model, .side = UNICON_Y};
   unicon_metrics to_y, to_x;
   CHECK_OK(ctx, unicon_evaluate(ctx, &x, &y, NULL, NULL, &to_y, &to_x));
   CHECK_OK(ctx, unicon_classify(ctx, &x, label, &y, NULL, confusion, &result));
@@ -165,8 +168,9 @@ static void mistakes_are_named(void **state) {
   unicon_classify_result result;
   unicon_rows *rows = support_rows(s->ctx, "z", z, 2, 2), *two = support_rows(s->ctx, "c", c, 3, 2),
               *three = support_rows(s->ctx, "wide", c, 2, 3);
-  const unicon_view a = {rows, NULL, UNICON_X}, b = {two, NULL, UNICON_Y},
-                    wide = {three, NULL, UNICON_Y};
+  const unicon_view a = {.rows = rows, .model = NULL, .side = UNICON_X},
+                    b = {.rows = two, .model = NULL, .side = UNICON_Y},
+                    wide = {.rows = three, .model = NULL, .side = UNICON_Y};
   scratch_failed(s, unicon_classify(s->ctx, &a, label, &b, NULL, NULL, &result), UNICON_ERR_DATA,
                  "label 3", "3 classes");
   scratch_failed(s, unicon_classify(s->ctx, &a, negative, &b, NULL, NULL, &result), UNICON_ERR_DATA,

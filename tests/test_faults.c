@@ -59,30 +59,36 @@ static unicon_status call_fit(scratch *s, void *user) {
 
 static unicon_status call_embed(scratch *s, void *user) {
   stage *g = user;
-  return unicon_embed(s->ctx, &(unicon_view){g->p.rows_x, g->model, UNICON_X}, 0, N, 1, g->z);
+  return unicon_embed(s->ctx,
+                      &(unicon_view){.rows = g->p.rows_x, .model = g->model, .side = UNICON_X}, 0,
+                      N, 1, g->z);
 }
 
 static unicon_status call_search(scratch *s, void *user) {
   stage *g = user;
   int64_t ids[N * K];
   float scores[N * K];
-  return unicon_search(s->ctx, &(unicon_view){g->p.rows_x, g->model, UNICON_X},
-                       &(unicon_view){g->p.rows_y, g->model, UNICON_Y}, K, ids, scores);
+  return unicon_search(
+      s->ctx, &(unicon_view){.rows = g->p.rows_x, .model = g->model, .side = UNICON_X},
+      &(unicon_view){.rows = g->p.rows_y, .model = g->model, .side = UNICON_Y}, K, ids, scores);
 }
 
 static unicon_status call_evaluate(scratch *s, void *user) {
   stage *g = user;
   unicon_metrics to_y, to_x;
-  return unicon_evaluate(s->ctx, &(unicon_view){g->p.rows_x, g->model, UNICON_X},
-                         &(unicon_view){g->p.rows_y, g->model, UNICON_Y}, g->pairs, g->options,
-                         &to_y, &to_x);
+  return unicon_evaluate(s->ctx,
+                         &(unicon_view){.rows = g->p.rows_x, .model = g->model, .side = UNICON_X},
+                         &(unicon_view){.rows = g->p.rows_y, .model = g->model, .side = UNICON_Y},
+                         g->pairs, g->options, &to_y, &to_x);
 }
 
 static unicon_status call_evaluate_identity(scratch *s, void *user) {
   stage *g = user;
   unicon_metrics to_y, to_x;
-  return unicon_evaluate(s->ctx, &(unicon_view){g->p.rows_x, g->model, UNICON_X},
-                         &(unicon_view){g->p.rows_y, g->model, UNICON_Y}, NULL, NULL, &to_y, &to_x);
+  return unicon_evaluate(s->ctx,
+                         &(unicon_view){.rows = g->p.rows_x, .model = g->model, .side = UNICON_X},
+                         &(unicon_view){.rows = g->p.rows_y, .model = g->model, .side = UNICON_Y},
+                         NULL, NULL, &to_y, &to_x);
 }
 
 static unicon_status call_save(scratch *s, void *user) {

@@ -34,13 +34,15 @@ static void rows_of_any_size_become_unit(void **state) {
     for (int k = 0; k < 4; k++)
       CHECK_CLOSE(unit[k], (double)row[k] / length - (double)mean[k], unit_error);
     /* The same promise holds for vectors that are embedded without a model. */
-    CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){rows, NULL, UNICON_X}, 0, 1, 1, out));
+    CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){.rows = rows, .model = NULL, .side = UNICON_X},
+                               0, 1, 1, out));
     for (int k = 0; k < 4; k++) {
       if (fabs((double)out[k] - (double)row[k] / length) > unit_error)
         print_error("size 1e%d: entry %d is %g\n", exponent, k, (double)out[k]);
       CHECK_CLOSE(out[k], (double)row[k] / length, unit_error);
     }
-    CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){rows, NULL, UNICON_X}, 0, 1, 0, out));
+    CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){.rows = rows, .model = NULL, .side = UNICON_X},
+                               0, 1, 0, out));
     assert_memory_equal(out, row, sizeof row);
     unicon_rows_close(rows);
   }
@@ -187,9 +189,11 @@ static void bad_values_are_named(void **state) {
     scratch_failed(s, UNICON_ERR_DATA, UNICON_ERR_DATA, "1 of 700 rows", "--bad-rows drop");
     assert_null(model);
     float *out = support_floats(700 * 6);
-    scratch_failed(s,
-                   unicon_embed(s->ctx, &(unicon_view){p.rows_x, NULL, UNICON_X}, 0, 700, 1, out),
-                   UNICON_ERR_DATA, cases[c].place, "not a finite number");
+    scratch_failed(
+        s,
+        unicon_embed(s->ctx, &(unicon_view){.rows = p.rows_x, .model = NULL, .side = UNICON_X}, 0,
+                     700, 1, out),
+        UNICON_ERR_DATA, cases[c].place, "not a finite number");
     free(out);
     *at = held;
   }
@@ -212,7 +216,9 @@ static void double_beyond_float_is_refused(void **state) {
   float out[4];
   unicon_rows *rows = NULL;
   CHECK_OK(s->ctx, unicon_rows_wrap(s->ctx, "wide", wide, UNICON_F64, 2, 2, 16, 8, &rows));
-  scratch_failed(s, unicon_embed(s->ctx, &(unicon_view){rows, NULL, UNICON_X}, 0, 2, 0, out),
+  scratch_failed(s,
+                 unicon_embed(s->ctx, &(unicon_view){.rows = rows, .model = NULL, .side = UNICON_X},
+                              0, 2, 0, out),
                  UNICON_ERR_DATA, "wide: row 1, column 0", "beyond float32");
   unicon_rows_close(rows);
 }

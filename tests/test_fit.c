@@ -268,15 +268,20 @@ static void one_row_is_enough_to_use_a_model(void **state) {
   int64_t id;
   unicon_rows *x = support_rows(ctx, "one x", p.x + 7 * DX, 1, DX);
   unicon_rows *y = support_rows(ctx, "one y", p.y + 7 * DY, 1, DY);
-  CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){p.rows_x, model, UNICON_X}, 0, N, 1, all));
-  CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){x, model, UNICON_X}, 0, 1, 1, one));
+  CHECK_OK(ctx,
+           unicon_embed(ctx, &(unicon_view){.rows = p.rows_x, .model = model, .side = UNICON_X}, 0,
+                        N, 1, all));
+  CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){.rows = x, .model = model, .side = UNICON_X}, 0, 1,
+                             1, one));
   for (int64_t k = 0; k < r; k++) CHECK_CLOSE(one[k], all[7 * r + k], 1e-6);
-  CHECK_OK(ctx, unicon_search(ctx, &(unicon_view){x, model, UNICON_X},
-                              &(unicon_view){p.rows_y, model, UNICON_Y}, 1, &id, &score));
+  CHECK_OK(ctx, unicon_search(ctx, &(unicon_view){.rows = x, .model = model, .side = UNICON_X},
+                              &(unicon_view){.rows = p.rows_y, .model = model, .side = UNICON_Y}, 1,
+                              &id, &score));
   assert_int_equal(id, 7); /* nearly noise-free pairs */
   unicon_metrics to_y, to_x;
-  CHECK_OK(ctx, unicon_evaluate(ctx, &(unicon_view){x, model, UNICON_X},
-                                &(unicon_view){y, model, UNICON_Y}, NULL, NULL, &to_y, &to_x));
+  CHECK_OK(ctx, unicon_evaluate(ctx, &(unicon_view){.rows = x, .model = model, .side = UNICON_X},
+                                &(unicon_view){.rows = y, .model = model, .side = UNICON_Y}, NULL,
+                                NULL, &to_y, &to_x));
   assert_true(to_y.value[UNICON_HIT_1] == 1 && to_y.queries == 1 && to_x.candidates == 1);
   unicon_rows_close(x);
   unicon_rows_close(y);

@@ -6,8 +6,8 @@
  * another digit, and the factor of the landmarks multiplies what is left by up to 10: 1e-4. */
 #include "support.h"
 
-static const char *const models[] = {"linear", "plain",  "nystrom", "poly",
-                                     "random", "arccos", "hidden",  "fused"};
+static const char *const models[] = {"linear", "plain", "nystrom", "poly", "random",   "arccos",
+                                     "hidden", "fused", "softmax", "csls", "quadratic"};
 
 static const char *golden_path(const char *name, const char *suffix) {
   static char path[4][1024];
@@ -32,7 +32,8 @@ static void check_side(scratch *s, const char *name, const unicon_model *model, 
   assert_int_equal(unicon_rows_width(expected), r);
   assert_int_equal(unicon_model_width(model, side), unicon_rows_width(in));
   float *z = support_floats(n * r), *golden = support_floats(n * r);
-  CHECK_OK(s->ctx, unicon_embed(s->ctx, &(unicon_view){in, model, side}, 0, n, 1, z));
+  CHECK_OK(s->ctx, unicon_embed(s->ctx, &(unicon_view){.rows = in, .model = model, .side = side}, 0,
+                                n, 1, z));
   CHECK_OK(s->ctx, unicon_rows_read(s->ctx, expected, 0, n, golden));
   double length = 0;
   for (int64_t k = 0; k < n * r; k++) {

@@ -235,7 +235,8 @@ static void circle(uint64_t seed, int64_t n, float *x, float *y) {
 static double median_rank(unicon_ctx *ctx, const unicon_model *model, const unicon_rows *x,
                           const unicon_rows *y) {
   unicon_metrics to_y, to_x;
-  const unicon_view vx = {x, model, UNICON_X}, vy = {y, model, UNICON_Y};
+  const unicon_view vx = {.rows = x, .model = model, .side = UNICON_X},
+                    vy = {.rows = y, .model = model, .side = UNICON_Y};
   CHECK_OK(ctx, unicon_evaluate(ctx, &vx, &vy, NULL, NULL, &to_y, &to_x));
   return to_y.value[UNICON_MEDIAN_RANK];
 }

@@ -81,7 +81,9 @@ static void row_numbers_pass_2_31(void **state) {
   unicon_model *model = NULL;
   float z[4];
   CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "max-mem", "1G"));
-  scratch_failed(s, unicon_embed(s->ctx, &(unicon_view){rows, NULL, UNICON_X}, 0, 1, 1, z),
+  scratch_failed(s,
+                 unicon_embed(s->ctx, &(unicon_view){.rows = rows, .model = NULL, .side = UNICON_X},
+                              0, 1, 1, z),
                  UNICON_ERR_MEMORY, "MiB more are needed", "max-mem");
   const unicon_data data = {rows, rows, NULL, NULL};
   const unicon_status status = unicon_fit(s->ctx, &data, NULL, NULL, &model);
@@ -99,8 +101,10 @@ static void search_passes_2_31(void **state) {
   unicon_rows *base = line_rows(s, line), *query = NULL;
   CHECK_OK(s->ctx,
            unicon_rows_wrap(s->ctx, "query", line + QUERY, UNICON_F32, 1, WIDTH, 0, 4, &query));
-  CHECK_OK(s->ctx, unicon_search(s->ctx, &(unicon_view){query, NULL, UNICON_X},
-                                 &(unicon_view){base, NULL, UNICON_X}, K, ids, scores));
+  CHECK_OK(
+      s->ctx,
+      unicon_search(s->ctx, &(unicon_view){.rows = query, .model = NULL, .side = UNICON_X},
+                    &(unicon_view){.rows = base, .model = NULL, .side = UNICON_X}, K, ids, scores));
   /* The line repeats after 10007 elements, so these rows are equal; row order decides. */
   assert_int_equal(ids[0], QUERY % 10007);
   assert_int_equal(ids[1], QUERY % 10007 + 10007);

@@ -185,9 +185,12 @@ static unicon_options *options_of(unicon_ctx *ctx, int kind) {
 static float *embed_both(unicon_ctx *ctx, const unicon_model *model, const problem *p) {
   const int64_t r = unicon_model_rank(model);
   float *out = support_floats(2 * p->n * r);
-  CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){p->rows_x, model, UNICON_X}, 0, p->n, 0, out));
-  CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){p->rows_y, model, UNICON_Y}, 0, p->n, 0,
-                             out + p->n * r));
+  CHECK_OK(ctx,
+           unicon_embed(ctx, &(unicon_view){.rows = p->rows_x, .model = model, .side = UNICON_X}, 0,
+                        p->n, 0, out));
+  CHECK_OK(ctx,
+           unicon_embed(ctx, &(unicon_view){.rows = p->rows_y, .model = model, .side = UNICON_Y}, 0,
+                        p->n, 0, out + p->n * r));
   return out;
 }
 

@@ -107,6 +107,30 @@ static void oracle(const table *t, bool from_x, unicon_metrics *out, double *fir
   free(ranks);
 }
 
+/* One direction of the table, ranked by the library. */
+static unicon_status metrics_of(unicon_ctx *ctx, const table *t, bool from_x, double *rank,
+                                unicon_metrics *out) {
+  const unicon__retrieval of = {.query = from_x ? t->zx : t->zy,
+                                .candidate = from_x ? t->zy : t->zx,
+                                .width = t->r,
+                                .pairs = t->pairs,
+                                .from_x = from_x,
+                                .rank = rank};
+  return unicon__metrics(ctx, &of, out);
+}
+
+static unicon_status intervals_of(unicon_ctx *ctx, const table *t, bool intervals, uint64_t seed,
+                                  unicon_metrics *out) {
+  const unicon__retrieval of = {.query = t->zx,
+                                .candidate = t->zy,
+                                .width = t->r,
+                                .pairs = t->pairs,
+                                .from_x = true,
+                                .intervals = intervals,
+                                .seed = seed};
+  return unicon__metrics(ctx, &of, out);
+}
+
 /* ---- problems ----------------------------------------------------------------------------- */
 
 enum { ONE_TO_ONE, SPARSE, LABELS, IGNORED };
@@ -209,7 +233,7 @@ static void check_table(unicon_ctx *ctx, const table *t) {
     oracle(t, from_x, &want, expected);
     memset(&got, 0, sizeof got);
     unicon__ctx_set_threads(ctx, 1);
-    CHECK_OK(ctx, unicon__metrics(ctx, t->zx, t->zy, t->r, t->pairs, from_x, false, 0, rank, &got));
+    CHECK_OK(ctx, metrics_of(ctx, t, from_x, rank, &got));
     assert_int_equal(got.queries, want.queries);
     assert_int_equal(got.candidates, want.candidates);
     for (int64_t i = 0; i < queries; i++) CHECK_CLOSE(rank[i], expected[i], 0);
@@ -223,8 +247,7 @@ static void check_table(unicon_ctx *ctx, const table *t) {
     }
     unicon__ctx_set_threads(ctx, 3);
     memset(&again, 0, sizeof again);
-    CHECK_OK(ctx,
-             unicon__metrics(ctx, t->zx, t->zy, t->r, t->pairs, from_x, false, 0, NULL, &again));
+    CHECK_OK(ctx, metrics_of(ctx, t, from_x, NULL, &again));
     assert_memory_equal(again.value, got.value, sizeof got.value);
     free(expected);
     free(rank);
@@ -290,7 +313,7 @@ static void large_classes_take_small_blocks(void **state) {
   CHECK_OK(ctx, unicon_ctx_create(&ctx));
   unicon_rows *rows = support_rows(ctx, "z", z, ROWS, 2);
   CHECK_OK(ctx, unicon_pairs_labels(ctx, label, ROWS, label, ROWS, &pairs));
-  const unicon_view view = {rows, NULL, UNICON_X};
+  const unicon_view view = {.rows = rows, .model = NULL, .side = UNICON_X};
   CHECK_OK(ctx, unicon_evaluate(ctx, &view, &view, pairs, NULL, &m[0], &m[1]));
   CHECK_CLOSE(m[0].value[UNICON_MAP], 1, 1e-12); /* two heaps far from each other */
   CHECK_CLOSE(m[1].value[UNICON_HIT_1], 1, 1e-12);
@@ -319,7 +342,7 @@ static void a_long_evaluation_can_be_cancelled(void **state) {
   unicon_rows *rows = support_rows(ctx, "z", z, ROWS, 1);
   CHECK_OK(ctx, unicon_ctx_set(ctx, "threads", "1"));
   unicon_ctx_set_progress(ctx, cancel_at_third, &calls);
-  const unicon_view view = {rows, NULL, UNICON_X};
+  const unicon_view view = {.rows = rows, .model = NULL, .side = UNICON_X};
   assert_int_equal(unicon_evaluate(ctx, &view, &view, NULL, NULL, &m[0], &m[1]),
                    UNICON_ERR_CANCELLED);
   assert_int_equal(calls, 3);
@@ -335,11 +358,11 @@ static void intervals_are_those_of_the_mean(void **state) {
   table t;
   unicon_metrics a, b, c, d;
   make_table(ctx, 5, ONE_TO_ONE, 400, 400, 5, false, &t);
-  CHECK_OK(ctx, unicon__metrics(ctx, t.zx, t.zy, 5, t.pairs, true, true, 3, NULL, &a));
+  CHECK_OK(ctx, intervals_of(ctx, &t, true, 3, &a));
   unicon__ctx_set_threads(ctx, 2);
-  CHECK_OK(ctx, unicon__metrics(ctx, t.zx, t.zy, 5, t.pairs, true, true, 3, NULL, &b));
-  CHECK_OK(ctx, unicon__metrics(ctx, t.zx, t.zy, 5, t.pairs, true, true, 4, NULL, &c));
-  CHECK_OK(ctx, unicon__metrics(ctx, t.zx, t.zy, 5, t.pairs, true, false, 4, NULL, &d));
+  CHECK_OK(ctx, intervals_of(ctx, &t, true, 3, &b));
+  CHECK_OK(ctx, intervals_of(ctx, &t, true, 4, &c));
+  CHECK_OK(ctx, intervals_of(ctx, &t, false, 4, &d));
   assert_memory_equal(a.low, b.low, sizeof a.low);
   assert_memory_equal(a.high, b.high, sizeof a.high);
   assert_memory_not_equal(a.low, c.low, sizeof a.low);
@@ -372,7 +395,8 @@ static void evaluate_is_both_directions(void **state) {
   for (int64_t k = 0; k < 90 * 7; k++) t.zx[k] *= 4; /* a power of two: the same after scaling */
   unicon_rows *x = support_rows(s->ctx, "x", t.zx, 90, 7),
               *y = support_rows(s->ctx, "y", t.zy, 60, 7);
-  const unicon_view vx = {x, NULL, UNICON_X}, vy = {y, NULL, UNICON_Y};
+  const unicon_view vx = {.rows = x, .model = NULL, .side = UNICON_X},
+                    vy = {.rows = y, .model = NULL, .side = UNICON_Y};
   oracle(&t, true, &want[0], rank);
   oracle(&t, false, &want[1], rank);
   unicon_options *options = support_options(s->ctx, "ci", "on", "seed", "5", NULL);
@@ -389,7 +413,7 @@ static void evaluate_is_both_directions(void **state) {
   scratch_failed(s, unicon_evaluate(s->ctx, &vx, &vy, NULL, NULL, &to_y, &to_x), UNICON_ERR_PAIRS,
                  "90", "60");
   unicon_rows *one = support_rows(s->ctx, "one", t.zy, 1, 7);
-  const unicon_view single = {one, NULL, UNICON_X};
+  const unicon_view single = {.rows = one, .model = NULL, .side = UNICON_X};
   CHECK_OK(s->ctx, unicon_evaluate(s->ctx, &single, &single, NULL, NULL, &to_y, &to_x));
   assert_true(to_y.value[UNICON_HIT_1] == 1 && to_x.value[UNICON_MEAN_RANK] == 1);
   assert_true(to_y.chance[UNICON_HIT_10] == 1);
@@ -408,7 +432,8 @@ static void ranks_match_the_oracle(void **state) {
   unicon_metrics unused;
   make_table(ctx, 5, SPARSE, 80, 60, 5, false, &t);
   unicon_rows *x = support_rows(ctx, "x", t.zx, 80, 5), *y = support_rows(ctx, "y", t.zy, 60, 5);
-  const unicon_view vx = {x, NULL, UNICON_X}, vy = {y, NULL, UNICON_Y};
+  const unicon_view vx = {.rows = x, .model = NULL, .side = UNICON_X},
+                    vy = {.rows = y, .model = NULL, .side = UNICON_Y};
   double wanted[2][80];
   int64_t to_y[80], to_x[60], alone[60];
   oracle(&t, true, &unused, wanted[0]);
@@ -430,7 +455,8 @@ static void views_are_needed(void **state) {
   problem p;
   unicon_metrics to_y, to_x;
   problem_make(s->ctx, 1, 4, 3, 3, 2, 0.1, &p);
-  const unicon_view x = {p.rows_x, NULL, UNICON_X}, empty = {NULL, NULL, UNICON_Y};
+  const unicon_view x = {.rows = p.rows_x, .model = NULL, .side = UNICON_X},
+                    empty = {.rows = NULL, .model = NULL, .side = UNICON_Y};
   scratch_failed(s, unicon_evaluate(s->ctx, &x, NULL, NULL, NULL, &to_y, &to_x),
                  UNICON_ERR_ARGUMENT, "two views", "");
   scratch_failed(s, unicon_evaluate(s->ctx, &x, &empty, NULL, NULL, &to_y, &to_x),

@@ -42,10 +42,14 @@ static void check_round_trip(scratch *s, const unicon_options *options) {
     for (int unit = 0; unit < 2; unit++) {
       const unicon_rows *rows = side ? p.rows_y : p.rows_x;
       float *of_a = support_floats(N * rank), *of_b = support_floats(N * rank);
-      CHECK_OK(s->ctx,
-               unicon_embed(s->ctx, &(unicon_view){rows, a, (unicon_side)side}, 0, N, unit, of_a));
-      CHECK_OK(s->ctx,
-               unicon_embed(s->ctx, &(unicon_view){rows, b, (unicon_side)side}, 0, N, unit, of_b));
+      CHECK_OK(
+          s->ctx,
+          unicon_embed(s->ctx, &(unicon_view){.rows = rows, .model = a, .side = (unicon_side)side},
+                       0, N, unit, of_a));
+      CHECK_OK(
+          s->ctx,
+          unicon_embed(s->ctx, &(unicon_view){.rows = rows, .model = b, .side = (unicon_side)side},
+                       0, N, unit, of_b));
       assert_memory_equal(of_a, of_b, (size_t)(N * rank) * sizeof *of_a);
       free(of_a);
       free(of_b);
@@ -139,10 +143,16 @@ static void views_are_checked(void **state) {
   problem p;
   unicon_model *model = make_model(s->ctx, 3, NULL, &p);
   float *out = support_floats(N * DX);
-  scratch_failed(s, unicon_embed(s->ctx, &(unicon_view){p.rows_y, model, UNICON_X}, 0, N, 0, out),
-                 UNICON_ERR_SHAPE, "y.npy has rows of 5 values", "side x of the model takes 6");
-  scratch_failed(s, unicon_embed(s->ctx, &(unicon_view){p.rows_x, model, UNICON_Y}, 0, N, 0, out),
-                 UNICON_ERR_SHAPE, "x.npy has rows of 6 values", "side y of the model takes 5");
+  scratch_failed(
+      s,
+      unicon_embed(s->ctx, &(unicon_view){.rows = p.rows_y, .model = model, .side = UNICON_X}, 0, N,
+                   0, out),
+      UNICON_ERR_SHAPE, "y.npy has rows of 5 values", "side x of the model takes 6");
+  scratch_failed(
+      s,
+      unicon_embed(s->ctx, &(unicon_view){.rows = p.rows_x, .model = model, .side = UNICON_Y}, 0, N,
+                   0, out),
+      UNICON_ERR_SHAPE, "x.npy has rows of 6 values", "side y of the model takes 5");
   free(out);
   unicon_model_destroy(model);
   problem_free(&p);

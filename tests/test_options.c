@@ -7,7 +7,7 @@
 
 static void every_default_parses(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
-  static const char *const kinds[] = {"integer", "real", "word", "text", "bytes", "flag"};
+  static const char *const kinds[] = {"integer", "real", "word", "text", "bytes", "flag", "form"};
   for (size_t k = 0; k < unicon_option_count(); k++) {
     const unicon_option_info *row = unicon_option_at(k);
     unicon__value value;
@@ -18,7 +18,7 @@ static void every_default_parses(void **state) {
     for (size_t n = 0; n < sizeof kinds / sizeof *kinds; n++)
       known = known || strcmp(kinds[n], row->kind) == 0;
     assert_true(known);
-    assert_true(row->scope > 0 && row->scope < 256);
+    assert_true(row->scope > 0 && row->scope < 1024);
     assert_true(row->low <= row->high);
     assert_true(strlen(row->help) > 5 && row->group[0]);
     assert_int_equal(strspn(row->name, "abcdefghijklmnopqrstuvwxyz_"), strlen(row->name));

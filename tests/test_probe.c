@@ -145,9 +145,9 @@ static unicon_status run(unicon_ctx *ctx, const bundle *train, const bundle *tes
   if (status == UNICON_OK) {
     assert_true(out->classes <= 16);
     memcpy(out->label, label, (size_t)out->classes * sizeof *label);
-    status = unicon_probe(ctx, &(unicon_view){a, NULL, UNICON_X}, train->label,
-                          &(unicon_view){b, NULL, UNICON_X}, test->label, options, out->classes,
-                          out->confusion, &out->result);
+    status = unicon_probe(ctx, &(unicon_view){.rows = a, .model = NULL, .side = UNICON_X},
+                          train->label, &(unicon_view){.rows = b, .model = NULL, .side = UNICON_X},
+                          test->label, options, out->classes, out->confusion, &out->result);
   }
   free(label);
   unicon_rows_close(a);
@@ -252,10 +252,13 @@ static void a_model_is_looked_through(void **state) {
   unicon_options *options = support_options(ctx, "preset", "fast", NULL);
   unicon_model *model = support_fit(ctx, p.rows_x, p.rows_y, NULL, options);
   float *z = support_floats(400 * unicon_model_rank(model));
-  CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){p.rows_x, model, UNICON_X}, 0, 400, 1, z));
+  CHECK_OK(ctx,
+           unicon_embed(ctx, &(unicon_view){.rows = p.rows_x, .model = model, .side = UNICON_X}, 0,
+                        400, 1, z));
   for (int i = 0; i < 400; i++) label[i] = z[i * unicon_model_rank(model)] > 0;
   for (int side = 0; side < 2; side++) {
-    const unicon_view view = {side ? p.rows_y : p.rows_x, model, side ? UNICON_Y : UNICON_X};
+    const unicon_view view = {
+        .rows = side ? p.rows_y : p.rows_x, .model = model, .side = side ? UNICON_Y : UNICON_X};
     unicon_probe_result result;
     CHECK_OK(ctx, unicon_probe(ctx, &view, label, &view, label, NULL, 2, NULL, &result));
     assert_true(result.accuracy > 0.95);
@@ -279,7 +282,8 @@ static void mistakes_have_sentences(void **state) {
   bundle train = bundle_make(11, 60, 3, 3, 0.1), test = bundle_make(12, 30, 3, 3, 0.1);
   unicon_rows *rows = support_rows(ctx, "a.npy", train.z, 60, 3);
   unicon_rows *other = support_rows(ctx, "b.npy", test.z, 15, 6);
-  const unicon_view view = {rows, NULL, UNICON_X}, wide = {other, NULL, UNICON_X};
+  const unicon_view view = {.rows = rows, .model = NULL, .side = UNICON_X},
+                    wide = {.rows = other, .model = NULL, .side = UNICON_X};
   unicon_probe_result result;
   outcome o;
   scratch_failed(s,
@@ -311,7 +315,7 @@ static void labels_past_the_list_are_unseen(void **state) {
   const float z[] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
   const int64_t train[] = {-3, -2, -1}, test[] = {-3, -2, 0};
   unicon_rows *rows = support_rows(s->ctx, "z", z, 3, 3);
-  const unicon_view view = {rows, NULL, UNICON_X};
+  const unicon_view view = {.rows = rows, .model = NULL, .side = UNICON_X};
   unicon_probe_result result;
   int64_t confusion[16];
   CHECK_OK(s->ctx, unicon_probe(s->ctx, &view, train, &view, test, NULL, 4, confusion, &result));
@@ -327,7 +331,7 @@ static unicon_status attempt(scratch *s, void *user) {
   s->ctx->faults = (unicon__faults){-1, -1, -1, -1};
   unicon_rows *rows = support_rows(s->ctx, "a.npy", b->z, b->n, 3);
   s->ctx->faults = kept;
-  const unicon_view view = {rows, NULL, UNICON_X};
+  const unicon_view view = {.rows = rows, .model = NULL, .side = UNICON_X};
   const unicon_status status =
       unicon_probe(s->ctx, &view, b->label, &view, b->label, NULL, 3, o.confusion, &o.result);
   unicon_rows_close(rows);

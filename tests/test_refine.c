@@ -246,8 +246,9 @@ static int numbers_of(const unicon_model *model, const char *key, double *out, i
 static double score_of(unicon_ctx *ctx, const unicon_model *model, const problem *p) {
   unicon_metrics to_y, to_x;
   CHECK_OK(ctx,
-           unicon_evaluate(ctx, &(unicon_view){p->rows_x, model, UNICON_X},
-                           &(unicon_view){p->rows_y, model, UNICON_Y}, NULL, NULL, &to_y, &to_x));
+           unicon_evaluate(ctx, &(unicon_view){.rows = p->rows_x, .model = model, .side = UNICON_X},
+                           &(unicon_view){.rows = p->rows_y, .model = model, .side = UNICON_Y},
+                           NULL, NULL, &to_y, &to_x));
   return (to_y.value[UNICON_MRR] + to_x.value[UNICON_MRR] + to_y.value[UNICON_HIT_10] +
           to_x.value[UNICON_HIT_10]) /
          4;

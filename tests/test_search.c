@@ -17,7 +17,8 @@ static int by_score_then_row(const void *a, const void *b) {
 static float *unit_rows(unicon_ctx *ctx, const unicon_rows *rows) {
   const int64_t n = unicon_rows_count(rows), d = unicon_rows_width(rows);
   float *z = support_floats(n * d);
-  CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){rows, NULL, UNICON_X}, 0, n, 1, z));
+  CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){.rows = rows, .model = NULL, .side = UNICON_X}, 0,
+                             n, 1, z));
   for (int64_t i = 0; i < n; i++) {
     double sum = 0;
     for (int64_t k = 0; k < d; k++) sum += (double)z[i * d + k] * (double)z[i * d + k];
@@ -34,7 +35,8 @@ static void check_search(unicon_ctx *ctx, const float *queries, int64_t n_q, con
   int64_t *ids = calloc((size_t)(n_q * k), sizeof *ids);
   int64_t *again = calloc((size_t)(n_q * k), sizeof *again);
   hit *all = calloc((size_t)n, sizeof *all);
-  const unicon_view vq = {q, NULL, UNICON_X}, vb = {b, NULL, UNICON_Y};
+  const unicon_view vq = {.rows = q, .model = NULL, .side = UNICON_X},
+                    vb = {.rows = b, .model = NULL, .side = UNICON_Y};
   unicon__ctx_set_threads(ctx, 1);
   CHECK_OK(ctx, unicon_search(ctx, &vq, &vb, k, ids, scores));
   for (int64_t i = 0; i < n_q; i++) {
@@ -97,16 +99,19 @@ static void misuse_is_a_sentence(void **state) {
   float data[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, scores[8];
   int64_t ids[8];
   unicon_rows *narrow = support_rows(s->ctx, "narrow", data, 4, 3);
-  unicon_rows *wide = support_rows(s->ctx, "wide", data, 3, 4);
-  const unicon_view a = {narrow, NULL, UNICON_X}, b = {wide, NULL, UNICON_Y};
-  scratch_failed(s, unicon_search(s->ctx, &a, &b, 1, ids, scores), UNICON_ERR_SHAPE,
-                 "queries have 3", "base has 4");
+  unicon_rows *wide = support_rows(s->ctx, "wide", data, 2, 6);
+  const unicon_view a = {.rows = narrow, .model = NULL, .side = UNICON_X},
+                    b = {.rows = wide, .model = NULL, .side = UNICON_Y};
+  scratch_failed(s, unicon_search(s->ctx, &a, &b, 1, ids, scores), UNICON_ERR_SHAPE, "narrow has 3",
+                 "wide has 6");
   scratch_failed(s, unicon_search(s->ctx, &a, &a, 0, ids, scores), UNICON_ERR_ARGUMENT, "k is 0",
                  "1 or more");
   scratch_failed(s, unicon_search(s->ctx, &a, NULL, 1, ids, scores), UNICON_ERR_ARGUMENT, "view",
                  "rows");
   scratch_failed(
-      s, unicon_embed(s->ctx, &(unicon_view){narrow, NULL, (unicon_side)7}, 0, 1, 0, scores),
+      s,
+      unicon_embed(s->ctx, &(unicon_view){.rows = narrow, .model = NULL, .side = (unicon_side)7}, 0,
+                   1, 0, scores),
       UNICON_ERR_ARGUMENT, "side is 7", "");
   const int64_t ranges[][2] = {{0, 5}, {4, 1}, {-1, 2}, {1, -1}, {5, INT64_MAX}, {INT64_MAX, 1}};
   for (size_t c = 0; c < sizeof ranges / sizeof *ranges; c++)

@@ -161,7 +161,8 @@ static figures run_setting(unicon_ctx *ctx, const char *noise, const char *seed,
   unicon_rows *test_x = support_rows(ctx, "test x", test.x, TEST, DX);
   unicon_rows *test_y = support_rows(ctx, "test y", test.y, TEST, DY);
   unicon_model *model = support_fit(ctx, x, y, NULL, options);
-  const unicon_view vx = {test_x, model, UNICON_X}, vy = {test_y, model, UNICON_Y};
+  const unicon_view vx = {.rows = test_x, .model = model, .side = UNICON_X},
+                    vy = {.rows = test_y, .model = model, .side = UNICON_Y};
   unicon_metrics to_y, to_x;
   CHECK_OK(ctx, unicon_evaluate(ctx, &vx, &vy, NULL, NULL, &to_y, &to_x));
   const figures f = {(to_y.value[UNICON_HIT_1] + to_x.value[UNICON_HIT_1]) / 2,

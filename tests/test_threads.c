@@ -37,7 +37,8 @@ typedef struct caller {
 
 static unicon_status use_model(unicon_ctx *ctx, const common *c, const unicon_model *model,
                                view *out) {
-  const unicon_view x = {c->p.rows_x, model, UNICON_X}, y = {c->p.rows_y, model, UNICON_Y};
+  const unicon_view x = {.rows = c->p.rows_x, .model = model, .side = UNICON_X},
+                    y = {.rows = c->p.rows_y, .model = model, .side = UNICON_Y};
   UNICON_TRY(unicon_embed(ctx, &x, 0, N, 1, out->embedded));
   UNICON_TRY(unicon_search(ctx, &x, &y, K, out->ids, out->scores));
   return unicon_evaluate(ctx, &x, &y, c->pairs, NULL, &out->to_y, &out->to_x);
@@ -142,7 +143,9 @@ static void objects_outlive_contexts(void **state) {
   unicon_ctx_destroy(first);
   assert_int_equal(unicon_ctx_create(&second), UNICON_OK);
   float *z = support_floats(N * unicon_model_rank(model));
-  CHECK_OK(second, unicon_embed(second, &(unicon_view){c.p.rows_x, model, UNICON_X}, 0, N, 1, z));
+  CHECK_OK(second, unicon_embed(
+                       second, &(unicon_view){.rows = c.p.rows_x, .model = model, .side = UNICON_X},
+                       0, N, 1, z));
   unicon_ctx_destroy(second);
   unicon_model_destroy(model);
   free(z);

@@ -28,7 +28,8 @@ static void check(unicon_ctx *ctx, const char *loss, const oracle_problem *set) 
   oracle_rows_draw(4, set->n_y, DIMS, false, &y);
   unicon_rows *rows_x = support_rows(ctx, "x", x.z, x.n, DIMS),
               *rows_y = support_rows(ctx, "y", y.z, y.n, DIMS);
-  const unicon_view vx = {rows_x, NULL, UNICON_X}, vy = {rows_y, NULL, UNICON_Y};
+  const unicon_view vx = {.rows = rows_x, .model = NULL, .side = UNICON_X},
+                    vy = {.rows = rows_y, .model = NULL, .side = UNICON_Y};
   CHECK_OK(ctx, unicon_weights(ctx, &vx, &vy, set->pairs, options, scores, weights, &value));
   oracle_scores(&x, &y, &s);
   unicon__loss_params_from(options, &params);
@@ -70,7 +71,8 @@ static void mistakes_are_named(void **state) {
   unicon_pairs *pairs = NULL;
   unicon_rows *two = support_rows(s->ctx, "two", z, 3, 2),
               *three = support_rows(s->ctx, "three", z, 2, 3);
-  const unicon_view a = {two, NULL, UNICON_X}, b = {three, NULL, UNICON_Y};
+  const unicon_view a = {.rows = two, .model = NULL, .side = UNICON_X},
+                    b = {.rows = three, .model = NULL, .side = UNICON_Y};
   CHECK_OK(s->ctx, unicon_pairs_identity(s->ctx, 3, 3, &pairs));
   scratch_failed(s, unicon_weights(s->ctx, &a, &b, pairs, NULL, NULL, weights, NULL),
                  UNICON_ERR_SHAPE, "3 by 2", "2 by 3");

@@ -16,12 +16,10 @@
  *     if (unicon_rows_open(ctx, "image.npy", &x) || unicon_rows_open(ctx, "text.npy", &y) ||
  *         unicon_pairs_per_x(ctx, unicon_rows_count(x), unicon_rows_count(y), 5, &pairs) ||
  *         unicon_fit(ctx, &(unicon_data){x, y, pairs, NULL}, NULL, NULL, &model) ||
- *         unicon_evaluate(ctx, &(unicon_view){x, model, UNICON_X},
- *                         &(unicon_view){y, model, UNICON_Y}, pairs, NULL, &to_y, &to_x))
- *       fprintf(stderr, "%s\n", unicon_ctx_error(ctx));
- *     else
- *       printf("hit@1 on the rows it was fitted on: %.3f\n", to_y.value[UNICON_HIT_1]);
- *     unicon_model_destroy(model);
+ *         unicon_evaluate(ctx, &(unicon_view){.rows = x, .model = model, .side = UNICON_X},
+ *                         &(unicon_view){.rows = y, .model = model, .side = UNICON_Y}, pairs, NULL,
+ * &to_y, &to_x)) fprintf(stderr, "%s\n", unicon_ctx_error(ctx)); else printf("hit@1 on the rows it
+ * was fitted on: %.3f\n", to_y.value[UNICON_HIT_1]); unicon_model_destroy(model);
  *     unicon_pairs_destroy(pairs);
  *     unicon_rows_close(y);
  *     unicon_rows_close(x);
@@ -136,12 +134,15 @@ enum {
   UNICON_SCOPE_PROBE = 16,
   UNICON_SCOPE_CHECK = 32,
   UNICON_SCOPE_COMPARE = 64,
-  UNICON_SCOPE_REPORT = 128
+  UNICON_SCOPE_REPORT = 128,
+  UNICON_SCOPE_SEARCH = 256,
+  UNICON_SCOPE_BALANCE = 512
 };
 
 typedef struct unicon_option_info {
   const char *name;          /* snake_case; the command line writes it --kebab-case */
-  const char *kind;          /* "integer", "real", "word", "flag" (on or off), "text", "bytes" */
+  const char *kind;          /* "integer", "real", "word", "flag" (on or off), "text", "bytes",
+                                "form" (a word with a number, as softmax:10) */
   const char *default_value; /* as text; "" is "not given" */
   const char *words;         /* accepted words, separated by |, or "" */
   const char *metavar;       /* what the value stands for in help: N, FILE, ... */
@@ -359,22 +360,67 @@ UNICON_API int unicon_model_meta_at(const unicon_model *model, size_t index, con
 
 /* ---- 6. Use ------------------------------------------------------------------------------- */
 
-/* Rows as seen through a model. `model` NULL: the rows are vectors of a shared space already. */
+/* Balanced scores. A candidate that is near everything pushes true matches down, so a model keeps a
+ * bank of embedded training rows of each side, and from the bank of the other side every candidate
+ * v has a bias b(v) that its scores are lowered by: score = u.v - b(v). Search, evaluate, ranks and
+ * classify do this unless told otherwise. docs/method.md section 8 has the formulas. */
+typedef struct unicon_balance unicon_balance;
+
+/* How to balance in another way than a model says. Option `balance` sets the kind and strength
+ * (auto: as the model says, which may be NULL; then off, or softmax:10 with banks). `bank_x` and
+ * `bank_y` are embedded rows, at least 16, that take the place of the model's (NULL: those of the
+ * model). Everything is copied. */
+UNICON_API UNICON_CHECK unicon_status
+unicon_balance_create(unicon_ctx *ctx, const unicon_model *model, const unicon_options *options,
+                      const unicon_rows *bank_x, const unicon_rows *bank_y, unicon_balance **out);
+UNICON_API void unicon_balance_destroy(unicon_balance *balance);
+
+/* What an embedded row looks like. The products of QUERY rows with INDEX rows are the balanced
+ * scores, so that any index for inner products ranks as unicon_search does; the COSINE forms serve
+ * indexes that know the cosine alone. */
+typedef enum unicon_form {
+  UNICON_FORM_RAW = 0,          /* z, rank numbers */
+  UNICON_FORM_UNIT = 1,         /* v = z / |z| */
+  UNICON_FORM_QUERY = 2,        /* [v, 1] */
+  UNICON_FORM_INDEX = 3,        /* [v, -b(v)] */
+  UNICON_FORM_QUERY_COSINE = 4, /* [v, 1, 0] */
+  UNICON_FORM_INDEX_COSINE = 5  /* [v, -b(v), sqrt(1 - b(v)^2)]: all of one length */
+} unicon_form;
+
+/* Numbers of a row of that form, for vectors of `rank` dimensions. */
+UNICON_API int64_t unicon_form_width(int64_t rank, unicon_form form);
+
+/* Rows as seen through a model. `model` NULL: the rows are vectors of a shared space already, of
+ * the given form: RAW or UNIT vectors are scaled to length 1, QUERY and INDEX rows are taken as
+ * they are. `balance` NULL: as the model says; of two views that of the candidates counts. */
 typedef struct unicon_view {
   const unicon_rows *rows;
   const unicon_model *model;
   unicon_side side;
+  const unicon_balance *balance;
+  unicon_form form;
 } unicon_view;
 
-/* Embeds rows first .. first+count-1 into out (count by rank, float32). `unit` non-zero scales
- * every row to length 1. Rows that are not finite or all zero are an error. */
+/* Embeds rows first .. first+count-1 into out (float32, unicon_form_width numbers each). Rows that
+ * are not finite or all zero are an error. */
 UNICON_API UNICON_CHECK unicon_status unicon_embed(unicon_ctx *ctx, const unicon_view *view,
-                                                   int64_t first, int64_t count, int unit,
+                                                   int64_t first, int64_t count, unicon_form form,
                                                    float *out);
 
-/* The k rows of `base` with the largest cosine for each query row, exactly: ids and scores are
+/* The model with new banks from rows of the given sets (their pairs, if any, say which rows may
+ * enter): for another domain, or with option balance quadratic:BETA to keep no training rows.
+ * Nothing is fitted again. Options: balance (auto: that of the model, softmax:10 where it is off),
+ * balance_bank, seed. */
+UNICON_API UNICON_CHECK unicon_status unicon_model_rebalance(unicon_ctx *ctx,
+                                                             const unicon_model *model,
+                                                             const unicon_data *data,
+                                                             const unicon_options *options,
+                                                             unicon_model **out);
+
+/* The k rows of `base` with the largest score for each query row, exactly: ids and scores are
  * queries by k; where base has fewer than k rows the rest is -1 and -inf. Equal scores come in
- * row order. */
+ * row order. The score is the cosine, less the bias of the base row where scores are balanced: the
+ * float64 product of the float32 rows that forms QUERY and INDEX give. */
 UNICON_API UNICON_CHECK unicon_status unicon_search(unicon_ctx *ctx, const unicon_view *queries,
                                                     const unicon_view *base, int64_t k,
                                                     int64_t *ids, float *scores);
@@ -403,9 +449,15 @@ typedef struct unicon_metrics {
   double value[UNICON_METRIC_COUNT];
   double low[UNICON_METRIC_COUNT], high[UNICON_METRIC_COUNT]; /* 95 % bootstrap, or NaN */
   double chance[UNICON_METRIC_COUNT]; /* of a random order, for hit@k; NaN for the rest */
+  /* The same without balance, equal to `value` where scores are not balanced: */
+  double plain[UNICON_METRIC_COUNT];
+  /* Hubs: how often each candidate is among the first ten of a query, over all queries. */
+  double hub_skew, plain_hub_skew;   /* skewness of these counts; 0: no hubs */
+  double hub_never, plain_hub_never; /* share of the candidates that are never found */
 } unicon_metrics;
 
-/* Retrieval quality in both directions; ties count against us. `to_y` has x as queries. */
+/* Retrieval quality in both directions; ties count against us. `to_y` has x as queries. A warning
+ * says where the queries look unlike the bank that balances them. */
 UNICON_API UNICON_CHECK unicon_status unicon_evaluate(unicon_ctx *ctx, const unicon_view *x,
                                                       const unicon_view *y,
                                                       const unicon_pairs *pairs,
@@ -418,6 +470,12 @@ UNICON_API UNICON_CHECK unicon_status unicon_evaluate(unicon_ctx *ctx, const uni
 UNICON_API UNICON_CHECK unicon_status unicon_ranks(unicon_ctx *ctx, const unicon_view *x,
                                                    const unicon_view *y, const unicon_pairs *pairs,
                                                    int64_t *to_y, int64_t *to_x);
+
+/* Hubs: how often each row is among the first ten of a query, over all queries; index 0 counts the
+ * rows of y with x as queries, 1 those of x, and `plain` is without balance. Any may be NULL. */
+UNICON_API UNICON_CHECK unicon_status unicon_hubs(unicon_ctx *ctx, const unicon_view *x,
+                                                  const unicon_view *y, const unicon_pairs *pairs,
+                                                  int64_t *found[2], int64_t *plain[2]);
 
 /* The scores s of all rows of x with all of y and the weights S = -dL/ds that the loss of the
  * options gives them, each n_x by n_y (either may be NULL), and the loss L (may be NULL). The one

@@ -69,11 +69,16 @@ static int word_index(const char *words, const char *text) {
   return -1;
 }
 
+/* Any text, as far as the engine can tell: whose option it is checks a form. */
+static bool is_text(const unicon_option_info *row) {
+  return strcmp(row->kind, "text") == 0 || strcmp(row->kind, "form") == 0;
+}
+
 /* "a number from LOW to HIGH", "one of a, b", or both. */
 static unicon_status refuse(unicon_ctx *ctx, const unicon_option_info *row, const char *text) {
   char range[160] = "";
-  const bool numeric = strcmp(row->kind, "word") != 0 && strcmp(row->kind, "flag") != 0 &&
-                       strcmp(row->kind, "text") != 0;
+  const bool numeric =
+      strcmp(row->kind, "word") != 0 && strcmp(row->kind, "flag") != 0 && !is_text(row);
   if (numeric && strcmp(row->kind, "bytes") == 0)
     snprintf(range, sizeof range, "a size from 1M on, such as 512M or 2G");
   else if (numeric && row->high >= 1e15)
@@ -105,7 +110,7 @@ static bool parse_bytes(const char *text, double *out) {
 unicon_status unicon__value_parse(unicon_ctx *ctx, const unicon_option_info *row, const char *text,
                                   unicon__value *out) {
   *out = (unicon__value){text, NAN, word_index(row->words, text)};
-  if (out->word >= 0 || strcmp(row->kind, "text") == 0) return UNICON_OK;
+  if (out->word >= 0 || is_text(row)) return UNICON_OK;
   if (strcmp(row->kind, "word") == 0 || strcmp(row->kind, "flag") == 0)
     return refuse(ctx, row, text);
   if (strcmp(row->kind, "bytes") == 0) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unicon_classify: every row gets the class whose vector has the largest cosine with it. The place
+/* unicon_classify: every row gets the class whose vector has the largest score with it: the
+ * cosine, less the bias of the class where scores are balanced. The place
  * of the true class c is
  *     1 + #{classes j != c : s_j >= s_c}
  * so a tie counts against us, and a row that ties is given the other class. Tiles of float32
@@ -18,7 +19,7 @@ enum { BLOCK_ROWS = 8192, TILE_ROWS = 128, TILE_CLASSES = 1024, TOP = 5 };
 typedef struct zero_shot {
   const int64_t *label; /* of the rows of this block */
   int64_t rows, classes, r;
-  float *z, *class_z; /* unit rows */
+  float *z, *class_z; /* unit rows, with 1 and minus the bias behind where balanced */
   float *scores;      /* per worker: TILE_ROWS by TILE_CLASSES */
   int64_t *ahead;     /* per row of the block: classes at least as close as the true one */
   int64_t *other;     /* the closest of the others, -1: there is none */
@@ -109,10 +110,6 @@ static void summarize(const tally *t, int64_t rows, int64_t classes, unicon_clas
 
 static unicon_status check(unicon_ctx *ctx, const unicon__lens *rows, const unicon__lens *classes,
                            const int64_t *label) {
-  if (rows->r != classes->r)
-    return unicon__fail(
-        ctx, UNICON_ERR_SHAPE, "%s has %lld dimensions and %s has %lld; both must lie in one space",
-        rows->rows->name, (long long)rows->r, classes->rows->name, (long long)classes->r);
   if (rows->count < 1 || classes->count < 1)
     return unicon__fail(ctx, UNICON_ERR_DATA, "%s has no rows",
                         rows->count < 1 ? rows->rows->name : classes->rows->name);
@@ -128,12 +125,14 @@ static unicon_status classify(unicon_ctx *ctx, const unicon_view *rows, const in
                               const unicon_view *classes, int64_t *answer, int64_t *confusion,
                               unicon_classify_result *out) {
   unicon__lens lens, class_lens;
+  unicon__meeting meeting;
   tally t = {.correct = 0};
   UNICON_TRY(unicon__lens_open(ctx, rows, &lens));
   UNICON_TRY(unicon__lens_open(ctx, classes, &class_lens));
+  UNICON_TRY(unicon__meet(ctx, &lens, &class_lens, &meeting));
   UNICON_TRY(check(ctx, &lens, &class_lens, label));
   const int64_t n = lens.count, block = n < BLOCK_ROWS ? n : BLOCK_ROWS;
-  zero_shot g = {.classes = class_lens.count, .r = lens.r};
+  zero_shot g = {.classes = class_lens.count, .r = meeting.width};
   UNICON_NEW(ctx, g.z, block * g.r);
   UNICON_NEW(ctx, g.class_z, g.classes * g.r);
   UNICON_NEW(ctx, g.ahead, block);
@@ -142,12 +141,12 @@ static unicon_status classify(unicon_ctx *ctx, const unicon_view *rows, const in
   UNICON_NEW(ctx, t.rows, g.classes);
   UNICON_NEW(ctx, t.right, g.classes);
   if (confusion) memset(confusion, 0, (size_t)(g.classes * g.classes) * sizeof *confusion);
-  UNICON_TRY(unicon__lens_rows(ctx, &class_lens, 0, g.classes, true, g.class_z));
+  UNICON_TRY(unicon__meeting_candidates(ctx, &meeting, 0, g.classes, g.class_z));
   for (int64_t first = 0; first < n; first += block) {
     UNICON_TRY(unicon__progress(ctx, "classify", (double)first / (double)n));
     g.rows = n - first < block ? n - first : block;
     g.label = label + first;
-    UNICON_TRY(unicon__lens_rows(ctx, &lens, first, g.rows, true, g.z));
+    UNICON_TRY(unicon__meeting_queries(ctx, &meeting, first, g.rows, g.z));
     unicon__blas_begin(1);
     unicon__parallel_for(ctx, (g.rows + TILE_ROWS - 1) / TILE_ROWS, classify_tile, &g);
     unicon__blas_end(1);

@@ -26,9 +26,19 @@ static unicon_status check_shapes(unicon_ctx *ctx, const unicon_data *data) {
   return UNICON_OK;
 }
 
+/* With every pair positive no row can be told from another. */
+static bool all_positive(const unicon_pairs *pairs) {
+  return pairs->positive.count == pairs->n_x * pairs->n_y;
+}
+
 static unicon_status check_left(unicon_ctx *ctx, const unicon__batch *whole) {
-  if (whole->x.count >= 2 && whole->y.count >= 2 && whole->pairs->positive.count > 0)
-    return UNICON_OK;
+  const bool enough =
+      whole->x.count >= 2 && whole->y.count >= 2 && whole->pairs->positive.count > 0;
+  if (enough && all_positive(whole->pairs))
+    return unicon__fail(ctx, UNICON_ERR_DATA,
+                        "every row of %s belongs to every row of %s, so there is nothing to align",
+                        whole->x.rows->name, whole->y.rows->name);
+  if (enough) return UNICON_OK;
   return unicon__fail(ctx, UNICON_ERR_DATA,
                       "%lld rows of %s, %lld rows of %s and %lld pairs are left; a fit needs at "
                       "least 2 rows on each side and a pair",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Views opened: rows, the map they go through, and the weights that follow. */
+/* Views opened: rows, the map they go through, and the weights and biases that follow. */
 #ifndef UNICON_CORE_EMBED_H
 #define UNICON_CORE_EMBED_H
 
@@ -9,20 +9,42 @@ typedef struct unicon__lens {
   const unicon_rows *rows;
   const unicon_model *model; /* NULL: the rows are vectors of the shared space already */
   int side;
-  int64_t count, r;
+  int64_t count, r;              /* r: dimensions of the shared space, biases not counted */
+  const unicon_balance *balance; /* NULL: plain cosines */
+  bool ready;                    /* rows of form QUERY or INDEX, taken as they are */
 } unicon__lens;
 
-/* Checks the view against its model. */
+/* Checks the view against its model and its balance. */
 unicon_status unicon__lens_open(unicon_ctx *ctx, const unicon_view *view, unicon__lens *lens);
 
-/* Rows first..first+count-1 as vectors of the shared space, checked. */
+/* Rows first..first+count-1 as vectors of the shared space, checked; ld floats between rows. */
 unicon_status unicon__lens_rows(unicon_ctx *ctx, const unicon__lens *lens, int64_t first,
-                                int64_t count, bool unit, float *out);
+                                int64_t count, bool unit, float *out, int64_t ld);
 
-/* How far a float32 product of two unit vectors of r entries can be from the exact one:
- * r roundings of 2^-24 each. */
-static inline double unicon__score_error(int64_t r) {
-  return (double)(r + 8) * 0x1p-24;
+/* Rows of a source (whose map is not read) through a model. */
+unicon_status unicon__model_embed(unicon_ctx *ctx, const unicon_model *model, int side,
+                                  const unicon__source *rows, int64_t first, int64_t count,
+                                  bool unit, bool check, float *out, int64_t ld);
+
+/* Two lenses that meet: queries and candidates. `width` is r, or r + 1 where scores are balanced:
+ * then queries end in 1 and candidates in minus their bias. */
+typedef struct unicon__meeting {
+  const unicon__lens *queries, *candidates;
+  int64_t width;
+} unicon__meeting;
+
+unicon_status unicon__meet(unicon_ctx *ctx, const unicon__lens *queries,
+                           const unicon__lens *candidates, unicon__meeting *out);
+unicon_status unicon__meeting_queries(unicon_ctx *ctx, const unicon__meeting *m, int64_t first,
+                                      int64_t count, float *out);
+unicon_status unicon__meeting_candidates(unicon_ctx *ctx, const unicon__meeting *m, int64_t first,
+                                         int64_t count, float *out);
+
+/* How far a float32 product of two rows of `width` entries can be from the exact one: that many
+ * roundings of 2^-24 each, of terms whose moduli add up to at most 2: 1 for the unit vectors, 1 for
+ * the bias. */
+static inline double unicon__score_error(int64_t width) {
+  return 2 * (double)(width + 8) * 0x1p-24;
 }
 
 #endif

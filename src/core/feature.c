@@ -205,13 +205,14 @@ static void apply_points(const unicon__map *map, float *buffer, int64_t count) {
   float *products = map->factor ? values : buffer;
   unicon__sgemm(false, true, count, map->points, map->in, 1, raw, map->in, map->base, map->in, 0,
                 products, map->points);
-  if (!map->factor) {
+  if (map->kind == UNICON__MAP_RANDOM || map->kind == UNICON__MAP_HIDDEN) {
     random_features(map, products, count);
     return;
   }
   for (int64_t i = 0; i < count; i++)
     square[i] = (float)unicon__vec_best()->sum_squares(raw + i * map->in, map->in);
-  unicon__kernel_tile(&map->kernel, values, count, map->points, map->points, square, map->square);
+  unicon__kernel_tile(&map->kernel, products, count, map->points, map->points, square, map->square);
+  if (!map->factor) return;
   unicon__sgemm(false, false, count, map->out, map->points, 1, values, map->points, map->factor,
                 map->out, 0, buffer, map->out);
 }

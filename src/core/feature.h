@@ -3,7 +3,8 @@
  *
  *     linear        phi(x) = x/|x| - mean
  *     exact,nystrom phi(x) = factor^T k(landmarks, x/|x|) - mean,
- *                   factor factor^T = (K + ridge I)^-1
+ *                   factor factor^T = (K + ridge I)^-1; in a model the weights have taken the
+ *                   factor in, and phi(x) = k(landmarks, x/|x|) - mean
  *     random        phi(x) = sqrt(2/m) relu(W x/|x|)^n - mean, or
  *                   sqrt(2/m) cos(W x/|x| + b) - mean
  *     hidden        phi(x) = sqrt(2/m) relu(W x/|x| + b) - mean, W and b trained by refine
@@ -37,7 +38,7 @@ typedef struct unicon__map {
   int64_t points; /* landmarks, random directions or hidden units */
   float *base;    /* points by in: landmarks or W */
   float *square; /* points: squared lengths of the landmarks, or b of Fourier and hidden features */
-  float *factor; /* points by out; NULL for random and hidden features */
+  float *factor; /* points by out, upper triangular; NULL: none, out is points */
 } unicon__map;
 
 typedef struct unicon__source {

@@ -5,18 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/auto.h"
+#include "core/banks.h"
 #include "core/idle.h"
+#include "core/select.h"
 
 /* Everything a fit works on; freed with the frame, but for what the datasets own. */
 typedef struct fit {
   const unicon_options *options;
-  unicon_options *own_options; /* a copy that auto writes its choice into */
+  unicon_options *own_options; /* a copy that a choice is written into */
   const int64_t *groups;
   unicon__dataset train, held;
-  unicon__judge judge;     /* over `held` */
-  bool judged;             /* is there a judge? */
-  unicon__problem batches; /* of a fused model */
+  unicon__validation validation; /* over `held` */
+  bool judged;                   /* are there validation pairs? */
+  unicon__problem batches;       /* of a fused model */
+  unicon__select_log chosen;     /* folds 0: nothing was chosen */
 } fit;
 
 /* Place of an original row among the rows in use, or -1. */
@@ -137,29 +139,29 @@ static unicon_status take_single(unicon_ctx *ctx, unicon_model *model,
 
 static unicon_status fit_one(unicon_ctx *ctx, fit *f, unicon_model *model, unicon__part_log *log) {
   const bool full = unicon__word(f->options, UNICON__BATCH) == 0;
+  unicon__block *frame = unicon__frame_open(ctx);
   unicon__part_job job = {.options = f->options,
                           .data = f->train.whole,
-                          .judge = f->judged ? &f->judge : NULL,
+                          .held = f->judged ? &f->validation : NULL,
                           .arena = &model->arena,
+                          .schedule = f->chosen.schedule,
                           .batch = full ? 0 : unicon__integer(f->options, UNICON__BATCH)};
   UNICON_TRY(given_landmarks(ctx, f, &job));
   UNICON_TRY(unicon__part_fit(ctx, &job, &model->part[0], log));
-  return take_single(ctx, model, &log->solve);
+  UNICON_TRY(take_single(ctx, model, &log->solve));
+  unicon__frame_close(ctx, frame);
+  return UNICON_OK;
 }
 
 /* Held-out score of a part by itself; 0 without held-out pairs. */
 static unicon_status judge_part(unicon_ctx *ctx, const fit *f, const unicon__part *part,
                                 double *score) {
-  unicon_metrics metrics[2];
-  unicon__judge judge = f->judge;
+  unicon__validation held = f->validation;
+  const float *weights[2] = {part->weight[0], part->weight[1]};
   *score = 0;
   if (!f->judged) return UNICON_OK;
-  judge.x.map = &part->map[0];
-  judge.y.map = &part->map[1];
-  UNICON_TRY(
-      unicon__judge_weights(ctx, &judge, part->weight[0], part->weight[1], part->rank, metrics));
-  *score = unicon__score(metrics);
-  return UNICON_OK;
+  for (int s = 0; s < 2; s++) held.side[s].map = &part->map[s];
+  return unicon__validation_score(ctx, &held, weights, part->rank, score);
 }
 
 static unicon_status fit_fused(unicon_ctx *ctx, fit *f, unicon_model *model,
@@ -203,27 +205,27 @@ static unicon_status open_sets(unicon_ctx *ctx, fit *f, const unicon_data *train
                         (long long)validation->x->width, (long long)validation->y->width,
                         (long long)train->x->width, (long long)train->y->width);
   UNICON_TRY(unicon__dataset_open(ctx, validation, f->options, &f->held));
-  f->judge = (unicon__judge){f->held.whole.x, f->held.whole.y, f->held.whole.pairs};
+  f->validation = (unicon__validation){.side = {f->held.whole.x, f->held.whole.y},
+                                       .pairs = f->held.whole.pairs};
   f->judged = true;
   return UNICON_OK;
 }
 
-/* ---- auto --------------------------------------------------------------------------------- */
+/* ---- choices ------------------------------------------------------------------------------ */
 
 enum { FEWEST_PAIRS = 40, FOLDS_MAX = 5 };
 
 /* Held-out share: a tenth, at most 5000 rows; the fewer the pairs, the more folds. */
 static double held_fraction(const fit *f, int *folds) {
   const double n = (double)f->train.whole.y.count;
-  *folds = unicon__auto_folds(f->train.whole.y.count);
+  *folds = unicon__select_folds(f->train.whole.y.count);
   if (unicon__word(f->options, UNICON__VAL_FRACTION) != 0)
     return unicon__number(f->options, UNICON__VAL_FRACTION);
   return n < 1500 ? 0.2 : n > 50000 ? 5000 / n : 0.1;
 }
 
-/* Chooses on splits of the training pairs; the fit on everything follows. */
-static unicon_status auto_by_splits(unicon_ctx *ctx, fit *f, unicon__arena *arena,
-                                    unicon__part_log *log, unicon__auto_log *chosen) {
+/* Chooses on splits of the training pairs. */
+static unicon_status choose_by_splits(unicon_ctx *ctx, fit *f, unicon__select_scope scope) {
   unicon__dataset train[FOLDS_MAX], held[FOLDS_MAX];
   const uint64_t seed = (uint64_t)unicon__integer(f->options, UNICON__SEED);
   int folds;
@@ -236,12 +238,13 @@ static unicon_status auto_by_splits(unicon_ctx *ctx, fit *f, unicon__arena *aren
     status = unicon__dataset_split(ctx, &f->train, f->groups, fraction, seed + (uint64_t)k,
                                    &train[k], &held[k]);
   if (status == UNICON_ERR_DATA) {
-    unicon__log(ctx, UNICON_LOG_WARNING, "no pairs can be held out (%s): settings of preset fast",
-                unicon_ctx_error(ctx));
+    unicon__log(ctx, scope == UNICON__SELECT_ALL ? UNICON_LOG_WARNING : UNICON_LOG_INFO,
+                "no pairs can be held out (%s): settings of preset fast", unicon_ctx_error(ctx));
     unicon__clear_error(ctx);
     status = UNICON_OK;
-  } else if (status == UNICON_OK)
-    status = unicon__auto(ctx, arena, f->own_options, train, held, folds, NULL, log, chosen);
+  } else if (status == UNICON_OK) {
+    status = unicon__select(ctx, scope, f->own_options, train, held, folds, &f->chosen);
+  }
   for (int k = 0; k < FOLDS_MAX; k++) {
     unicon__dataset_close(&train[k]);
     unicon__dataset_close(&held[k]);
@@ -251,30 +254,98 @@ static unicon_status auto_by_splits(unicon_ctx *ctx, fit *f, unicon__arena *aren
   return UNICON_OK;
 }
 
-/* With validation pairs the fitted part is stored at once (model->parts becomes 1); without, only
- * the options are chosen. */
-static unicon_status fit_auto(unicon_ctx *ctx, fit *f, unicon_model *model, unicon__part_log *log,
-                              unicon__auto_log *chosen) {
+/* Writes what is chosen into options of our own; the fit follows. */
+static unicon_status choose(unicon_ctx *ctx, fit *f, unicon__select_scope scope) {
   if (!f->judged && f->train.whole.pairs->positive.count < FEWEST_PAIRS) {
-    unicon__log(ctx, UNICON_LOG_WARNING,
+    unicon__log(ctx, scope == UNICON__SELECT_ALL ? UNICON_LOG_WARNING : UNICON_LOG_INFO,
                 "%lld pairs are too few to hold some out: settings of preset fast",
                 (long long)f->train.whole.pairs->positive.count);
     return UNICON_OK;
   }
   UNICON_TRY(unicon__options_copy(ctx, f->options, &f->own_options));
   f->options = f->own_options;
-  if (!f->judged) {
-    unicon__arena scratch;
-    unicon__arena_init(&scratch, ctx->arena.budget);
-    const unicon_status status = auto_by_splits(ctx, f, &scratch, log, chosen);
-    unicon__arena_release(&scratch);
-    return status;
+  if (!f->judged) return choose_by_splits(ctx, f, scope);
+  unicon__block *frame = unicon__frame_open(ctx);
+  UNICON_TRY(unicon__select(ctx, scope, f->own_options, &f->train, &f->held, 1, &f->chosen));
+  unicon__frame_close(ctx, frame);
+  return UNICON_OK;
+}
+
+/* ---- balance ------------------------------------------------------------------------------ */
+
+enum { FEWEST_ROWS = 64 }; /* with a pair, on each side: fewer say little about what is usual */
+
+static int64_t paired_rows(const unicon_pairs *pairs, bool x) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < (x ? pairs->n_x : pairs->n_y); i++)
+    count += (x ? unicon__positives_x(pairs, i) : unicon__positives_y(pairs, i)).count > 0;
+  return count;
+}
+
+/* The strength of the options, or the usual one. */
+static unicon__balancing usual_balance(const fit *f) {
+  const unicon_pairs *pairs = f->train.whole.pairs;
+  const unicon__balancing off = {UNICON__BALANCE_OFF, 0};
+  const bool few =
+      paired_rows(pairs, true) < FEWEST_ROWS || paired_rows(pairs, false) < FEWEST_ROWS;
+  return unicon__balancing_from(f->options,
+                                few ? off : unicon__balancing_usual(f->train.whole.y.count));
+}
+
+/* Held-out score of the finished model, balanced by its own banks. */
+static unicon_status judge_model(unicon_ctx *ctx, const fit *f, const unicon_model *model,
+                                 unicon__balancing how, double *score) {
+  static const double *const as_it_is[2] = {NULL, NULL};
+  unicon__block *frame = unicon__frame_open(ctx);
+  unicon__embedded z = {.r = model->rank};
+  unicon__validation held = f->validation;
+  for (int s = 0; s < 2; s++) {
+    const int64_t n = held.side[s].count;
+    UNICON_NEW(ctx, z.held[s], n * model->rank);
+    UNICON_TRY(unicon__model_embed(ctx, model, s, &held.side[s], 0, n, true, false, z.held[s],
+                                   model->rank));
+    held.bank[s].count = model->balance.bank[s].count;
+    z.bank[s] = (float *)(uintptr_t)model->balance.bank[s].row;
   }
-  UNICON_ARENA_NEW(ctx, &model->arena, model->part, 1);
-  UNICON_TRY(unicon__auto(ctx, &model->arena, f->own_options, &f->train, &f->held, 1, model->part,
-                          log, chosen));
-  model->parts = 1;
-  return take_single(ctx, model, &log->solve);
+  UNICON_TRY(unicon__validation_judge(ctx, &held, &z, model->rank, as_it_is, how, score));
+  unicon__frame_close(ctx, frame);
+  return UNICON_OK;
+}
+
+/* Of a fit that nothing was chosen for: with validation pairs the best of a few strengths. */
+static unicon_status choose_balance(unicon_ctx *ctx, const fit *f, unicon_model *model) {
+  static const double strength[] = {0, 5, 10, 15};
+  unicon__balancing best = model->balance.how;
+  double top = -1;
+  for (size_t k = 0; k < sizeof strength / sizeof *strength; k++) {
+    const unicon__balancing how = {strength[k] > 0 ? UNICON__BALANCE_SOFTMAX : UNICON__BALANCE_OFF,
+                                   strength[k]};
+    double score;
+    UNICON_TRY(judge_model(ctx, f, model, how, &score));
+    if (score > top) {
+      top = score;
+      best = how;
+    }
+  }
+  model->balance.how = best;
+  return UNICON_OK;
+}
+
+static unicon_status balance(unicon_ctx *ctx, const fit *f, unicon_model *model) {
+  const unicon__bank_plan plan = {
+      .side = {f->train.whole.x, f->train.whole.y},
+      .pairs = f->train.whole.pairs,
+      .how = usual_balance(f),
+      .rows = unicon__integer(f->options, UNICON__BALANCE_BANK),
+      .seed = (uint64_t)unicon__integer(f->options, UNICON__SEED),
+  };
+  UNICON_TRY(unicon__banks_make(ctx, &plan, model));
+  const bool open = unicon__word(f->options, UNICON__BALANCE) == 0;
+  if (f->judged && open && plan.how.kind != UNICON__BALANCE_OFF)
+    UNICON_TRY(choose_balance(ctx, f, model));
+  char text[UNICON__BALANCING_TEXT];
+  unicon__balancing_print(model->balance.how, text);
+  return unicon__model_note_text(ctx, model, "balance", text);
 }
 
 static unicon_status fit_parts(unicon_ctx *ctx, fit *f, unicon_model *model,
@@ -292,29 +363,39 @@ static unicon_status fit_parts(unicon_ctx *ctx, fit *f, unicon_model *model,
   return fused ? fit_fused(ctx, f, model, log) : fit_one(ctx, f, model, log);
 }
 
+/* What was tried and chosen. */
+static unicon_status describe_choice(unicon_ctx *ctx, const fit *f, unicon_model *model) {
+  const unicon__select_log *chosen = &f->chosen;
+  double score = chosen->score;
+  if (chosen->folds == 0) return UNICON_OK;
+  if (f->judged) UNICON_TRY(judge_model(ctx, f, model, model->balance.how, &score));
+  UNICON_TRY(unicon__model_note_text(ctx, model, "auto_tried", chosen->tried));
+  UNICON_TRY(unicon__model_note_text(ctx, model, "auto_chosen", chosen->chosen));
+  UNICON_TRY(unicon__model_note_real(ctx, model, "auto_score", 6, score));
+  UNICON_TRY(unicon__model_note_integer(ctx, model, "auto_folds", chosen->folds));
+  UNICON_TRY(unicon__model_note_integer(ctx, model, "auto_held_x", chosen->held[0]));
+  UNICON_TRY(unicon__model_note_integer(ctx, model, "auto_held_y", chosen->held[1]));
+  if (chosen->schedule > 0)
+    UNICON_TRY(unicon__model_note_integer(ctx, model, "refine_schedule", chosen->schedule));
+  return chosen->epochs == 0 ? UNICON_OK
+                             : unicon__model_note_numbers(ctx, model, "auto_refine_log",
+                                                          chosen->by_epoch, chosen->epochs + 1);
+}
+
 static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
   unicon__part_log log = {.solve.method = ""};
-  unicon__auto_log chosen = {.folds = 0};
-  const unicon__fit_kind kind = {f->judged, unicon__is_auto(f->options), is_fused(f)};
+  const unicon__select_scope scope = unicon__select_scope_of(f->options, f->train.whole.y.count);
+  const unicon__fit_kind kind = {f->judged, scope == UNICON__SELECT_ALL, is_fused(f)};
   if (unicon__word(f->options, UNICON__START) != 0 &&
       unicon__integer(f->options, UNICON__REFINE) == 0)
     return unicon__fail(ctx, UNICON_ERR_OPTION,
                         "start %s is where refine begins: give refine as well",
                         unicon__text(f->options, UNICON__START));
-  if (kind.sweeps) UNICON_TRY(fit_auto(ctx, f, model, &log, &chosen));
+  if (scope != UNICON__SELECT_NOTHING) UNICON_TRY(choose(ctx, f, scope));
   unicon__warn_idle(ctx, f->options, kind);
-  if (model->parts == 0) UNICON_TRY(fit_parts(ctx, f, model, &log));
-  if (chosen.folds > 0) {
-    UNICON_TRY(unicon__model_note_text(ctx, model, "auto_tried", chosen.tried));
-    UNICON_TRY(unicon__model_note_text(ctx, model, "auto_chosen", chosen.chosen));
-    UNICON_TRY(unicon__model_note_real(ctx, model, "auto_score", 6, chosen.score));
-    UNICON_TRY(unicon__model_note_integer(ctx, model, "auto_folds", chosen.folds));
-    UNICON_TRY(unicon__model_note_integer(ctx, model, "auto_held_x", chosen.held[0]));
-    UNICON_TRY(unicon__model_note_integer(ctx, model, "auto_held_y", chosen.held[1]));
-    if (chosen.epochs > 0)
-      UNICON_TRY(unicon__model_note_numbers(ctx, model, "auto_refine_log", chosen.by_epoch,
-                                            chosen.epochs + 1));
-  }
+  UNICON_TRY(fit_parts(ctx, f, model, &log));
+  UNICON_TRY(balance(ctx, f, model));
+  UNICON_TRY(describe_choice(ctx, f, model));
   return describe(ctx, f, &log, model);
 }
 

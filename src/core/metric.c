@@ -205,10 +205,12 @@ unicon_status unicon__metric_left(unicon_ctx *ctx, const unicon__metric *metric,
     unicon__dtrsm_left(false, n, cols, metric->factor, n, m, cols);
     return UNICON_OK;
   }
-  double *copy;
-  UNICON_NEW(ctx, copy, n * cols);
-  memcpy(copy, m, (size_t)(n * cols) * sizeof *m);
-  unicon__dgemm(false, false, n, cols, n, 1, metric->factor, n, copy, cols, 0, m, cols);
+  double *copy = NULL;
+  if (metric->kind == UNICON__METRIC_EIGEN) {
+    UNICON_NEW(ctx, copy, n * cols);
+    memcpy(copy, m, (size_t)(n * cols) * sizeof *m);
+    unicon__dgemm(false, false, n, cols, n, 1, metric->factor, n, copy, cols, 0, m, cols);
+  }
   for (int64_t i = 0; i < n; i++)
     for (int64_t j = 0; j < cols; j++) m[i * cols + j] *= metric->scale[i];
   unicon__drop(ctx, copy);
@@ -223,10 +225,12 @@ unicon_status unicon__metric_right(unicon_ctx *ctx, const unicon__metric *metric
     unicon__dtrsm_right(true, rows, n, metric->factor, n, m, n);
     return UNICON_OK;
   }
-  double *copy;
-  UNICON_NEW(ctx, copy, n * rows);
-  memcpy(copy, m, (size_t)(n * rows) * sizeof *m);
-  unicon__dgemm(false, true, rows, n, n, 1, copy, n, metric->factor, n, 0, m, n);
+  double *copy = NULL;
+  if (metric->kind == UNICON__METRIC_EIGEN) {
+    UNICON_NEW(ctx, copy, n * rows);
+    memcpy(copy, m, (size_t)(n * rows) * sizeof *m);
+    unicon__dgemm(false, true, rows, n, n, 1, copy, n, metric->factor, n, 0, m, n);
+  }
   for (int64_t i = 0; i < rows; i++)
     for (int64_t j = 0; j < n; j++) m[i * n + j] *= metric->scale[j];
   unicon__drop(ctx, copy);
@@ -241,10 +245,12 @@ unicon_status unicon__metric_back(unicon_ctx *ctx, const unicon__metric *metric,
     unicon__dtrsm_left(true, n, cols, metric->factor, n, g, cols);
     return UNICON_OK;
   }
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t j = 0; j < cols; j++) g[i * cols + j] *= metric->scale[i];
+  if (metric->kind == UNICON__METRIC_DIAGONAL) return UNICON_OK;
   double *copy;
   UNICON_NEW(ctx, copy, n * cols);
-  for (int64_t i = 0; i < n; i++)
-    for (int64_t j = 0; j < cols; j++) copy[i * cols + j] = g[i * cols + j] * metric->scale[i];
+  memcpy(copy, g, (size_t)(n * cols) * sizeof *g);
   unicon__dgemm(true, false, n, cols, n, 1, metric->factor, n, copy, cols, 0, g, cols);
   unicon__drop(ctx, copy);
   return UNICON_OK;

@@ -15,14 +15,15 @@
 typedef enum unicon__metric_kind {
   UNICON__METRIC_NONE,
   UNICON__METRIC_CHOLESKY,
-  UNICON__METRIC_EIGEN
+  UNICON__METRIC_EIGEN,
+  UNICON__METRIC_DIAGONAL /* in coordinates where Sigma is diagonal: R = diag(scale) */
 } unicon__metric_kind;
 
 typedef struct unicon__metric {
   unicon__metric_kind kind;
   int64_t size;
   double *factor; /* L, or eigenvectors by row */
-  double *scale;  /* eigen: (e + ridge mu)^{-power}, 0 for the null space */
+  double *scale;  /* eigen, diagonal: (e + ridge mu)^{-power}, 0 for the null space */
 } unicon__metric;
 
 /* Sigma = Phi^T Phi / n of a source (lower triangle), sums over tiles in float64 in tile order;

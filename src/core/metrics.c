@@ -7,13 +7,13 @@
 #include "core/metrics.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/parallel.h"
 #include "base/rng.h"
 #include "core/embed.h"
-#include "core/options.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
 
@@ -30,17 +30,33 @@ const char *unicon_metric_name(size_t index) {
   return index < UNICON_METRIC_COUNT ? names[index] : NULL;
 }
 
+/* A query's best candidates so far: the first is the one to beat. */
+typedef struct best_list {
+  int64_t count, id[UNICON__HUB_TOP];
+  float score[UNICON__HUB_TOP];
+} best_list;
+
+/* What a query's other candidates look like. */
+typedef struct others {
+  double top, sum;
+  int64_t count;
+} others;
+
 typedef struct ranking {
   const float *query, *candidate;
   int64_t queries, candidates, r;
   const unicon_pairs *pairs;
   bool from_x;
-  int64_t most;      /* longest list of positives */
-  int64_t block;     /* queries at a time */
-  float *scores;     /* per worker: block by SCORE_COLS */
-  double *threshold; /* per worker: block by most */
-  int64_t *above;    /* per worker: block by most */
-  double *value;     /* UNICON_METRIC_COUNT per query; a first rank of 0: no match to find */
+  best_list *best;             /* per worker: one per query of the block, or NULL */
+  others *other;               /* per worker, likewise */
+  atomic_int_least64_t *found; /* per candidate, or NULL */
+  double *margin;              /* per query, or NULL */
+  int64_t most;                /* longest list of positives */
+  int64_t block;               /* queries at a time */
+  float *scores;               /* per worker: block by SCORE_COLS */
+  double *threshold;           /* per worker: block by most */
+  int64_t *above;              /* per worker: block by most */
+  double *value; /* UNICON_METRIC_COUNT per query; a first rank of 0: no match to find */
 } ranking;
 
 static unicon__partners positives(const ranking *g, int64_t query) {
@@ -95,6 +111,42 @@ static void count_above(const ranking *g, int64_t query, int64_t from, int64_t c
   }
 }
 
+/* Offers the candidates of a tile to a query's list of the first ones; of equals the first stays.
+ */
+static void offer(best_list *best, int64_t from, int64_t count, const float *scores) {
+  for (int64_t j = 0; j < count; j++) {
+    const bool full = best->count == UNICON__HUB_TOP;
+    if (full && scores[j] <= best->score[0]) continue;
+    int64_t at = full ? 0 : best->count++;
+    for (; !full && at > 0 && best->score[at - 1] >= scores[j]; at--) {
+      best->score[at] = best->score[at - 1];
+      best->id[at] = best->id[at - 1];
+    }
+    for (; full && at + 1 < best->count && best->score[at + 1] < scores[j]; at++) {
+      best->score[at] = best->score[at + 1];
+      best->id[at] = best->id[at + 1];
+    }
+    best->score[at] = scores[j];
+    best->id[at] = from + j;
+  }
+}
+
+/* Takes in the scores of a tile that are no matches; those hidden are -inf. */
+static void observe(others *other, int64_t count, const float *scores) {
+  for (int64_t j = 0; j < count; j++) {
+    if (scores[j] == -INFINITY) continue;
+    other->top = (double)scores[j] > other->top ? (double)scores[j] : other->top;
+    other->sum += (double)scores[j];
+    other->count++;
+  }
+}
+
+static double margin_of(const others *other, double match) {
+  const double gap = match - (other->count ? other->sum / (double)other->count : match);
+  const double share = gap > 0 ? (match - other->top) / gap : -1;
+  return other->count == 0 ? 1 : share < -1 ? -1 : share;
+}
+
 /* The metrics of one query from the ranks of its positives, which come best first. */
 static void query_metrics(const int64_t *above, int64_t count, double *value) {
   static const int cut[3] = {1, 5, 10};
@@ -120,33 +172,60 @@ static void query_metrics(const int64_t *above, int64_t count, double *value) {
   value[UNICON_MEAN_RANK] = first;
 }
 
+/* A worker's room for one block of queries. */
+typedef struct desk {
+  float *scores;
+  double *threshold;
+  int64_t *above;
+  best_list *best;
+  others *other;
+} desk;
+
+static desk desk_of(const ranking *g, int64_t worker) {
+  const int64_t first = worker * g->block;
+  return (desk){g->scores + first * SCORE_COLS, g->threshold + first * g->most,
+                g->above + first * g->most, g->best ? g->best + first : NULL,
+                g->other ? g->other + first : NULL};
+}
+
+static void desk_clear(const ranking *g, const desk *d, int64_t first, int64_t rows) {
+  memset(d->above, 0, (size_t)(g->block * g->most) * sizeof *d->above);
+  for (int64_t i = 0; i < rows; i++) {
+    const unicon__partners p = positives(g, first + i);
+    for (int64_t k = 0; k < p.count; k++)
+      d->threshold[i * g->most + k] = exact_score(g, first + i, p.item[k]);
+    qsort(d->threshold + i * g->most, (size_t)p.count, sizeof *d->threshold, descending);
+    if (d->best) d->best[i].count = 0;
+    if (d->other) d->other[i] = (others){-INFINITY, 0, 0};
+  }
+}
+
 static void rank_block(void *state, int64_t item, int worker) {
   const ranking *g = state;
   const int64_t first = item * g->block, left = g->queries - first;
   const int64_t rows = left < g->block ? left : g->block;
-  float *scores = g->scores + (int64_t)worker * g->block * SCORE_COLS;
-  double *threshold = g->threshold + worker * g->block * g->most;
-  int64_t *above = g->above + worker * g->block * g->most;
-  memset(above, 0, (size_t)(g->block * g->most) * sizeof *above);
-  for (int64_t i = 0; i < rows; i++) {
-    const unicon__partners p = positives(g, first + i);
-    for (int64_t k = 0; k < p.count; k++)
-      threshold[i * g->most + k] = exact_score(g, first + i, p.item[k]);
-    qsort(threshold + i * g->most, (size_t)p.count, sizeof *threshold, descending);
-  }
+  const desk d = desk_of(g, worker);
+  desk_clear(g, &d, first, rows);
   for (int64_t from = 0; from < g->candidates; from += SCORE_COLS) {
     const int64_t cols = g->candidates - from < SCORE_COLS ? g->candidates - from : SCORE_COLS;
     unicon__sgemm(false, true, rows, cols, g->r, 1, g->query + first * g->r, g->r,
-                  g->candidate + from * g->r, g->r, 0, scores, SCORE_COLS);
-    for (int64_t i = 0; i < rows; i++)
-      if (positives(g, first + i).count > 0)
-        count_above(g, first + i, from, cols, scores + i * SCORE_COLS, threshold + i * g->most,
-                    above + i * g->most);
+                  g->candidate + from * g->r, g->r, 0, d.scores, SCORE_COLS);
+    for (int64_t i = 0; i < rows; i++) {
+      float *scores = d.scores + i * SCORE_COLS;
+      if (d.best) offer(&d.best[i], from, cols, scores);
+      if (positives(g, first + i).count == 0) continue;
+      count_above(g, first + i, from, cols, scores, d.threshold + i * g->most,
+                  d.above + i * g->most);
+      if (d.other) observe(&d.other[i], cols, scores);
+    }
   }
   for (int64_t i = 0; i < rows; i++) {
     const int64_t count = positives(g, first + i).count;
-    if (count > 0)
-      query_metrics(above + i * g->most, count, g->value + (first + i) * UNICON_METRIC_COUNT);
+    for (int64_t k = 0; d.best && k < d.best[i].count; k++)
+      atomic_fetch_add(&g->found[d.best[i].id[k]], 1);
+    if (count == 0) continue;
+    query_metrics(d.above + i * g->most, count, g->value + (first + i) * UNICON_METRIC_COUNT);
+    if (d.other) g->margin[first + i] = margin_of(&d.other[i], d.threshold[i * g->most]);
   }
 }
 
@@ -243,159 +322,77 @@ static unicon_status summarize(unicon_ctx *ctx, const ranking *g, bool intervals
   return intervals ? intervals_of(ctx, &b, out) : UNICON_OK;
 }
 
-unicon_status unicon__metrics(unicon_ctx *ctx, const float *zx, const float *zy, int64_t r,
-                              const unicon_pairs *pairs, bool from_x, bool intervals, uint64_t seed,
-                              double *per_query, unicon_metrics *out) {
-  unicon__block *frame = unicon__frame_open(ctx);
-  ranking g = {.query = from_x ? zx : zy,
-               .candidate = from_x ? zy : zx,
-               .r = r,
-               .pairs = pairs,
-               .queries = from_x ? pairs->n_x : pairs->n_y,
-               .candidates = from_x ? pairs->n_y : pairs->n_x,
-               .from_x = from_x,
-               .most = 1};
-  for (int64_t i = 0; i < g.queries; i++) {
-    const int64_t count = positives(&g, i).count;
-    g.most = count > g.most ? count : g.most;
-  }
+/* Room for a block of queries on every worker. */
+static unicon_status ranking_open(unicon_ctx *ctx, const unicon__retrieval *of, ranking *g) {
   const int64_t workers = unicon__workers(ctx);
-  g.block = BLOCK_POSITIVES / g.most;
-  g.block = g.block < FEWEST_ROWS ? FEWEST_ROWS : g.block > QUERY_ROWS ? QUERY_ROWS : g.block;
-  UNICON_NEW(ctx, g.scores, workers * g.block * SCORE_COLS);
-  UNICON_NEW(ctx, g.threshold, workers * g.block * g.most);
-  UNICON_NEW(ctx, g.above, workers * g.block * g.most);
-  UNICON_NEW(ctx, g.value, g.queries * UNICON_METRIC_COUNT);
-  const double begin = from_x ? 0 : 0.5;
+  for (int64_t i = 0; i < g->queries; i++) {
+    const int64_t count = positives(g, i).count;
+    g->most = count > g->most ? count : g->most;
+  }
+  g->block = BLOCK_POSITIVES / g->most;
+  g->block = g->block < FEWEST_ROWS ? FEWEST_ROWS : g->block > QUERY_ROWS ? QUERY_ROWS : g->block;
+  UNICON_NEW(ctx, g->scores, workers * g->block * SCORE_COLS);
+  UNICON_NEW(ctx, g->threshold, workers * g->block * g->most);
+  UNICON_NEW(ctx, g->above, workers * g->block * g->most);
+  UNICON_NEW(ctx, g->value, g->queries * UNICON_METRIC_COUNT);
+  if (of->found) {
+    UNICON_NEW(ctx, g->best, workers * g->block);
+    UNICON_NEW(ctx, g->found, g->candidates);
+  }
+  if (of->margin) {
+    UNICON_NEW(ctx, g->other, workers * g->block);
+    UNICON_NEW(ctx, g->margin, g->queries);
+  }
+  return UNICON_OK;
+}
+
+/* What was wanted beside the metrics. */
+static void hand_out(const ranking *g, const unicon__retrieval *of, int64_t scored) {
+  for (int64_t i = 0; of->rank && i < g->queries; i++)
+    of->rank[i] = g->value[i * UNICON_METRIC_COUNT + UNICON_MEAN_RANK];
+  for (int64_t j = 0; of->found && j < g->candidates; j++) of->found[j] = g->found[j];
+  if (of->margin) *of->margin = 0;
+  for (int64_t i = 0; of->margin && i < g->queries; i++)
+    *of->margin += g->margin[i] / (double)scored;
+}
+
+unicon_status unicon__metrics(unicon_ctx *ctx, const unicon__retrieval *of, unicon_metrics *out) {
+  unicon__block *frame = unicon__frame_open(ctx);
+  const unicon_pairs *pairs = of->pairs;
+  ranking g = {.query = of->query,
+               .candidate = of->candidate,
+               .r = of->width,
+               .pairs = pairs,
+               .queries = of->from_x ? pairs->n_x : pairs->n_y,
+               .candidates = of->from_x ? pairs->n_y : pairs->n_x,
+               .from_x = of->from_x,
+               .most = 1};
+  UNICON_TRY(ranking_open(ctx, of, &g));
+  const double begin = of->from_x ? 0 : 0.5;
   unicon__blas_begin(1);
   const unicon_status status = unicon__parallel_rounds(
       ctx, "metrics", begin, begin + 0.5, (g.queries + g.block - 1) / g.block, rank_block, &g);
   unicon__blas_end(1);
   UNICON_TRY(status);
-  for (int64_t i = 0; per_query && i < g.queries; i++)
-    per_query[i] = g.value[i * UNICON_METRIC_COUNT + UNICON_MEAN_RANK];
-  UNICON_TRY(summarize(ctx, &g, intervals, seed, out));
+  UNICON_TRY(summarize(ctx, &g, of->intervals, of->seed, out));
+  hand_out(&g, of, out->queries);
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }
 
-/* ---- unicon_evaluate, unicon_ranks -------------------------------------------------------- */
-
-/* Both sides embedded, with the pairs between them. */
-typedef struct scene {
-  const unicon_pairs *pairs;
-  float *zx, *zy;
-  int64_t r;
-} scene;
-
-static unicon_status open_scene(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
-                                const unicon_pairs *pairs, scene *out) {
-  unicon__lens lens_x, lens_y;
-  UNICON_TRY(unicon__lens_open(ctx, x, &lens_x));
-  UNICON_TRY(unicon__lens_open(ctx, y, &lens_y));
-  const int64_t n_x = lens_x.count, n_y = lens_y.count, r = lens_x.r;
-  if (r != lens_y.r)
-    return unicon__fail(ctx, UNICON_ERR_SHAPE,
-                        "x has %lld dimensions and y has %lld; both must lie in one shared space",
-                        (long long)r, (long long)lens_y.r);
-  if (pairs->n_x != n_x || pairs->n_y != n_y)
-    return unicon__fail(
-        ctx, UNICON_ERR_SHAPE, "the pairs are for %lld by %lld rows, but there are %lld and %lld",
-        (long long)pairs->n_x, (long long)pairs->n_y, (long long)n_x, (long long)n_y);
-  *out = (scene){.pairs = pairs, .r = r};
-  UNICON_NEW(ctx, out->zx, n_x * r);
-  UNICON_NEW(ctx, out->zy, n_y * r);
-  UNICON_TRY(unicon__lens_rows(ctx, &lens_x, 0, n_x, true, out->zx));
-  return unicon__lens_rows(ctx, &lens_y, 0, n_y, true, out->zy);
-}
-
-/* What is wanted of the two directions; NULL: not that. */
-typedef struct wanted {
-  const unicon_options *options;
-  unicon_metrics *metrics[2]; /* x to y, y to x */
-  int64_t *rank[2];
-} wanted;
-
-static unicon_status run_direction(unicon_ctx *ctx, const scene *s, const wanted *w,
-                                   int direction) {
-  const bool from_x = direction == 0;
-  const int64_t queries = from_x ? s->pairs->n_x : s->pairs->n_y;
-  const bool intervals = unicon__word(w->options, UNICON__CI) == 0;
-  unicon_metrics unused = {0}, *metrics = w->metrics[direction] ? w->metrics[direction] : &unused;
-  double *rank;
-  UNICON_NEW(ctx, rank, queries);
-  UNICON_TRY(unicon__metrics(ctx, s->zx, s->zy, s->r, s->pairs, from_x, intervals,
-                             (uint64_t)unicon__integer(w->options, UNICON__SEED), rank, metrics));
-  for (int64_t i = 0; w->rank[direction] && i < queries; i++)
-    w->rank[direction][i] = (int64_t)rank[i];
-  unicon__drop(ctx, rank);
-  return UNICON_OK;
-}
-
-static unicon_status run_both(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
-                              const unicon_pairs *pairs, const wanted *w) {
-  scene s;
-  UNICON_TRY(open_scene(ctx, x, y, pairs, &s));
-  for (int direction = 0; direction < 2; direction++)
-    if (w->metrics[direction] || w->rank[direction])
-      UNICON_TRY(run_direction(ctx, &s, w, direction));
-  return UNICON_OK;
-}
-
-static int64_t noted_count(const unicon_model *model, const char *key) {
-  const char *text = unicon_model_meta(model, key);
-  return text ? strtoll(text, NULL, 10) : -1;
-}
-
-/* Says so when the rows are those that the model was fitted on. They are read for it only where
- * their numbers agree. */
-static unicon_status warn_training_rows(unicon_ctx *ctx, const unicon_view *x,
-                                        const unicon_view *y) {
-  const unicon_model *model = x->model;
-  const char *noted = model ? unicon_model_meta(model, "input_hash") : NULL;
-  if (!ctx->log || !noted || y->model != model || x->side != UNICON_X || y->side != UNICON_Y ||
-      noted_count(model, "n_x") != x->rows->count || noted_count(model, "n_y") != y->rows->count)
-    return UNICON_OK;
-  const int64_t *keep;
-  int64_t count;
-  uint64_t hash = 0;
-  UNICON_TRY(unicon__usable_rows(ctx, x->rows, false, true, &keep, &count, &hash));
-  UNICON_TRY(unicon__usable_rows(ctx, y->rows, false, true, &keep, &count, &hash));
-  if (strtoull(noted, NULL, 16) == hash)
-    unicon__log(ctx, UNICON_LOG_WARNING,
-                "the model was fitted on these rows: the result says nothing about new ones");
-  return UNICON_OK;
-}
-
-/* Without pairs, row i belongs to row i. */
-static unicon_status evaluate(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
-                              const unicon_pairs *pairs, const wanted *w) {
-  unicon_pairs *own = NULL;
-  if (!x || !y || !x->rows || !y->rows)
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "evaluate needs two views and two results");
-  unicon_status status = warn_training_rows(ctx, x, y);
-  if (status == UNICON_OK && !pairs)
-    status = unicon_pairs_identity(ctx, x->rows->count, y->rows->count, &own);
-  if (status == UNICON_OK) status = run_both(ctx, x, y, pairs ? pairs : own, w);
-  unicon_pairs_destroy(own);
-  return status;
-}
-
-unicon_status unicon_evaluate(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
-                              const unicon_pairs *pairs, const unicon_options *options,
-                              unicon_metrics *to_y, unicon_metrics *to_x) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  if (!to_y || !to_x)
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "evaluate needs two views and two results");
-  const wanted w = {.options = options, .metrics = {to_y, to_x}};
-  return unicon__leave(ctx, frame, evaluate(ctx, x, y, pairs, &w));
-}
-
-unicon_status unicon_ranks(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
-                           const unicon_pairs *pairs, int64_t *to_y, int64_t *to_x) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  const wanted w = {.rank = {to_y, to_x}};
-  return unicon__leave(ctx, frame, evaluate(ctx, x, y, pairs, &w));
+void unicon__hubness(const int64_t *found, int64_t count, double *skew, double *never) {
+  double sum = 0, square = 0, cube = 0;
+  int64_t none = 0;
+  for (int64_t j = 0; j < count; j++) {
+    sum += (double)found[j];
+    none += found[j] == 0;
+  }
+  const double mean = sum / (double)count;
+  for (int64_t j = 0; j < count; j++) {
+    const double gap = (double)found[j] - mean;
+    square += gap * gap / (double)count;
+    cube += gap * gap * gap / (double)count;
+  }
+  *skew = square > 0 ? cube / (square * sqrt(square)) : 0;
+  *never = (double)none / (double)count;
 }

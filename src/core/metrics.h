@@ -1,16 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Retrieval metrics of two sets of unit vectors, one direction. */
+/* Retrieval metrics of two sets of rows whose products are the scores, one direction. */
 #ifndef UNICON_CORE_METRICS_H
 #define UNICON_CORE_METRICS_H
 
 #include "base/ctx.h"
 #include "io/pairs.h"
 
-/* Metrics of x as queries against y (from_x) or the other way round. zx, zy have unit rows of r
- * entries. `per_query` (may be NULL) receives the rank of the first match of each query row, 0 for
- * rows without a match. With `intervals`, bootstrap with the seed. */
-unicon_status unicon__metrics(unicon_ctx *ctx, const float *zx, const float *zy, int64_t r,
-                              const unicon_pairs *pairs, bool from_x, bool intervals, uint64_t seed,
-                              double *per_query, unicon_metrics *out);
+/* What is ranked: rows of x as queries and rows of y as candidates (from_x), or the other way
+ * round; `width` floats each: unit vectors, or [u, 1] and [v, -b(v)]. */
+typedef struct unicon__retrieval {
+  const float *query, *candidate;
+  int64_t width;
+  const unicon_pairs *pairs;
+  bool from_x;
+  /* Wanted beside the metrics; NULL: not that. */
+  double *rank;   /* of the first match of each query, 0 where there is none */
+  int64_t *found; /* per candidate: how often among the first UNICON__HUB_TOP of a query */
+  double
+      *margin;    /* mean over the queries of (t - w) / (t - m): t the score of the best match, w
+                     and m the largest and the mean of the others; 1 at best, scale does not matter */
+  bool intervals; /* bootstrap, with the seed */
+  uint64_t seed;
+} unicon__retrieval;
+
+enum { UNICON__HUB_TOP = 10 };
+
+/* Fills value, low, high, chance, queries and candidates of `out`. */
+unicon_status unicon__metrics(unicon_ctx *ctx, const unicon__retrieval *of, unicon_metrics *out);
+
+/* Skewness of the counts, and the share of them that is 0. */
+void unicon__hubness(const int64_t *found, int64_t count, double *skew, double *never);
 
 #endif

@@ -77,6 +77,44 @@ unicon_status unicon__model_note_numbers(unicon_ctx *ctx, unicon_model *model, c
   return unicon__model_note_text(ctx, model, key, text);
 }
 
+static unicon_status copy_floats(unicon_ctx *ctx, unicon__arena *arena, const float *from,
+                                 int64_t count, float **out) {
+  *out = NULL;
+  if (!from) return UNICON_OK;
+  UNICON_ARENA_NEW(ctx, arena, *out, count);
+  memcpy(*out, from, (size_t)count * sizeof *from);
+  return UNICON_OK;
+}
+
+unicon_status unicon__part_copy_side(unicon_ctx *ctx, unicon__arena *arena,
+                                     const unicon__part *from, int side, unicon__part *to) {
+  const unicon__map *map = &from->map[side];
+  unicon__map *copy = &to->map[side];
+  to->rank = from->rank;
+  to->share = from->share;
+  *copy = *map;
+  UNICON_TRY(copy_floats(ctx, arena, map->mean, map->out, &copy->mean));
+  UNICON_TRY(copy_floats(ctx, arena, map->base, map->points * map->in, &copy->base));
+  UNICON_TRY(copy_floats(ctx, arena, map->square, map->points, &copy->square));
+  UNICON_TRY(copy_floats(ctx, arena, map->factor, map->points * map->out, &copy->factor));
+  return copy_floats(ctx, arena, from->weight[side], map->out * from->rank, &to->weight[side]);
+}
+
+unicon_status unicon__model_copy(unicon_ctx *ctx, const unicon_model *from, const char *without,
+                                 unicon_model *to) {
+  to->rank = from->rank;
+  to->parts = from->parts;
+  UNICON_ARENA_NEW(ctx, &to->arena, to->part, to->parts);
+  for (int64_t b = 0; b < to->parts; b++)
+    for (int side = 0; side < 2; side++)
+      UNICON_TRY(unicon__part_copy_side(ctx, &to->arena, &from->part[b], side, &to->part[b]));
+  UNICON_TRY(copy_floats(ctx, &to->arena, from->spectrum, from->rank, &to->spectrum));
+  for (int64_t k = 0; k < from->metas; k++)
+    if (strcmp(from->meta[k].key, without) != 0)
+      UNICON_TRY(unicon__model_note_text(ctx, to, from->meta[k].key, from->meta[k].value));
+  return UNICON_OK;
+}
+
 static int compare_keys(const void *a, const void *b) {
   const unicon__meta *left = a, *right = b;
   return strcmp(left->key, right->key);

@@ -7,6 +7,7 @@
 #ifndef UNICON_CORE_MODEL_H
 #define UNICON_CORE_MODEL_H
 
+#include "core/balance.h"
 #include "core/feature.h"
 #include "io/safetensors.h"
 
@@ -22,7 +23,8 @@ struct unicon_model {
   int64_t rank;        /* of all parts together */
   unicon__part *part;
   int64_t parts;
-  float *spectrum;    /* rank */
+  float *spectrum; /* rank */
+  unicon_balance balance;
   unicon__meta *meta; /* sorted by key once the model is done */
   int64_t metas, meta_room;
 };
@@ -40,6 +42,14 @@ unicon_status unicon__model_note_real(unicon_ctx *ctx, unicon_model *model, cons
                                       int digits, double value);
 unicon_status unicon__model_note_numbers(unicon_ctx *ctx, unicon_model *model, const char *key,
                                          const double *values, int count);
+
+/* Fills an empty model with all of another but its balance and the metadata entry `without`. */
+unicon_status unicon__model_copy(unicon_ctx *ctx, const unicon_model *from, const char *without,
+                                 unicon_model *to);
+
+/* A copy of a part's map and weights of one side, in the model's arena. */
+unicon_status unicon__part_copy_side(unicon_ctx *ctx, unicon__arena *arena,
+                                     const unicon__part *from, int side, unicon__part *to);
 
 /* Notes what the feature maps are. */
 unicon_status unicon__model_note_maps(unicon_ctx *ctx, unicon_model *model);

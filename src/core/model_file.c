@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The model file: a safetensors container, docs/model-format.md. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +8,10 @@
 #include "base/number.h"
 #include "core/model.h"
 #include "core/options.h"
+#include "linalg/convert.h"
 #include "linalg/vec.h"
 
-enum { FORMAT_MAJOR = 1, SIDE_TENSORS = 6, NAME_SIZE = 48, PARTS_MAX = 1 << 16 };
+enum { FORMAT_MAJOR = 1, SIDE_TENSORS = 5, NAME_SIZE = 48, PARTS_MAX = 1 << 16 };
 
 /* "x.weight", or "x.3.weight" for part 3 of a fused model. */
 static void side_name(const unicon_model *model, int64_t part, int side, const char *what,
@@ -83,32 +85,55 @@ static unicon__tensor tensor(const char *name, const float *data, int64_t rows, 
 /* The tensors of one side of one part; their names go to `name`. */
 static int64_t side_tensors(const unicon_model *model, int64_t b, int side, unicon__tensor *list,
                             char (*name)[NAME_SIZE]) {
-  static const char *const what[SIDE_TENSORS] = {"mean",   "weight",     "landmarks",
-                                                 "factor", "directions", "phases"};
+  static const char *const what[SIDE_TENSORS] = {"mean", "weight", "landmarks", "directions",
+                                                 "phases"};
   const unicon__map *map = &model->part[b].map[side];
   int64_t count = 0;
   for (int k = 0; k < SIDE_TENSORS; k++) side_name(model, b, side, what[k], name[k]);
   if (map->mean) list[count++] = tensor(name[0], map->mean, map->out, 0);
   list[count++] = tensor(name[1], model->part[b].weight[side], map->out, model->part[b].rank);
-  if (map->factor) {
-    list[count++] = tensor(name[2], map->base, map->points, map->in);
-    list[count++] = tensor(name[3], map->factor, map->points, map->out);
-  }
-  if (directed(map)) list[count++] = tensor(name[4], map->base, map->points, map->in);
-  if (shifted(map)) list[count++] = tensor(name[5], map->square, map->points, 0);
+  if (map->kind != UNICON__MAP_LINEAR)
+    list[count++] = tensor(name[directed(map) ? 3 : 2], map->base, map->points, map->in);
+  if (shifted(map)) list[count++] = tensor(name[4], map->square, map->points, 0);
   return count;
+}
+
+static const char *const bank_name[2] = {"x.bank", "y.bank"};
+static const char *const bias_name[2] = {"x.bias", "y.bias"};
+
+/* The bank of a side as float16, or the quadratic form of its biases. */
+static unicon_status balance_tensor(unicon_ctx *ctx, const unicon_model *model, int side,
+                                    unicon__tensor *out) {
+  const unicon_balance *balance = &model->balance;
+  const int64_t count = balance->bank[side].count, r = balance->r;
+  uint16_t *half;
+  if (balance->how.kind == UNICON__BALANCE_QUADRATIC) {
+    *out = tensor(bias_name[side], balance->curve[side], 2 * r + 1, 0);
+    return UNICON_OK;
+  }
+  UNICON_NEW(ctx, half, count * r);
+  unicon__to_half(balance->bank[side].row, count * r, half);
+  *out = (unicon__tensor){.name = bank_name[side],
+                          .dtype = "F16",
+                          .shape = {count, r},
+                          .dims = 2,
+                          .data = half,
+                          .bytes = (size_t)(count * r) * sizeof *half};
+  return UNICON_OK;
 }
 
 static unicon_status save(unicon_ctx *ctx, const unicon_model *model, const char *path) {
   unicon__tensor *list;
   unicon__meta *meta;
   char(*name)[NAME_SIZE];
-  UNICON_NEW(ctx, list, 1 + model->parts * 2 * SIDE_TENSORS);
+  UNICON_NEW(ctx, list, 3 + model->parts * 2 * SIDE_TENSORS);
   UNICON_NEW(ctx, name, model->parts * 2 * SIDE_TENSORS);
   UNICON_NEW(ctx, meta, model->metas);
   memcpy(meta, model->meta, (size_t)model->metas * sizeof *meta);
   int64_t count = 0;
   list[count++] = tensor("spectrum", model->spectrum, model->rank, 0);
+  for (int side = 0; side < 2 && model->balance.how.kind != UNICON__BALANCE_OFF; side++)
+    UNICON_TRY(balance_tensor(ctx, model, side, &list[count++]));
   for (int64_t b = 0; b < model->parts; b++)
     for (int side = 0; side < 2; side++)
       count += side_tensors(model, b, side, list + count, name + (2 * b + side) * SIDE_TENSORS);
@@ -139,8 +164,8 @@ static unicon_status read_tensor(unicon_ctx *ctx, const reading *r, const char *
                                  int64_t cols, float **out) {
   const unicon__tensor *t = unicon__tensor_find(&r->file, name);
   if (!t)
-    return unicon__fail(ctx, UNICON_ERR_FORMAT, "%s is no whole unicon model: it has no tensor %s",
-                        r->path, name);
+    return unicon__fail(ctx, UNICON_ERR_FORMAT,
+                        "%s is not a complete unicon model: it has no tensor %s", r->path, name);
   if (strcmp(t->dtype, "F32") != 0 || t->dims != (cols > 0 ? 2 : 1) || t->shape[0] != rows ||
       (cols > 0 && t->shape[1] != cols))
     return unicon__fail(ctx, UNICON_ERR_FORMAT,
@@ -214,7 +239,7 @@ static int64_t rows_of(const reading *r, const char *name) {
   return t && t->dims == 2 && t->shape[0] >= 1 && t->shape[0] <= 1 << 24 ? t->shape[0] : 1;
 }
 
-/* Landmarks and factor, or random directions. */
+/* Landmarks, or random directions. */
 static unicon_status read_points(unicon_ctx *ctx, const reading *r, int64_t b, int side,
                                  unicon__map *map) {
   const bool directions = directed(map);
@@ -222,10 +247,9 @@ static unicon_status read_points(unicon_ctx *ctx, const reading *r, int64_t b, i
   side_name(r->model, b, side, directions ? "directions" : "landmarks", name);
   map->points = map->out = rows_of(r, name);
   UNICON_TRY(read_tensor(ctx, r, name, map->points, map->in, &map->base));
-  side_name(r->model, b, side, directions ? "phases" : "factor", name);
+  side_name(r->model, b, side, "phases", name);
   if (directions)
     return shifted(map) ? read_tensor(ctx, r, name, map->points, 0, &map->square) : UNICON_OK;
-  UNICON_TRY(read_tensor(ctx, r, name, map->points, map->out, &map->factor));
   UNICON_ARENA_NEW(ctx, &r->model->arena, map->square, map->points);
   for (int64_t i = 0; i < map->points; i++)
     map->square[i] = (float)unicon__vec_best()->sum_squares(map->base + i * map->in, map->in);
@@ -287,6 +311,48 @@ static unicon_status read_parts(unicon_ctx *ctx, const reading *r) {
   return UNICON_OK;
 }
 
+/* A bank of float16 rows. */
+static unicon_status read_bank(unicon_ctx *ctx, const reading *r, int side, unicon__bank *out) {
+  const unicon__tensor *t = unicon__tensor_find(&r->file, bank_name[side]);
+  const int64_t rank = r->model->rank;
+  if (!t || strcmp(t->dtype, "F16") != 0 || t->dims != 2 || t->shape[0] < 1 ||
+      t->shape[0] > 1 << 24 || t->shape[1] != rank)
+    return unicon__fail(ctx, UNICON_ERR_FORMAT,
+                        "%s: tensor %s is missing or not an F16 array with %lld columns", r->path,
+                        bank_name[side], (long long)rank);
+  const int64_t count = t->shape[0] * rank;
+  float *rows;
+  UNICON_ARENA_NEW(ctx, &r->model->arena, rows, count);
+  unicon__convert(UNICON_F16, t->data, 2, count, rows);
+  for (int64_t k = 0; k < count; k++)
+    if (!(fabsf(rows[k]) <= 1.01f)) /* unit rows, rounded */
+      return unicon__fail(ctx, UNICON_ERR_FORMAT,
+                          "%s: tensor %s holds a value that is no coordinate of a unit vector",
+                          r->path, bank_name[side]);
+  *out = (unicon__bank){t->shape[0], rows};
+  return UNICON_OK;
+}
+
+/* How scores are balanced, and from what. */
+static unicon_status read_balance(unicon_ctx *ctx, const reading *r) {
+  unicon_balance *balance = &r->model->balance;
+  const char *text = unicon_model_meta(r->model, "balance");
+  if (!text) return UNICON_OK;
+  if (unicon__balancing_parse(ctx, text, &balance->how) != UNICON_OK)
+    return bad_entry(ctx, r, "balance", text);
+  balance->r = r->model->rank;
+  for (int side = 0; side < 2 && balance->how.kind != UNICON__BALANCE_OFF; side++) {
+    float *curve;
+    if (balance->how.kind != UNICON__BALANCE_QUADRATIC) {
+      UNICON_TRY(read_bank(ctx, r, side, &balance->bank[side]));
+      continue;
+    }
+    UNICON_TRY(read_tensor(ctx, r, bias_name[side], 2 * balance->r + 1, 0, &curve));
+    balance->curve[side] = curve;
+  }
+  return UNICON_OK;
+}
+
 static unicon_status check_format(unicon_ctx *ctx, const reading *r) {
   const char *format = unicon_model_meta(r->model, "format");
   int64_t version;
@@ -314,7 +380,8 @@ unicon_status unicon__model_parse(unicon_ctx *ctx, unicon_model *model, const ch
   UNICON_TRY(check_format(ctx, &r));
   UNICON_TRY(read_number(ctx, &r, "rank", 1, 1 << 24, &model->rank));
   UNICON_TRY(read_tensor(ctx, &r, "spectrum", model->rank, 0, &model->spectrum));
-  return read_parts(ctx, &r);
+  UNICON_TRY(read_parts(ctx, &r));
+  return read_balance(ctx, &r);
 }
 
 static unicon_status load(unicon_ctx *ctx, const char *path, unicon_model **out) {

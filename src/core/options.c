@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/balancing.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
 
@@ -15,6 +16,8 @@
 #define COMPARE UNICON_SCOPE_COMPARE
 #define REPORT UNICON_SCOPE_REPORT
 #define CONTEXT UNICON_SCOPE_CONTEXT
+#define SEARCH UNICON_SCOPE_SEARCH
+#define BALANCE UNICON_SCOPE_BALANCE
 
 static const unicon_option_info table[] = {
 #define UNICON__OPTION_ROW(id, name, kind, value, words, metavar, low, high, scope, group, help) \
@@ -35,14 +38,21 @@ typedef struct setting {
 } setting;
 
 static const setting preset_auto[] = {{0}}; /* chooses for itself, see auto.c */
-static const setting preset_fast[] = {
-    {"metric", "whiten"}, {"ridge", "0.01"}, {"rank", "auto"}, {"iterations", "0"}, {0}};
+static const setting preset_fast[] = {{"metric", "whiten"},
+                                      {"ridge", "0.01"},
+                                      {"rank", "auto"},
+                                      {"exponent", "auto"},
+                                      {"balance", "auto"},
+                                      {"iterations", "0"},
+                                      {0}};
 static const setting preset_paper[] = {{"loss", "clip"},
                                        {"temperature", "1"},
                                        {"normalize", "on"},
                                        {"center", "off"},
                                        {"metric", "none"},
                                        {"split", "0"},
+                                       {"exponent", "1"},
+                                       {"balance", "off"},
                                        {"iterations", "1"},
                                        {"damping", "plain"},
                                        {"rank", "128"},
@@ -114,6 +124,8 @@ static unicon_status store(unicon_ctx *ctx, unicon_options *options, int id, con
   const size_t size = strlen(value) + 1;
   unicon__value parsed;
   UNICON_TRY(unicon__value_parse(ctx, &table[id], value, &parsed));
+  if (id == UNICON__BALANCE && parsed.word < 0)
+    UNICON_TRY(unicon__balancing_parse(ctx, value, &(unicon__balancing){0}));
   char *copy = unicon__arena_new(ctx, &options->arena, (int64_t)size, 1);
   if (!copy) return UNICON_ERR_MEMORY;
   memcpy(copy, value, size);

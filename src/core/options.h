@@ -46,9 +46,20 @@
     "Shrinkage of the metric, as a share of the largest eigenvalue.")                              \
   X(SPLIT, "split", "real", "0.5", "", "A", 0, 1, FIT, "Method",                                   \
     "Share of the singular values given to x: F_x = U S^A, F_y = V S^(1-A).")                      \
-  X(EXPONENT, "exponent", "real", "1", "", "E", 0, 4, FIT, "Method",                               \
+  X(EXPONENT, "exponent", "real", "auto", "auto", "E", 0, 4, FIT, "Method",                        \
     "Power of the singular values in the factors: F_x = U S^(E A), F_y = V S^(E (1-A)). 0 weighs " \
-    "all directions alike, as plain CCA does.")                                                    \
+    "all directions alike, as plain CCA does. auto: chosen on held-out pairs where there are "     \
+    "any, "                                                                                        \
+    "else 1.5, or 1 before iterations and refine.")                                                \
+  X(BALANCE, "balance", "form", "auto", "auto|off", "HOW", 0, 0, FIT | EVAL | SEARCH | BALANCE,    \
+    "Balance",                                                                                     \
+    "How much a candidate's score is lowered for being near everything: off, softmax:BETA, "       \
+    "csls:K (half the mean of the K nearest bank rows), or quadratic:BETA, which keeps no "        \
+    "training rows. auto: at a fit chosen on held-out pairs where there are any, else softmax:10 " \
+    "(softmax:5 below 4000 rows of y); in use what the model says. Banks of another domain can "   \
+    "do harm: `unicon balance` renews them.")                                                      \
+  X(BALANCE_BANK, "balance_bank", "integer", "4096", "", "N", 16, 1e6, FIT | BALANCE, "Balance",   \
+    "Embedded training rows of each side that biases are made from, kept in the model.")           \
   X(NORMALIZE, "normalize", "word", "on", "on|off", "on|off", 0, 0, FIT | COMPARE | CHECK, "Data", \
     "Scale every input row to length 1 first.")                                                    \
   X(CENTER, "center", "word", "on", "on|off", "on|off", 0, 0, FIT | COMPARE | CHECK, "Data",       \

@@ -28,10 +28,27 @@ double unicon__metric_power(const unicon_options *options, int side) {
   return unicon__side_power(options, side, unicon__common_power(options));
 }
 
+double unicon__exponent_from(const unicon_options *options) {
+  if (unicon__word(options, UNICON__EXPONENT) != 0)
+    return unicon__number(options, UNICON__EXPONENT);
+  const bool closed = unicon__integer(options, UNICON__ITERATIONS) == 0 &&
+                      unicon__integer(options, UNICON__REFINE) == 0 &&
+                      unicon__word(options, UNICON__START) == 0;
+  return closed ? 1.5 : 1;
+}
+
+unicon__balancing unicon__balancing_from(const unicon_options *options, unicon__balancing usual) {
+  unicon_ctx scratch = {0};
+  unicon__balancing how;
+  if (unicon__word(options, UNICON__BALANCE) == 0) return usual;
+  (void)unicon__balancing_parse(&scratch, unicon__text(options, UNICON__BALANCE), &how);
+  return how; /* the text was checked when it was set */
+}
+
 void unicon__powers_from(const unicon_options *options, double power[2]) {
   const bool shared = unicon__word(options, UNICON__SHARED_ENCODER) == 0;
   const double split = shared ? 0.5 : unicon__number(options, UNICON__SPLIT);
-  const double exponent = unicon__number(options, UNICON__EXPONENT);
+  const double exponent = unicon__exponent_from(options);
   power[0] = exponent * split;
   power[1] = exponent * (1 - split);
 }
@@ -81,28 +98,66 @@ unicon_status unicon__choose_rank(unicon_ctx *ctx, const unicon_options *options
 /* A linear kernel on landmarks (d > n) is a linear map after all: F = base^T factor G, and the mean
  * is that of the rows themselves. The model then holds no training rows. */
 static unicon_status fold_linear(unicon_ctx *ctx, const unicon__source *source, int64_t rank,
-                                 unicon__arena *arena, unicon__map *map, float **weight) {
-  if (map->kind == UNICON__MAP_LINEAR || map->kernel.kind != UNICON__KERNEL_LINEAR)
-    return UNICON_OK;
-  float *half, *folded, *mean = NULL;
-  UNICON_NEW(ctx, half, map->points * rank);
-  UNICON_ARENA_NEW(ctx, arena, folded, map->in * rank);
-  unicon__sgemm(false, false, map->points, rank, map->out, 1, map->factor, map->out, *weight, rank,
-                0, half, rank);
-  unicon__sgemm(true, false, map->in, rank, map->points, 1, map->base, map->in, half, rank, 0,
+                                 unicon__map *map, float **weight) {
+  float *folded, *mean = NULL;
+  UNICON_NEW(ctx, folded, map->in * rank);
+  unicon__sgemm(true, false, map->in, rank, map->points, 1, map->base, map->in, *weight, rank, 0,
                 folded, rank);
   unicon__map linear = {.in = map->in, .out = map->in, .normalize = map->normalize};
   if (map->mean) {
     unicon__source plain = *source;
     plain.map = &linear;
     plain.cache = NULL;
-    UNICON_ARENA_NEW(ctx, arena, mean, map->in);
+    UNICON_NEW(ctx, mean, map->in);
     UNICON_TRY(unicon__feature_mean(ctx, &plain, mean, NULL));
   }
   linear.mean = mean;
   *map = linear;
   *weight = folded;
-  unicon__drop(ctx, half);
+  return UNICON_OK;
+}
+
+/* factor^T k = mean for the mean k of the kernel values: factor is upper triangular, and `rest`
+ * holds what is left of the mean. */
+static void mean_values(const unicon__map *map, double *rest, float *out) {
+  const int64_t m = map->points;
+  for (int64_t i = 0; i < m; i++) rest[i] = (double)map->mean[i];
+  for (int64_t i = 0; i < m; i++) {
+    const float *row = map->factor + i * m;
+    const double value = rest[i] / (double)row[i];
+    for (int64_t j = i + 1; j < m; j++) rest[j] -= (double)row[j] * value;
+    out[i] = (float)value;
+  }
+}
+
+/* F^T (factor^T k - mean) = (factor F)^T (k - mean of k): the weights take the factor in, which
+ * makes a model of m (d + r) numbers instead of m (d + m + r), and as much faster to use. */
+static unicon_status fold_factor(unicon_ctx *ctx, int64_t rank, unicon__map *map, float **weight) {
+  enum { ROWS = 256 };
+  const int64_t m = map->points, p = map->out;
+  double *factor, *f, *product;
+  float *folded, *mean;
+  UNICON_NEW(ctx, folded, m * rank);
+  UNICON_NEW(ctx, factor, ROWS * p);
+  UNICON_NEW(ctx, f, p * rank);
+  UNICON_NEW(ctx, product, ROWS * rank);
+  for (int64_t k = 0; k < p * rank; k++) f[k] = (double)(*weight)[k];
+  for (int64_t first = 0; first < m; first += ROWS) {
+    const int64_t rows = m - first < ROWS ? m - first : ROWS;
+    for (int64_t k = 0; k < rows * p; k++) factor[k] = (double)map->factor[first * p + k];
+    unicon__dgemm(false, false, rows, rank, p, 1, factor, p, f, rank, 0, product, rank);
+    for (int64_t k = 0; k < rows * rank; k++) folded[first * rank + k] = (float)product[k];
+  }
+  if (map->mean) {
+    double *rest;
+    UNICON_NEW(ctx, mean, m);
+    UNICON_NEW(ctx, rest, m);
+    mean_values(map, rest, mean);
+    map->mean = mean;
+  }
+  map->factor = NULL;
+  map->out = m;
+  *weight = folded;
   return UNICON_OK;
 }
 
@@ -136,15 +191,24 @@ static unicon_status map_back(unicon_ctx *ctx, const unicon__metric *metric, con
 unicon_status unicon__part_store(unicon_ctx *ctx, unicon__arena *arena, const unicon__side *side,
                                  const unicon__metric metric[2], const unicon__factors *factors,
                                  unicon__part *part) {
-  part->rank = factors->r;
-  part->share = 1;
+  unicon__block *frame = unicon__frame_open(ctx);
+  unicon__part made = {.rank = factors->r, .share = 1};
   for (int s = 0; s < 2; s++) {
-    part->map[s] = side[s].map;
-    UNICON_ARENA_NEW(ctx, arena, part->weight[s], factors->p[s] * factors->r);
-    UNICON_TRY(map_back(ctx, &metric[s], factors->g[s], factors->r, part->weight[s]));
-    UNICON_TRY(
-        fold_linear(ctx, &side[s].fitted, factors->r, arena, &part->map[s], &part->weight[s]));
+    unicon__map *map = &made.map[s];
+    *map = side[s].map;
+    UNICON_NEW(ctx, made.weight[s], factors->p[s] * factors->r);
+    UNICON_TRY(map_back(ctx, &metric[s], factors->g[s], factors->r, made.weight[s]));
+    unicon__blas_begin(ctx->threads);
+    const bool linear = map->factor && map->kernel.kind == UNICON__KERNEL_LINEAR;
+    unicon_status status = UNICON_OK;
+    if (map->factor) status = fold_factor(ctx, factors->r, map, &made.weight[s]);
+    if (linear && status == UNICON_OK)
+      status = fold_linear(ctx, &side[s].fitted, factors->r, map, &made.weight[s]);
+    unicon__blas_end(ctx->threads);
+    UNICON_TRY(status);
+    UNICON_TRY(unicon__part_copy_side(ctx, arena, &made, s, part));
   }
+  if (arena != &ctx->arena) unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }
 
@@ -163,15 +227,32 @@ void unicon__refine_params_from(const unicon_options *options, unicon__refine_pa
   unicon__loss_params_from(options, &out->loss);
 }
 
-unicon_status unicon__judge_through(unicon_ctx *ctx, const unicon__judge *judge,
-                                    const unicon__side *side, unicon__judge *out) {
-  float *cache;
-  *out = *judge;
-  out->x.map = &side[0].map;
-  out->y.map = &side[1].map;
-  out->x.cache = out->y.cache = NULL;
-  UNICON_TRY(unicon__source_cache(ctx, &out->x, &cache));
-  return unicon__source_cache(ctx, &out->y, &cache);
+/* Training rows that a bank is made of. */
+static unicon_status open_bank(unicon_ctx *ctx, const unicon_options *options,
+                               const unicon_pairs *pairs, int side, const unicon__source *train,
+                               unicon__source *out) {
+  const int64_t most = unicon__integer(options, UNICON__BALANCE_BANK);
+  int64_t *row = NULL, count = 0;
+  UNICON_TRY(unicon__bank_draw(ctx, pairs, side, train->count, most,
+                               (uint64_t)unicon__integer(options, UNICON__SEED), &row, &count));
+  return unicon__source_narrow(ctx, train, row, count, out);
+}
+
+unicon_status unicon__validation_through(unicon_ctx *ctx, const unicon_options *options,
+                                         const unicon__validation *held,
+                                         const unicon_pairs *train_pairs, const unicon__side *side,
+                                         unicon__validation *out) {
+  *out = *held;
+  out->balance = unicon__balancing_from(options, unicon__balancing_usual(side[1].source.count));
+  for (int s = 0; s < 2; s++) {
+    float *cache;
+    out->side[s].map = &side[s].map;
+    out->side[s].cache = NULL;
+    UNICON_TRY(unicon__source_cache(ctx, &out->side[s], &cache));
+    if (out->balance.kind == UNICON__BALANCE_OFF) continue;
+    UNICON_TRY(open_bank(ctx, options, train_pairs, s, &side[s].source, &out->bank[s]));
+  }
+  return UNICON_OK;
 }
 
 static void log_phase(unicon_ctx *ctx, const char *phase, double *clock) {
@@ -185,7 +266,7 @@ typedef struct making {
   const unicon__part_job *job;
   unicon__side side[2];
   unicon__metric metric[2];
-  unicon__judge judge;
+  unicon__validation held;
   unicon__solve_params params;
   unicon__refine_params refine;
   unicon__factors factors;
@@ -206,18 +287,20 @@ static unicon_status prepare(unicon_ctx *ctx, making *m) {
                         "map hidden trains a layer on each side and has no shared encoder");
   if (m->params.shared)
     UNICON_TRY(
-        unicon__sides_fit_shared(ctx, job->arena, &plan, &job->data.x, &job->data.y, m->side));
+        unicon__sides_fit_shared(ctx, &ctx->arena, &plan, &job->data.x, &job->data.y, m->side));
   for (int s = 0; s < 2; s++) {
     plan.number = s;
     plan.landmark = job->landmark[s];
     plan.covariance = power[s] > 0;
     if (!m->params.shared)
-      UNICON_TRY(unicon__side_fit(ctx, job->arena, &plan, s == 0 ? &job->data.x : &job->data.y,
+      UNICON_TRY(unicon__side_fit(ctx, &ctx->arena, &plan, s == 0 ? &job->data.x : &job->data.y,
                                   &m->side[s]));
     UNICON_TRY(unicon__side_metric(ctx, &m->side[s], power[s], ridge, &m->metric[s]));
   }
-  if (job->judge) UNICON_TRY(unicon__judge_through(ctx, job->judge, m->side, &m->judge));
-  m->params.judge = job->judge ? &m->judge : NULL;
+  if (job->held)
+    UNICON_TRY(unicon__validation_through(ctx, job->options, job->held, job->data.pairs, m->side,
+                                          &m->held));
+  m->params.held = job->held ? &m->held : NULL;
   return unicon__choose_rank(ctx, job->options, &m->side[0].source, &m->side[1].source,
                              &m->params.rank);
 }
@@ -295,7 +378,7 @@ static unicon_status refine(unicon_ctx *ctx, making *m, unicon__refine_log *log)
       .x = m->side[0].source, .y = m->side[1].source, .pairs = m->job->data.pairs};
   unicon__blas_begin(ctx->threads);
   const unicon_status status =
-      unicon__refine(ctx, &data, m->metric, m->params.judge, &m->refine, &m->factors, log);
+      unicon__refine(ctx, &data, m->metric, m->params.held, &m->refine, &m->factors, log);
   unicon__blas_end(ctx->threads);
   return status;
 }
@@ -307,6 +390,7 @@ unicon_status unicon__part_fit(unicon_ctx *ctx, const unicon__part_job *job, uni
   *log = (unicon__part_log){0};
   unicon__solve_params_from(job->options, &m.params);
   unicon__refine_params_from(job->options, &m.refine);
+  m.refine.schedule = job->schedule;
   UNICON_TRY(prepare(ctx, &m));
   log_phase(ctx, "maps and metric", &clock);
   const int start = unicon__word(job->options, UNICON__START);

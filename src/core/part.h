@@ -11,12 +11,13 @@
 /* What a part is fitted on and with. */
 typedef struct unicon__part_job {
   const unicon_options *options;
-  unicon__batch data;         /* sources without maps, and pairs */
-  int64_t batch;              /* rows of x per batch; 0: one batch */
-  const unicon__judge *judge; /* held-out rows without maps, or NULL */
+  unicon__batch data;             /* sources without maps, and pairs */
+  int64_t batch;                  /* rows of x per batch; 0: one batch */
+  const unicon__validation *held; /* held-out rows without maps or banks, or NULL */
   const int64_t *landmark[2];
   int64_t landmarks;
   unicon__arena *arena; /* of the model */
+  int schedule;         /* of refine, see there */
 } unicon__part_job;
 
 /* What happened, for the metadata. */
@@ -28,9 +29,19 @@ typedef struct unicon__part_log {
 unicon_status unicon__part_fit(unicon_ctx *ctx, const unicon__part_job *job, unicon__part *part,
                                unicon__part_log *log);
 
-/* Held-out rows seen through the maps of two fitted sides, their features kept if memory allows. */
-unicon_status unicon__judge_through(unicon_ctx *ctx, const unicon__judge *judge,
-                                    const unicon__side *side, unicon__judge *out);
+/* Held-out rows, and a bank of the training rows, seen through the maps of two fitted sides, their
+ * features kept if memory allows. Options balance and balance_bank say how scores are balanced. */
+unicon_status unicon__validation_through(unicon_ctx *ctx, const unicon_options *options,
+                                         const unicon__validation *held,
+                                         const unicon_pairs *train_pairs, const unicon__side *side,
+                                         unicon__validation *out);
+
+/* How scores are balanced: as the options say; auto: `usual`. */
+unicon__balancing unicon__balancing_from(const unicon_options *options, unicon__balancing usual);
+
+/* The exponent of the options; auto: 3/2 for the closed form alone, 1 before iterations and
+ * refine, which find lengths of their own. */
+double unicon__exponent_from(const unicon_options *options);
 
 /* Powers of the singular values in F_x and F_y: exponent * split and exponent * (1 - split). */
 void unicon__powers_from(const unicon_options *options, double power[2]);

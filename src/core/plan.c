@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/parallel.h"
-#include "core/auto.h"
+#include "core/select.h"
 #include "linalg/blas.h"
 
 typedef struct side_sizes {
@@ -22,7 +22,7 @@ typedef struct estimate {
   side_sizes side[2];
   double pairs, workers, rank;
   double limit;              /* max_mem, or infinity */
-  double most_points;        /* landmarks that a contest takes at most */
+  double most_points;        /* landmarks that a trial takes at most */
   double held, peak;         /* bytes */
   double flops, small_flops; /* in float32 products, and in float64 dense algebra */
   double reads[2], sweeps;
@@ -199,12 +199,24 @@ static void plan_once(estimate *e, bool kernel) {
   plan_solver(e);
 }
 
-/* A contest: sides and eigenvectors stay, and each of about seven settings is a rough SVD. */
-static void plan_contest(estimate *e, bool kernel) {
+/* Biases and ranks of the held-out rows: a tile for each worker, and what a rank 256 makes of the
+ * rows and of two banks. */
+static void plan_judge(estimate *e, double held) {
+  const double bank = (double)unicon__integer(e->options, UNICON__BALANCE_BANK);
+  const double banks = least(bank, e->side[0].n) + least(bank, e->side[1].n);
+  const double rows = held * (e->side[0].n + e->side[1].n) + banks;
+  keep(e, 4 * rows * (e->rank + 1));
+  pass_by(e, 4 * (2 * rows * (e->rank + 1) + e->workers * (256 * 1024 + 128 * 1024)));
+  e->flops += 4 * e->rank * (rows * bank + held * held * e->side[0].n * e->side[1].n);
+}
+
+/* A trial: sides and eigenvectors stay, and each of about seven settings is a rough SVD. */
+static void plan_trial(estimate *e, bool kernel) {
   plan_once(e, kernel);
   const double p_x = e->side[0].p, p_y = e->side[1].p;
   keep(e, 8 * (p_x * p_x + p_y * p_y + 2 * p_x * p_y) + p_y * 350 * 8);
   keep(e, cache_bytes(e, 4 * (e->side[0].n * p_x + e->side[1].n * p_y)));
+  plan_judge(e, 0.1);
   pass_by(e, 8 * 2 * most(p_x * p_x, p_y * p_y) + 8 * p_x * p_y);
   e->small_flops += 9 * (p_x * p_x * p_x + p_y * p_y * p_y) + 7 * 8 * p_x * p_y * 336;
 }
@@ -216,25 +228,27 @@ static void plan_refine(estimate *e, double folds) {
   const double p_x = x->p, p_y = y->p, batch = least(2000, x->n / 2);
   const double products = p_x * p_x + p_y * p_y, sides = p_x + p_y;
   e->flops += folds * 45 * 0.5 * e->rank * (4 * batch * sides + 4 * products + 8 * batch * batch);
+  /* training rows in coordinates, of all splits */
+  keep(e, folds * 4 * least(1e9, x->n * least(p_x, 1024) + y->n * least(p_y, 1024)));
   pass_by(e, 4 * (6 * sides * e->rank + products) + 8 * products +
                  batch * 4 * (room(x) + room(y) + (4 + e->workers) * e->rank));
 }
 
-/* Presets auto and best: contests of the kernels on every split, held one kernel at a time where
+/* Presets auto and best: trials of the kernels on every split, held one kernel at a time where
  * there are several splits; refine; and a fit on everything. */
 static void plan_sweep(estimate *e) {
   const bool larger = unicon__has_preset(e->options, "best");
   const bool given = unicon__given(e->options, UNICON__KERNEL);
   const bool kernel = unicon__word(e->options, UNICON__KERNEL) != UNICON__KERNEL_LINEAR;
-  const int folds = unicon__auto_folds((int64_t)e->side[1].n);
+  const int folds = unicon__select_folds((int64_t)e->side[1].n);
   const double start = e->held;
   if (folds > 1 && !unicon__given(e->options, UNICON__LANDMARKS))
-    e->most_points = UNICON__AUTO_LANDMARKS;
+    e->most_points = UNICON__SELECT_LANDMARKS;
   const int kernels = given ? 1 : larger ? 6 : 2;
   double before = start; /* one split: the best kernel so far stays beside the next */
   for (int k = 0; k < kernels; k++) {
     e->held = before;
-    for (int f = 0; f < folds; f++) plan_contest(e, given ? kernel : k > 0);
+    for (int f = 0; f < folds; f++) plan_trial(e, given ? kernel : k > 0);
     if (folds == 1) before = start + (e->held - before);
   }
   plan_refine(e, larger ? 6 * folds : folds); /* best: three kernels, twice as long */
@@ -243,9 +257,32 @@ static void plan_sweep(estimate *e) {
   plan_once(e, !given || kernel);
 }
 
+static bool chooses(const estimate *e) {
+  return unicon__select_scope_of(e->options, (int64_t)e->side[1].n) == UNICON__SELECT_ALL;
+}
+
+/* Preset fast on few rows: exponent and balance are chosen on every split, then the fit follows. */
+static void plan_scores(estimate *e, bool kernel) {
+  const double start = e->held;
+  const int folds = unicon__select_folds((int64_t)e->side[1].n);
+  for (int f = 0; f < folds; f++) plan_trial(e, kernel);
+  e->held = start;
+  plan_once(e, kernel);
+}
+
+/* The banks of the model. */
+static void plan_banks(estimate *e) {
+  const double bank = (double)unicon__integer(e->options, UNICON__BALANCE_BANK);
+  if (strcmp(unicon__text(e->options, UNICON__BALANCE), "off") == 0) return;
+  for (int s = 0; s < 2; s++) {
+    keep(e, 4 * e->rank * least(bank, e->side[s].n));
+    pass_by(e, 4 * e->workers * 256 * room(&e->side[s]) + 24 * least(bank, e->side[s].n));
+  }
+}
+
 static void advise(const estimate *e, unicon_plan_result *out) {
   const double mib = 1048576;
-  const bool choice = unicon__is_auto(e->options) && !unicon__given(e->options, UNICON__KERNEL);
+  const bool choice = chooses(e) && !unicon__given(e->options, UNICON__KERNEL);
   if (isinf(e->limit) || e->peak <= e->limit) {
     snprintf(out->advice, sizeof out->advice, "%s",
              isinf(e->limit) ? "no memory limit is set" : "the fit stays within max-mem");
@@ -270,12 +307,15 @@ static unicon_status plan(unicon_ctx *ctx, const unicon_data *data, const unicon
   e.side[1] = (side_sizes){.n = (double)data->y->count, .d = (double)data->y->width};
   e.pairs = data->pairs ? (double)data->pairs->positive.count : e.side[0].n;
   keep(&e, (double)unicon__budget_used(ctx->arena.budget));
-  const bool sweep = unicon__is_auto(options);
+  const bool sweep = chooses(&e);
   const bool kernel = unicon__word(options, UNICON__KERNEL) != UNICON__KERNEL_LINEAR;
   if (sweep)
     plan_sweep(&e);
+  else if (unicon__select_scope_of(options, (int64_t)e.side[1].n) == UNICON__SELECT_SCORES)
+    plan_scores(&e, kernel);
   else
     plan_once(&e, kernel);
+  plan_banks(&e);
   double single = 1e9, wide = 1e9;
   UNICON_TRY(measure_rate(ctx, &single, &wide));
   *out = (unicon_plan_result){.memory = (uint64_t)e.peak,

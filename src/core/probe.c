@@ -101,7 +101,7 @@ static unicon_status fit_probe(unicon_ctx *ctx, probe *p, const unicon_options *
   int32_t *answer;
   UNICON_NEW(ctx, z, n * r);
   UNICON_NEW(ctx, answer, n);
-  UNICON_TRY(unicon__lens_rows(ctx, &p->train, 0, n, true, z));
+  UNICON_TRY(unicon__lens_rows(ctx, &p->train, 0, n, true, z, p->train.r));
   p->fit = (unicon__logistic){.n = n,
                               .r = r,
                               .k = p->seen_count,
@@ -138,7 +138,7 @@ static unicon_status try_probe(unicon_ctx *ctx, probe *p, unicon_probe_result *o
   UNICON_NEW(ctx, answer, BLOCK_ROWS);
   for (int64_t first = 0; first < n; first += BLOCK_ROWS) {
     const int64_t count = n - first < BLOCK_ROWS ? n - first : BLOCK_ROWS;
-    UNICON_TRY(unicon__lens_rows(ctx, &p->test, first, count, true, z));
+    UNICON_TRY(unicon__lens_rows(ctx, &p->test, first, count, true, z, p->test.r));
     unicon__logistic_answer(ctx, &p->fit, z, count, answer);
     for (int64_t i = 0; i < count; i++) {
       const int64_t truth = p->test_label[first + i], given = p->seen[answer[i]];

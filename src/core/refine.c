@@ -17,6 +17,7 @@ typedef struct tuned {
   const unicon__source *source;
   int64_t p, r;
   const float *metric; /* R, or NULL */
+  const float *scale;  /* or its diagonal, where R is one */
   float *g, *best;     /* factors now, and of the best epoch */
   unicon__adam adam;
   const float *weights;       /* R G */
@@ -33,7 +34,7 @@ typedef struct tuned {
 
 typedef struct refiner {
   const unicon__batch *data;
-  const unicon__judge *judge;
+  const unicon__validation *held;
   const unicon__refine_params *params;
   unicon__refine_log *log;
   tuned side[2];
@@ -46,7 +47,8 @@ typedef struct refiner {
 unicon_status unicon__metric_matrix(unicon_ctx *ctx, const unicon__metric *metric, float **out) {
   const int64_t n = metric->size;
   *out = NULL;
-  if (metric->kind == UNICON__METRIC_NONE) return UNICON_OK;
+  if (metric->kind == UNICON__METRIC_NONE || metric->kind == UNICON__METRIC_DIAGONAL)
+    return UNICON_OK;
   double *identity;
   UNICON_NEW(ctx, *out, n * n);
   UNICON_NEW(ctx, identity, n * n);
@@ -83,10 +85,18 @@ static unicon_status tuned_open(unicon_ctx *ctx, const refiner *f, const unicon_
                                 unicon__factors *factors, int s, tuned *t) {
   const int64_t batch = f->params->batch;
   const unicon__source *source = s == 0 ? &f->data->x : &f->data->y;
-  float *r;
+  float *r, *scale = NULL;
   UNICON_TRY(unicon__metric_matrix(ctx, metric, &r));
-  *t = (tuned){
-      .source = source, .p = factors->p[s], .r = factors->r, .metric = r, .g = factors->g[s]};
+  if (metric->kind == UNICON__METRIC_DIAGONAL) {
+    UNICON_NEW(ctx, scale, metric->size);
+    for (int64_t k = 0; k < metric->size; k++) scale[k] = (float)metric->scale[k];
+  }
+  *t = (tuned){.source = source,
+               .p = factors->p[s],
+               .r = factors->r,
+               .metric = r,
+               .scale = scale,
+               .g = factors->g[s]};
   const int64_t size = t->p * t->r;
   UNICON_NEW(ctx, t->best, size);
   UNICON_TRY(unicon__adam_open(ctx, size, &t->adam));
@@ -103,9 +113,16 @@ static unicon_status tuned_open(unicon_ctx *ctx, const refiner *f, const unicon_
   return open_hidden(ctx, f, factors->hidden[s], s, t);
 }
 
+/* Rows of `from` times the diagonal. */
+static void scale_rows(const tuned *t, const float *from, float *to) {
+  for (int64_t i = 0; i < t->p; i++)
+    for (int64_t k = 0; k < t->r; k++) to[i * t->r + k] = t->scale[i] * from[i * t->r + k];
+}
+
 /* F = R G. */
 static const float *weights_of(tuned *t) {
-  t->weights = t->metric ? t->f : t->g;
+  t->weights = t->metric || t->scale ? t->f : t->g;
+  if (t->scale) scale_rows(t, t->g, t->f);
   if (t->metric)
     unicon__sgemm(false, false, t->p, t->r, t->p, 1, t->metric, t->p, t->g, t->r, 0, t->f, t->r);
   return t->weights;
@@ -165,6 +182,7 @@ static double pull_back(tuned *t) {
   if (t->metric)
     unicon__sgemm(true, false, t->p, t->r, t->p, 1, t->metric, t->p, t->half, t->r, 0, t->gradient,
                   t->r);
+  if (t->scale) scale_rows(t, t->gradient, t->gradient);
   return total;
 }
 
@@ -225,19 +243,16 @@ static unicon_status take_step(unicon_ctx *ctx, refiner *f, double rate, double 
 /* ---- epochs ------------------------------------------------------------------------------- */
 
 static unicon_status judge_now(unicon_ctx *ctx, refiner *f, double *score) {
-  unicon_metrics metrics[2];
   *score = 0;
-  if (!f->judge) return UNICON_OK;
-  const float *fx = weights_of(&f->side[0]), *fy = weights_of(&f->side[1]);
-  unicon__judge judge = *f->judge;
+  if (!f->held) return UNICON_OK;
+  const float *weights[2] = {weights_of(&f->side[0]), weights_of(&f->side[1])};
+  unicon__validation held = *f->held;
   for (int s = 0; s < 2; s++) {
     if (!f->side[s].hidden) continue;
     unicon__hidden_publish(f->side[s].hidden);
-    (s == 0 ? &judge.x : &judge.y)->cache = NULL; /* features of an earlier layer */
+    held.side[s].cache = held.bank[s].cache = NULL; /* features of an earlier layer */
   }
-  UNICON_TRY(unicon__judge_weights(ctx, &judge, fx, fy, f->side[0].r, metrics));
-  *score = unicon__score(metrics);
-  return UNICON_OK;
+  return unicon__validation_score(ctx, &held, weights, f->side[0].r, score);
 }
 
 static void keep_best(refiner *f, int epoch) {
@@ -251,7 +266,8 @@ static void keep_best(refiner *f, int epoch) {
 
 static unicon_status run_epoch(unicon_ctx *ctx, refiner *f, int epoch) {
   const double pi = 3.14159265358979;
-  const double all = (double)(f->steps * f->params->epochs);
+  const int epochs = f->params->schedule > 0 ? f->params->schedule : f->params->epochs;
+  const double all = (double)(f->steps * epochs);
   double sum = 0;
   unicon__permutation(f->params->seed, UNICON__STREAM_REFINE, (uint32_t)epoch, f->rows, f->order);
   /* the permutation numbers rows of x that have a positive */
@@ -279,7 +295,7 @@ static unicon_status run_epochs(unicon_ctx *ctx, refiner *f) {
     if (epoch < UNICON__EPOCH_LOG) log->score[epoch] = score;
     unicon__log(ctx, UNICON_LOG_DEBUG, "refine epoch %d: loss %.5f, held-out score %.4f", epoch,
                 epoch < UNICON__EPOCH_LOG ? log->loss[epoch] : 0, score);
-    if (!f->judge || score > best) {
+    if (!f->held || score > best) {
       best = score;
       keep_best(f, epoch);
     }
@@ -293,10 +309,10 @@ static double log_scale_of(double temperature) {
 }
 
 unicon_status unicon__refine(unicon_ctx *ctx, const unicon__batch *data,
-                             const unicon__metric metric[2], const unicon__judge *judge,
+                             const unicon__metric metric[2], const unicon__validation *held,
                              const unicon__refine_params *params, unicon__factors *factors,
                              unicon__refine_log *log) {
-  refiner f = {.data = data, .judge = judge, .params = params, .log = log};
+  refiner f = {.data = data, .held = held, .params = params, .log = log};
   f.log_scale = log_scale_of(params->loss.temperature);
   *log = (unicon__refine_log){.temperature = params->loss.temperature};
   for (int64_t i = 0; i < data->pairs->n_x; i++)

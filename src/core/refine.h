@@ -12,13 +12,14 @@
 #ifndef UNICON_CORE_REFINE_H
 #define UNICON_CORE_REFINE_H
 
-#include "core/judge.h"
 #include "core/loss.h"
 #include "core/metric.h"
+#include "core/validation.h"
 
 typedef struct unicon__refine_params {
   unicon__loss_params loss;
   int epochs;
+  int schedule; /* epochs after which the rate would be 0; 0: those that are run */
   int64_t batch;
   double rate;
   double decay;   /* AdamW weight decay */
@@ -48,9 +49,9 @@ typedef struct unicon__factors {
   unicon__map *hidden[2];
 } unicon__factors;
 
-/* Improves `factors` in place. `judge` may be NULL. */
+/* Improves `factors` in place. `held` may be NULL. */
 unicon_status unicon__refine(unicon_ctx *ctx, const unicon__batch *data,
-                             const unicon__metric metric[2], const unicon__judge *judge,
+                             const unicon__metric metric[2], const unicon__validation *held,
                              const unicon__refine_params *params, unicon__factors *factors,
                              unicon__refine_log *log);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exact nearest neighbours by cosine. The base streams by in blocks; float32 products filter, and
- * whatever could enter a query's list is scored again in float64, so the result does not depend on
- * tiles, threads or the BLAS. Memory: queries by (r + k), and one block of the base. */
+/* Exact nearest neighbours by balanced score or cosine. The base streams by in blocks; float32
+ * products filter, and whatever could enter a query's list is scored again in float64, so the
+ * result does not depend on tiles, threads or the BLAS. Memory: queries by (r + k), and one block
+ * of the base. */
 #include <math.h>
 
 #include "base/parallel.h"
@@ -95,24 +96,32 @@ static void write_list(const search *s, int64_t query, int64_t *ids, float *scor
   }
 }
 
+/* Vectors embedded before may have one column more than the queries: rows of form INDEX. */
+static unicon_status open_base(unicon_ctx *ctx, const unicon_view *base, const unicon__lens *query,
+                               unicon__lens *out) {
+  if (base->model || base->form != UNICON_FORM_RAW || base->rows->width != query->r + 1)
+    return unicon__lens_open(ctx, base, out);
+  unicon_view index = *base;
+  index.form = UNICON_FORM_INDEX;
+  return unicon__lens_open(ctx, &index, out);
+}
+
 static unicon_status run_search(unicon_ctx *ctx, const unicon_view *queries,
                                 const unicon_view *base, int64_t k, int64_t *ids, float *scores) {
   unicon__lens lens_q, lens_b;
+  unicon__meeting meeting;
   UNICON_TRY(unicon__lens_open(ctx, queries, &lens_q));
-  UNICON_TRY(unicon__lens_open(ctx, base, &lens_b));
-  if (lens_q.r != lens_b.r)
-    return unicon__fail(ctx, UNICON_ERR_SHAPE,
-                        "queries have %lld dimensions and the base has %lld; both must lie in one "
-                        "shared space",
-                        (long long)lens_q.r, (long long)lens_b.r);
-  if (k < 1 || !ids || !scores)
+  if (!base || !base->rows) return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "a view needs rows");
+  UNICON_TRY(open_base(ctx, base, &lens_q, &lens_b));
+  UNICON_TRY(unicon__meet(ctx, &lens_q, &lens_b, &meeting));
+  if (k < 1)
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "k is %lld; accepted: 1 or more", (long long)k);
   const int64_t n = lens_b.count, kept = k < n ? k : n;
-  search s = {.queries = lens_q.count, .r = lens_q.r, .k = kept};
+  search s = {.queries = lens_q.count, .r = meeting.width, .k = kept};
   s.rows = s.queries < QUERY_ROWS ? s.queries : QUERY_ROWS;
   float *q;
   UNICON_NEW(ctx, q, s.queries * s.r);
-  UNICON_TRY(unicon__lens_rows(ctx, &lens_q, 0, s.queries, true, q));
+  UNICON_TRY(unicon__meeting_queries(ctx, &meeting, 0, s.queries, q));
   s.q = q;
   UNICON_NEW(ctx, s.base, (n < BASE_ROWS ? n : BASE_ROWS) * s.r);
   UNICON_NEW(ctx, s.heap, s.queries * kept);
@@ -121,7 +130,7 @@ static unicon_status run_search(unicon_ctx *ctx, const unicon_view *queries,
   for (s.first = 0; s.first < n; s.first += BASE_ROWS) {
     UNICON_TRY(unicon__progress(ctx, "search", (double)s.first / (double)n));
     s.count = n - s.first < BASE_ROWS ? n - s.first : BASE_ROWS;
-    UNICON_TRY(unicon__lens_rows(ctx, &lens_b, s.first, s.count, true, s.base));
+    UNICON_TRY(unicon__meeting_candidates(ctx, &meeting, s.first, s.count, s.base));
     unicon__blas_begin(1);
     unicon__parallel_for(ctx, (s.queries + s.rows - 1) / s.rows, search_block, &s);
     unicon__blas_end(1);
@@ -137,5 +146,8 @@ unicon_status unicon_search(unicon_ctx *ctx, const unicon_view *queries, const u
                             int64_t k, int64_t *ids, float *scores) {
   if (!ctx) return UNICON_ERR_ARGUMENT;
   unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame, run_search(ctx, queries, base, k, ids, scores));
+  return unicon__leave(ctx, frame,
+                       ids && scores ? run_search(ctx, queries, base, k, ids, scores)
+                                     : unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                                                    "search needs room for ids and for scores"));
 }

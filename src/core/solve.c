@@ -14,6 +14,7 @@ enum { HALVINGS = 7 };
 
 static const double enough = 1e-6;         /* relative fall of the loss that counts */
 static const double spectrum_floor = 1e-6; /* below this share of s_1 a direction is noise */
+static const double no_correlation = 1e-6; /* rounding of float32 features, whitened */
 
 typedef struct solver {
   unicon_ctx *ctx;
@@ -139,17 +140,16 @@ static unicon_status spectral_update(solver *s, int64_t rank, unicon__state *sta
   return UNICON_OK;
 }
 
-/* Held-out score of a state; 0 without a judge. */
+/* Held-out score of a state; 0 without held-out pairs. */
 static unicon_status judge_state(solver *s, const unicon__state *state, double *score) {
-  unicon_metrics metrics[2];
   float *fx, *fy;
   *score = 0;
-  if (!s->params->judge) return UNICON_OK;
+  if (!s->params->held) return UNICON_OK;
   unicon__block *frame = unicon__frame_open(s->ctx);
   UNICON_TRY(
       unicon__state_factors(s->ctx, state, s->metric_x, s->metric_y, s->params->power, &fx, &fy));
-  UNICON_TRY(unicon__judge_weights(s->ctx, s->params->judge, fx, fy, state->r, metrics));
-  *score = unicon__score(metrics);
+  const float *weights[2] = {fx, fy};
+  UNICON_TRY(unicon__validation_score(s->ctx, s->params->held, weights, state->r, score));
   unicon__frame_close(s->ctx, frame);
   return UNICON_OK;
 }
@@ -169,7 +169,7 @@ static unicon_status weigh_batches(solver *s) {
   double *score;
   UNICON_NEW(s->ctx, s->share, count);
   UNICON_NEW(s->ctx, score, count);
-  const bool judged = s->params->judge && count > 1;
+  const bool judged = s->params->held && count > 1;
   const int how = judged ? s->params->aggregate : UNICON__AGGREGATE_UNIFORM;
   for (int64_t b = 0; b < count && how != UNICON__AGGREGATE_UNIFORM; b++) {
     unicon__block *frame = unicon__frame_open(s->ctx);
@@ -197,7 +197,9 @@ static unicon_status moment_start(solver *s, unicon__state *state) {
     add_part(s, b);
   }
   UNICON_TRY(spectral_update(s, s->params->rank, state));
-  if (!(state->s[0] > 0) || !isfinite(state->s[0]))
+  const bool whitened =
+      s->metric_x->kind != UNICON__METRIC_NONE && s->metric_y->kind != UNICON__METRIC_NONE;
+  if (!(state->s[0] > (whitened ? no_correlation : 0)) || !isfinite(state->s[0]))
     return unicon__fail(s->ctx, UNICON_ERR_DATA,
                         "the paired rows have no covariance at all (are all rows of one side the "
                         "same?), so there is nothing to align");
@@ -294,7 +296,7 @@ static unicon_status safe_step(solver *s, unicon__state *state, const unicon__st
   return UNICON_OK;
 }
 
-/* Logs a step, and keeps it if it is the best so far (the last, without a judge). */
+/* Logs a step, and keeps it if it is the best so far (the last, without held-out pairs). */
 static unicon_status note_step(solver *s, const unicon__state *state, double loss, double eta,
                                unicon__state *best, double *best_score) {
   unicon__solve_log *log = s->log;
@@ -302,7 +304,7 @@ static unicon_status note_step(solver *s, const unicon__state *state, double los
   UNICON_TRY(judge_state(s, state, &score));
   unicon__log(s->ctx, UNICON_LOG_DEBUG, "step %d: loss %.6f, length %g, held-out score %.4f",
               log->taken, loss, eta, score);
-  if (!s->params->judge || log->taken == 0 || score > *best_score) {
+  if (!s->params->held || log->taken == 0 || score > *best_score) {
     unicon__state_copy(best, state);
     *best_score = score;
     log->best = log->taken;

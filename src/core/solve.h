@@ -11,10 +11,10 @@
 #ifndef UNICON_CORE_SOLVE_H
 #define UNICON_CORE_SOLVE_H
 
-#include "core/judge.h"
 #include "core/loss.h"
 #include "core/metric.h"
 #include "core/state.h"
+#include "core/validation.h"
 
 typedef struct unicon__solve_params {
   unicon__loss_params loss;
@@ -26,7 +26,7 @@ typedef struct unicon__solve_params {
   int aggregate; /* word of the option */
   unicon__svd_method svd;
   uint64_t seed;
-  const unicon__judge *judge; /* held-out pairs that choose the step returned; NULL: the last */
+  const unicon__validation *held; /* pairs that choose the step returned; NULL: the last */
 } unicon__solve_params;
 
 enum { UNICON__LOG_STEPS = 64 };
@@ -45,7 +45,7 @@ unicon_status unicon__aggregate(unicon_ctx *ctx, int how, const double *score, i
 typedef struct unicon__solve_log {
   int steps; /* entries in use */
   double loss[UNICON__LOG_STEPS], eta[UNICON__LOG_STEPS];
-  double score[UNICON__LOG_STEPS]; /* held-out, where there is a judge */
+  double score[UNICON__LOG_STEPS]; /* where there are held-out pairs */
   int best;                        /* step returned */
   int taken;                       /* steps in all, the start included */
   double residual, gap;            /* worst certificate of all decompositions; last s_r+1 / s_r */

@@ -58,8 +58,8 @@ static unicon_status draw(unicon_ctx *ctx, const unicon_view *x, const unicon_vi
   const bool unit = params.kind != UNICON__LOSS_SPECTRAL;
   UNICON_NEW(ctx, zx, n_x * r);
   UNICON_NEW(ctx, zy, n_y * r);
-  UNICON_TRY(unicon__lens_rows(ctx, &lens_x, 0, n_x, unit, zx));
-  UNICON_TRY(unicon__lens_rows(ctx, &lens_y, 0, n_y, unit, zy));
+  UNICON_TRY(unicon__lens_rows(ctx, &lens_x, 0, n_x, unit, zx, r));
+  UNICON_TRY(unicon__lens_rows(ctx, &lens_y, 0, n_y, unit, zy, r));
   if (scores) {
     unicon__blas_begin(1);
     unicon__sgemm(false, true, n_x, n_y, r, 1, zx, r, zy, r, 0, scores, n_y);

@@ -29,6 +29,8 @@ typedef struct unicon__vec {
   float (*max)(const float *x, int64_t n);
   /* x_j = exp(x_j), 2 ulp; below -87 gives 0 */
   void (*exp)(float *x, int64_t n);
+  /* sum of e^{a (s_j - shift)} */
+  float (*exp_sum)(const float *s, int64_t n, float a, float shift);
 
   /* Statistics of one row of scores, without shift: adds e^{a s_j} to column[j], returns their
    * sum. Needs |a s| <= 44. Entries of -INFINITY count as 0. */

@@ -165,6 +165,17 @@ static void vec_exp(float *x, int64_t n) {
   }
 }
 
+static float vec_exp_sum(const float *s, int64_t n, float a, float shift) {
+  const v16 scale = splat(a), less = splat(shift);
+  v16 sum = splat(0);
+  for (int64_t k = 0; k < n; k += LANES) {
+    const int64_t part = n - k;
+    sum +=
+        exp16(((part >= LANES ? load(s + k) : load_part(s + k, part, -INFINITY)) - less) * scale);
+  }
+  return sum16(sum);
+}
+
 static float vec_exp_sums(const float *s, int64_t n, float a, float *column) {
   const v16 scale = splat(a);
   v16 sum = splat(0);
@@ -397,6 +408,7 @@ const unicon__vec VEC_TABLE = {
     vec_add_scaled,
     vec_max,
     vec_exp,
+    vec_exp_sum,
     vec_exp_sums,
     vec_exp_sums_shifted,
     vec_exp_weights,

@@ -16,9 +16,9 @@ golden() {
   local name=$1
   shift
   [ ! -e "$name.safetensors" ] || return 0
-  "$UNICON" fit "$scratch/x.train.npy" "$scratch/y.train.npy" -o "$name.safetensors" --preset fast "$@" >/dev/null
+  "$UNICON" fit "$scratch/x.train.npy" "$scratch/y.train.npy" -o "$name.safetensors" --preset fast --exponent 1 --balance off "$@" >/dev/null
   for side in x y; do
-    "$UNICON" embed "$name.safetensors" --side $side $side.npy -o "$name.$side.npy" >/dev/null
+    "$UNICON" embed "$name.safetensors" --side $side $side.npy -o "$name.$side.npy" >/dev/null 2>&1
   done
 }
 
@@ -30,3 +30,6 @@ golden random --rank 3 --kernel matern32 --map random --features 8
 golden arccos --rank 3 --kernel arccos1 --map random --features 8 --orthogonal off
 golden hidden --rank 2 --map hidden --features 5 --refine 3 --refine-batch 8
 golden fused --rank 2 --kernel angular --batch 12
+golden softmax --rank 2 --balance softmax:5
+golden csls --rank 3 --kernel angular --balance csls:4 --batch 12
+golden quadratic --rank 2 --balance quadratic:5
