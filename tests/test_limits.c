@@ -154,7 +154,7 @@ static void npy_header_lengths_overflow(void **state) {
   file_image image = npy_make(2, DICT("<f4", "False", "(1, 1)"), "1234", 4);
   memset(image.bytes + 8, 0xff, 4);
   refused(s, scratch_write(s, "length.npy", image.bytes, image.size), UNICON_ERR_FORMAT,
-          "length.npy", "4294967307");
+          "length.npy", "4294967295");
 }
 
 static void vecs_counts_overflow(void **state) {
