@@ -54,8 +54,8 @@ def as_text(value: Any) -> str:
         return "on" if value else "off"
     if isinstance(value, float):
         return repr(value)
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
+    if isinstance(value, (bytes, os.PathLike)):
+        return os.fsdecode(value)
     return str(value)
 
 
