@@ -220,8 +220,8 @@ UNICON_API UNICON_CHECK unicon_status unicon_pairs_per_x(unicon_ctx *ctx, int64_
 /* The mirror image: n_x must equal k*n_y. */
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_per_y(unicon_ctx *ctx, int64_t n_x, int64_t n_y,
                                                          int64_t k, unicon_pairs **out);
-/* `count` pairs (x[p], y[p]) with weights >= 0, or NULL for weight 1. A pair given twice is an
- * error. */
+/* `count` pairs (x[p], y[p]) with weights of 0 to FLT_MAX, or NULL for weight 1. A pair given twice
+ * is an error. */
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_list(unicon_ctx *ctx, int64_t n_x, int64_t n_y,
                                                         const int64_t *x, const int64_t *y,
                                                         const double *weight, int64_t count,
@@ -241,13 +241,14 @@ UNICON_API UNICON_CHECK unicon_status unicon_pairs_read_labels(unicon_ctx *ctx, 
                                                                int64_t n_y, unicon_pairs **out);
 UNICON_API void unicon_pairs_destroy(unicon_pairs *pairs);
 
-/* Pairs that are neither positive nor negative. To be called at most once, before the pairs are
- * first used. A pair that is positive, or also in the other set, is an error. */
+/* Pairs that are neither positive nor negative; a count of 0 is none. To be called at most once,
+ * before the pairs are first used. A pair that is positive, or also in the other set, is an error.
+ */
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_set_ignored(unicon_ctx *ctx, unicon_pairs *pairs,
                                                                const int64_t *x, const int64_t *y,
                                                                int64_t count);
-/* The only negatives there are; without this call every pair that is not positive and not ignored
- * is one. The same rules hold. */
+/* The only negatives there are, at least one; without this call every pair that is not positive and
+ * not ignored is one. The same rules hold. */
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_set_negatives(unicon_ctx *ctx,
                                                                  unicon_pairs *pairs,
                                                                  const int64_t *x, const int64_t *y,

@@ -46,6 +46,8 @@ def test_classify_refuses_labels_that_do_not_fit(linear):
         aligner.classify(x[:5], y[:2], [0, 1, 0, 1])
     with pytest.raises(unicon.ArgumentError, match="number of its class"):
         aligner.classify(x[:2], y[:2], ["cat", "dog"])
+    with pytest.raises(unicon.ArgumentError, match="labels has 9223372036854775808; accepted"):
+        aligner.classify(x[:2], y[:2], np.array([0, 2**63], "u8"))
     with pytest.raises(unicon.UniconError, match="7"):
         aligner.classify(x[:2], y[:2], [0, 7])
 

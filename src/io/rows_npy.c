@@ -288,7 +288,9 @@ void unicon__npy_reals(const unicon__npy *npy, int64_t column, double *out) {
     int64_t whole = 0;
     if (npy->descr[1] == 'f')
       out[row] = real_of(p);
+    else if (integer_of(npy->descr, p, &whole))
+      out[row] = (double)whole;
     else
-      out[row] = integer_of(npy->descr, p, &whole) ? (double)whole : INFINITY;
+      out[row] = (double)little_endian(p, 8); /* uint64 from 2^63 on */
   }
 }
