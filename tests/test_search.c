@@ -103,6 +103,10 @@ static void misuse_is_a_sentence(void **state) {
                  "queries have 3", "base has 4");
   scratch_failed(s, unicon_search(s->ctx, &a, &a, 0, ids, scores), UNICON_ERR_ARGUMENT, "k is 0",
                  "1 or more");
+  scratch_failed(s, unicon_search(s->ctx, &a, &a, 1, NULL, scores), UNICON_ERR_ARGUMENT,
+                 "ids is NULL", "");
+  scratch_failed(s, unicon_search(s->ctx, &a, &a, 1, ids, NULL), UNICON_ERR_ARGUMENT,
+                 "scores is NULL", "");
   scratch_failed(s, unicon_search(s->ctx, &a, NULL, 1, ids, scores), UNICON_ERR_ARGUMENT, "view",
                  "rows");
   scratch_failed(

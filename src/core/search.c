@@ -6,6 +6,7 @@
 
 #include "base/parallel.h"
 #include "core/embed.h"
+#include "io/object.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
 
@@ -105,8 +106,10 @@ static unicon_status run_search(unicon_ctx *ctx, const unicon_view *queries,
                         "queries have %lld dimensions and the base has %lld; both must lie in one "
                         "shared space",
                         (long long)lens_q.r, (long long)lens_b.r);
-  if (k < 1 || !ids || !scores)
+  if (k < 1)
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "k is %lld; accepted: 1 or more", (long long)k);
+  UNICON_NEED(ctx, ids);
+  UNICON_NEED(ctx, scores);
   const int64_t n = lens_b.count, kept = k < n ? k : n;
   search s = {.queries = lens_q.count, .r = lens_q.r, .k = kept};
   s.rows = s.queries < QUERY_ROWS ? s.queries : QUERY_ROWS;
