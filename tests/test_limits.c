@@ -82,7 +82,7 @@ static void row_numbers_pass_2_31(void **state) {
   float z[4];
   CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "max-mem", "1G"));
   scratch_failed(s, unicon_embed(s->ctx, &(unicon_view){rows, NULL, UNICON_X}, 0, 1, 1, z),
-                 UNICON_ERR_MEMORY, "MiB more are needed", "max-mem");
+                 UNICON_ERR_MEMORY, "MiB more are needed", "max_mem");
   const unicon_data data = {rows, rows, NULL, NULL};
   const unicon_status status = unicon_fit(s->ctx, &data, NULL, NULL, &model);
   assert_true(status != UNICON_OK && strlen(unicon_ctx_error(s->ctx)) > 0);
@@ -359,7 +359,7 @@ static bool limited_fit(int kind, int limit, const char *x, const char *y) {
   const bool kept =
       peak <= allowed && (SANITIZED || anonymous <= allowed + (uint64_t)ALLOWANCE * MEGABYTE);
   const bool said = status == UNICON_OK ||
-                    (status == UNICON_ERR_MEMORY && strstr(answer + at, "max-mem") != NULL);
+                    (status == UNICON_ERR_MEMORY && strstr(answer + at, "max_mem") != NULL);
   if (!kept || !said)
     print_error("%s %s with %d MB: status %d, %.1f MB in the budget, %.1f MB resident: %s\n",
                 fits[kind][0], fits[kind][1], limit, status, (double)peak / MEGABYTE,

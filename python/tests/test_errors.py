@@ -101,7 +101,7 @@ def test_memory_limit(linear):
     aligner = fast(max_mem="1M", kernel="rbf")
     with pytest.raises(unicon.MemoryLimitError) as caught:
         aligner.fit(*linear)
-    assert isinstance(caught.value, MemoryError) and "max-mem" in str(caught.value)
+    assert isinstance(caught.value, MemoryError) and "max_mem" in str(caught.value)
     aligner.set_params(max_mem=None).fit(*linear)
 
 

@@ -180,7 +180,7 @@ static unicon_status check_header_memory(unicon_ctx *ctx, const char *name, uint
   if (limit == UINT64_MAX || 45 * length <= limit) return UNICON_OK;
   return unicon__fail(ctx, UNICON_ERR_MEMORY,
                       "%s: reading its header of %" PRIu64
-                      " bytes may take more than max-mem allows (%" PRIu64 " bytes)",
+                      " bytes may take more than max_mem allows (%" PRIu64 " bytes)",
                       name, length, limit);
 }
 
