@@ -94,25 +94,29 @@ const cli_command cli_commands[] = {
      cmd_report},
     {"embed",
      CLI_EMBED,
-     UNICON_SCOPE_CONTEXT,
+     UNICON_SCOPE_USE | UNICON_SCOPE_CONTEXT,
      {"MODEL", "ROWS", NULL},
      2,
      "MODEL --side x|y ROWS -o OUT.npy [options]",
      "write rows as vectors of the shared space",
      "Writes the rows of one side as unit vectors of the shared space, in which a dot product is "
-     "the similarity. Any vector index can take them from there.",
+     "the similarity. Any vector index can take them from there. With --bad-rows drop only the "
+     "rows "
+     "that can be used are written, in their order, and which ones are missing is said.",
      "unicon embed model.safetensors --side x image.new.npy -o z.npy\n",
      cmd_embed},
     {"search",
      CLI_SEARCH,
-     UNICON_SCOPE_CONTEXT,
+     UNICON_SCOPE_USE | UNICON_SCOPE_CONTEXT,
      {"MODEL", "Q", "B", NULL},
      3,
      "MODEL --query-side x|y Q [--base-side x|y] B [-k 10] [options]",
      "list the nearest rows for each query",
      "Lists for each row of Q the K rows of B with the largest cosine, exactly, as lines `query "
      "TAB "
-     "rank TAB base TAB score`. Rows count from 0, ranks from 1.",
+     "rank TAB base TAB score`. Rows count from 0, ranks from 1. With --bad-rows drop the rows are "
+     "still called by their numbers in Q and B; in the files of -o a query that was left out has "
+     "-1 and -inf.",
      "unicon search model.safetensors --query-side y q.npy --base-side x image.npy -k 10\n",
      cmd_search},
     {"probe",

@@ -136,7 +136,8 @@ enum {
   UNICON_SCOPE_PROBE = 16,
   UNICON_SCOPE_CHECK = 32,
   UNICON_SCOPE_COMPARE = 64,
-  UNICON_SCOPE_REPORT = 128
+  UNICON_SCOPE_REPORT = 128,
+  UNICON_SCOPE_USE = 256 /* embed and search */
 };
 
 typedef struct unicon_option_info {
@@ -373,6 +374,13 @@ UNICON_API UNICON_CHECK unicon_status unicon_embed(unicon_ctx *ctx, const unicon
                                                    int64_t first, int64_t count, int unit,
                                                    float *out);
 
+/* The rows that can be used through the view: finite and, where they must have a direction, not all
+ * zero. They are numbered anew and borrowed from the rows of the view, which must outlive them; row
+ * i of them is row number[i] there (`number` has room for all rows, or is NULL). A view without any
+ * such row is an error. */
+UNICON_API UNICON_CHECK unicon_status unicon_rows_usable(unicon_ctx *ctx, const unicon_view *view,
+                                                         int64_t *number, unicon_rows **out);
+
 /* The k rows of `base` with the largest cosine for each query row, exactly: ids and scores are
  * queries by k; where base has fewer than k rows the rest is -1 and -inf. Equal scores come in
  * row order. */
@@ -401,12 +409,14 @@ UNICON_API const char *unicon_metric_name(size_t index);
 typedef struct unicon_metrics {
   int64_t queries;    /* rows with at least one match: the ones that count */
   int64_t candidates; /* rows searched */
+  int64_t pairs;      /* positive pairs among the rows in use */
   double value[UNICON_METRIC_COUNT];
   double low[UNICON_METRIC_COUNT], high[UNICON_METRIC_COUNT]; /* 95 % bootstrap, or NaN */
   double chance[UNICON_METRIC_COUNT]; /* of a random order, for hit@k; NaN for the rest */
 } unicon_metrics;
 
-/* Retrieval quality in both directions; ties count against us. `to_y` has x as queries. */
+/* Retrieval quality in both directions; ties count against us. `to_y` has x as queries. Option
+ * bad_rows drop leaves out rows that cannot be used, with their pairs. */
 UNICON_API UNICON_CHECK unicon_status unicon_evaluate(unicon_ctx *ctx, const unicon_view *x,
                                                       const unicon_view *y,
                                                       const unicon_pairs *pairs,

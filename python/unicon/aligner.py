@@ -150,7 +150,8 @@ class Aligner:
                  ignore: Any = None, progress: Progress = None, **options: Any) -> dict[str, Any]:
         """Retrieval in both directions, as `unicon eval --json` prints it: {"pairs", "x_to_y",
         "y_to_x"}, the latter with hit@k (what papers call R@k), recall@k, mrr, map, ndcg@10 and
-        ranks. ci=True adds 95 % intervals."""
+        ranks. ci=True adds 95 % intervals; bad_rows="drop", here or in the Aligner, leaves out rows
+        that are all zero or not finite, with their pairs."""
         given = {**self._given(SCOPE_CONTEXT | SCOPE_EVAL), **options}
         return self._fitted().evaluate(X, Y, pairs, labels=labels, ignore=ignore,
                                        progress=progress, **given)

@@ -147,7 +147,8 @@ class Model(Handle):
     def evaluate(self, X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None,
                  ignore: Any = None, progress: Progress = None, **options: Any) -> dict[str, Any]:
         """Retrieval in both directions: {"pairs", "x_to_y", "y_to_x"}, the latter with hit@k (what
-        papers call R@k), recall@k, mrr, map, ndcg@10 and ranks; ci=True adds intervals."""
+        papers call R@k), recall@k, mrr, map, ndcg@10 and ranks; ci=True adds intervals,
+        bad_rows="drop" leaves out rows that are all zero or not finite, with their pairs."""
         return _evaluate(self, X, Y, with_labels(pairs, labels), ignore, progress, options)
 
     def ranks(self, X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None,
@@ -274,8 +275,7 @@ def _evaluate(model: Optional[Model], X: Matrix, Y: Matrix, pairs: Pairs, ignore
         with call.listening():
             call("evaluate", ctypes.byref(x), ctypes.byref(y), made, call.options,
                  ctypes.byref(to_y), ctypes.byref(to_x))
-        count = lib.unicon_pairs_count(made)
-    return {"pairs": count, "x_to_y": _direction(to_y), "y_to_x": _direction(to_x)}
+    return {"pairs": to_y.pairs, "x_to_y": _direction(to_y), "y_to_x": _direction(to_x)}
 
 
 def search(queries: Matrix, base: Matrix, k: int = 10, *, progress: Progress = None,

@@ -240,6 +240,7 @@ static unicon_status summarize(unicon_ctx *ctx, const ranking *g, bool intervals
   average(g->value, list, b.count, -1, 0, b.ranks, out->value);
   out->queries = b.count;
   out->candidates = g->candidates;
+  out->pairs = g->pairs->positive.count;
   return intervals ? intervals_of(ctx, &b, out) : UNICON_OK;
 }
 
@@ -288,6 +289,14 @@ typedef struct scene {
   int64_t r;
 } scene;
 
+static unicon_status check_pairs(unicon_ctx *ctx, const unicon_pairs *pairs, const unicon__lens *x,
+                                 const unicon__lens *y) {
+  if (pairs->n_x == x->count && pairs->n_y == y->count) return UNICON_OK;
+  return unicon__fail(
+      ctx, UNICON_ERR_SHAPE, "the pairs are for %lld by %lld rows, but there are %lld and %lld",
+      (long long)pairs->n_x, (long long)pairs->n_y, (long long)x->count, (long long)y->count);
+}
+
 static unicon_status open_scene(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
                                 const unicon_pairs *pairs, scene *out) {
   unicon__lens lens_x, lens_y;
@@ -298,10 +307,7 @@ static unicon_status open_scene(unicon_ctx *ctx, const unicon_view *x, const uni
     return unicon__fail(ctx, UNICON_ERR_SHAPE,
                         "x has %lld dimensions and y has %lld; both must lie in one shared space",
                         (long long)r, (long long)lens_y.r);
-  if (pairs->n_x != n_x || pairs->n_y != n_y)
-    return unicon__fail(
-        ctx, UNICON_ERR_SHAPE, "the pairs are for %lld by %lld rows, but there are %lld and %lld",
-        (long long)pairs->n_x, (long long)pairs->n_y, (long long)n_x, (long long)n_y);
+  UNICON_TRY(check_pairs(ctx, pairs, &lens_x, &lens_y));
   *out = (scene){.pairs = pairs, .r = r};
   UNICON_NEW(ctx, out->zx, n_x * r);
   UNICON_NEW(ctx, out->zy, n_y * r);
@@ -367,6 +373,30 @@ static unicon_status warn_training_rows(unicon_ctx *ctx, const unicon_view *x,
   return UNICON_OK;
 }
 
+/* Both views without the rows that cannot be used, and the pairs among the others. */
+static unicon_status run_usable(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
+                                const unicon_pairs *pairs, const wanted *w) {
+  unicon__lens lens[2];
+  const int64_t *keep[2];
+  int64_t count[2];
+  unicon_rows *rows[2] = {NULL, NULL};
+  unicon_pairs *among = NULL;
+  UNICON_TRY(unicon__lens_open(ctx, x, &lens[0]));
+  UNICON_TRY(unicon__lens_open(ctx, y, &lens[1]));
+  UNICON_TRY(check_pairs(ctx, pairs, &lens[0], &lens[1]));
+  for (int s = 0; s < 2; s++) UNICON_TRY(unicon__lens_usable(ctx, &lens[s], &keep[s], &count[s]));
+  unicon_status status =
+      unicon__pairs_subset(ctx, pairs, keep[0], count[0], keep[1], count[1], &among);
+  for (int s = 0; s < 2 && status == UNICON_OK; s++)
+    status = unicon__rows_select(ctx, lens[s].rows, keep[s], count[s], &rows[s]);
+  if (status == UNICON_OK)
+    status = run_both(ctx, &(unicon_view){rows[0], x->model, x->side},
+                      &(unicon_view){rows[1], y->model, y->side}, among, w);
+  unicon_pairs_destroy(among);
+  for (int s = 0; s < 2; s++) unicon_rows_close(rows[s]);
+  return status;
+}
+
 /* Without pairs, row i belongs to row i. */
 static unicon_status evaluate(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
                               const unicon_pairs *pairs, const wanted *w) {
@@ -376,7 +406,9 @@ static unicon_status evaluate(unicon_ctx *ctx, const unicon_view *x, const unico
   unicon_status status = warn_training_rows(ctx, x, y);
   if (status == UNICON_OK && !pairs)
     status = unicon_pairs_identity(ctx, x->rows->count, y->rows->count, &own);
-  if (status == UNICON_OK) status = run_both(ctx, x, y, pairs ? pairs : own, w);
+  const bool drop = unicon__word(w->options, UNICON__BAD_ROWS) == 1;
+  if (status == UNICON_OK)
+    status = (drop ? run_usable : run_both)(ctx, x, y, pairs ? pairs : own, w);
   unicon_pairs_destroy(own);
   return status;
 }

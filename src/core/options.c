@@ -14,6 +14,7 @@
 #define CHECK UNICON_SCOPE_CHECK
 #define COMPARE UNICON_SCOPE_COMPARE
 #define REPORT UNICON_SCOPE_REPORT
+#define USE UNICON_SCOPE_USE
 #define CONTEXT UNICON_SCOPE_CONTEXT
 
 static const unicon_option_info table[] = {

@@ -124,8 +124,8 @@
     "0.2 below 1500 rows of y and 5000 rows above 50000. Below 4000 rows on three splits.")        \
   X(BUDGET, "budget", "real", "none", "none", "SECONDS", 0.1, 1e7, FIT | COMPARE, "Run",           \
     "Time after which auto tries nothing new.")                                                    \
-  X(BAD_ROWS, "bad_rows", "word", "error", "error|drop", "HOW", 0, 0, FIT | COMPARE | CHECK,       \
-    "Data",                                                                                        \
+  X(BAD_ROWS, "bad_rows", "word", "error", "error|drop", "HOW", 0, 0,                              \
+    FIT | COMPARE | CHECK | EVAL | USE, "Data",                                                    \
     "What to do with rows that are all zero or not finite: stop, or drop them and their pairs.")   \
   X(SEED, "seed", "integer", "0", "", "N", 0, 9007199254740992.0,                                  \
     FIT | COMPARE | EVAL | SYNTH | CHECK | REPORT, "Run", "Seed of every random draw.")            \

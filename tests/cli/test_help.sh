@@ -9,7 +9,7 @@ import os, re
 root = os.environ["UNICON_SOURCE_DIR"]
 text = open(os.path.join(root, "src/core/options.h")).read().replace("\\\n", " ")
 commands = {"FIT": ["fit", "plan"], "EVAL": ["eval"], "SYNTH": ["synth"],
-            "PROBE": ["probe"], "CHECK": ["check"], "COMPARE": ["compare"], "REPORT": ["report"],
+            "USE": ["embed", "search"], "PROBE": ["probe"], "CHECK": ["check"], "COMPARE": ["compare"], "REPORT": ["report"],
             "CONTEXT": ["fit", "plan", "check", "compare", "eval", "report", "probe", "embed", "search", "info",
                         "synth"]}
 string = r'"((?:[^"\\]|\\.)*)"\s*(?:"(?:[^"\\]|\\.)*"\s*)*'
