@@ -122,6 +122,15 @@ def test_files(linear, tmp_path):
         fast(rank=2).fit(*linear).save(tmp_path / "no folder" / "model.safetensors")
 
 
+def test_models_of_other_formats_are_refused(linear, tmp_path):
+    aligner = fast(rank=2).fit(*linear)
+    for name in ("model.pt", "model.npy"):
+        with pytest.raises(unicon.ArgumentError, match="in the format safetensors"):
+            aligner.save(tmp_path / name)
+    aligner.save(tmp_path / "model")
+    assert os.listdir(tmp_path) == ["model"]
+
+
 def test_nul_bytes_are_refused_not_cut(linear, tmp_path, monkeypatch):
     x, y = linear
     monkeypatch.chdir(tmp_path)

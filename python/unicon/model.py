@@ -21,6 +21,7 @@ from ._rows import Matrix, open_rows
 from .errors import ArgumentError, PairsError, ShapeError
 
 PathLike = Union[str, "os.PathLike[str]"]
+_OTHER_FORMATS = (".pt", ".pth", ".bin", ".npy", ".npz", ".pkl", ".onnx")
 
 
 def _side(side: str) -> int:
@@ -58,7 +59,11 @@ class Model(Handle):
         return cls(out)
 
     def save(self, path: PathLike) -> None:
-        """Writes one .safetensors file; an older file stays whole until the new one is."""
+        """Writes one .safetensors file; an older file stays whole until the new one is. A name
+        that promises another format, such as model.pt, is an error."""
+        if os.fsdecode(path).endswith(_OTHER_FORMATS):
+            raise ArgumentError(f"{os.fsdecode(path)}: a model is written in the format "
+                                "safetensors; call it so")
         with Call({}, SCOPE_CONTEXT) as call:
             call("model_save", self.pointer, os.fsencode(path))
 

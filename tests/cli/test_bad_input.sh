@@ -132,6 +132,23 @@ if [ "$(id -u)" -ne 0 ]; then
   refused 1 "locked" fit d/x.train.npy d/y.train.npy -o locked/m.safetensors
 fi
 
+# A model is a .safetensors file: other formats are refused by their names, a name that says nothing
+# is taken with a warning.
+for suffix in pt pth bin npy npz pkl onnx; do
+  refused 2 "m.$suffix: a model is written in the format safetensors; call it m.safetensors" \
+    fit d/x.train.npy d/y.train.npy -o m.$suffix
+  absent m.$suffix
+done
+for name in model m.model .hidden; do
+  run 0 fit d/x.train.npy d/y.train.npy --preset fast -o $name
+  says "warning: $name is written in the format safetensors, which its name does not say"
+  [ "$(wc -l <err)" -eq 1 ] || fail "$last: more than one line on stderr"
+  run 0 info $name
+  rm $name
+done
+run 0 fit d/x.train.npy d/y.train.npy --preset fast -o m.safetensors
+says_nothing
+
 # Nothing but what was asked for is left in the folder.
 for f in .[!.]* *.tmp* *~ *.part*; do absent "$f"; done
 echo "bad input: ok"
