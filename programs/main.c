@@ -56,7 +56,9 @@ const cli_command cli_commands[] = {
      "one with a hidden layer (sgd_mlp), cca, pls, procrustes, ridge regression in both directions "
      "and no alignment at all (none), on the same rows, and measures all of them on the same test "
      "rows. What a method leaves open (step length, ridge, rank) is chosen on the validation rows. "
-     "Without --val-x or --test-x a part of X and Y is held out for it.",
+     "Without --val-x or --test-x a part of X and Y is held out for it. A row is printed as soon "
+     "as "
+     "it is finished, and an interrupt keeps those that are.",
      "unicon compare image.train.npy text.train.npy --test-x image.test.npy \\\n"
      "  --test-y text.test.npy --y-per-x 5 --only fast,cca,ridge\n",
      cmd_compare},
