@@ -17,7 +17,9 @@ const cli_command cli_commands[] = {
      "X Y -o MODEL.safetensors [options]",
      "learn the shared space from two files of vectors",
      "Learns two maps into one shared space, in which rows of X and Y that belong together have a "
-     "large cosine. Without a pair option row i of X belongs to row i of Y. X and Y are .npy, "
+     "large cosine. Unless told otherwise (--preset auto) it compares closed forms on held-out "
+     "pairs, refines the best where that helps, and fits it on everything. "
+     "Without a pair option row i of X belongs to row i of Y. X and Y are .npy, "
      ".fvecs or .fbin files, FILE.safetensors:TENSOR, or folders of numbered .npy shards.",
      "unicon fit image.train.npy text.train.npy --y-per-x 5 -o model.safetensors\n",
      cmd_fit},

@@ -167,7 +167,8 @@ UNICON_API UNICON_CHECK unicon_status unicon_options_set(unicon_ctx *ctx, unicon
  * Valid until the options change. */
 UNICON_API const char *unicon_options_get(const unicon_options *options, const char *name);
 
-/* A preset's settings, one by one: *name and *value of setting `index`; 0 past the end. */
+/* A preset's settings, one by one: *name and *value of setting `index`; 0 past the end. The value
+ * "chosen" is no setting: the preset chooses on held-out pairs, unless the option is given. */
 UNICON_API int unicon_preset_at(const char *preset, size_t index, const char **name,
                                 const char **value);
 

@@ -36,11 +36,12 @@ def _as_data(validation: Any) -> Optional[Mapping[str, Any]]:
 
 class Aligner:
     # The docstring is completed below from the option table.
-    """Aligns two sets of embeddings in one shared space, in closed form.
+    """Aligns two sets of embeddings in one shared space.
 
-    Rows of X and Y that belong together get a large cosine, others a small one. Every option is a
-    keyword; None, the default of all, is "not given": then the preset's value holds, or else the
-    default written here.
+    Rows of X and Y that belong together get a large cosine, others a small one. The default, preset
+    auto, compares closed forms on held-out pairs, refines the best where that helps and fits it on
+    everything; preset fast is one closed form alone. Every option is a keyword; None, the default
+    of all, is "not given": then the preset's value holds, or else the default written here.
 
     Parameters
     ----------

@@ -35,7 +35,10 @@ typedef struct setting {
   const char *name, *value;
 } setting;
 
-static const setting preset_auto[] = {{0}}; /* chooses for itself, see auto.c */
+static const setting preset_auto[] = {{0}}; /* nothing is set: what it chooses, see auto.c */
+static const setting auto_chooses[] = {
+    {"kernel", "chosen"}, {"ridge", "chosen"},       {"metric", "chosen"},       {"rank", "chosen"},
+    {"refine", "chosen"}, {"temperature", "chosen"}, {"refine_batch", "chosen"}, {0}};
 static const setting preset_fast[] = {
     {"metric", "whiten"}, {"ridge", "0.01"}, {"rank", "auto"}, {"iterations", "0"}, {0}};
 static const setting preset_paper[] = {{"loss", "clip"},
@@ -60,6 +63,7 @@ static const setting *preset_settings(const char *preset) {
 int unicon_preset_at(const char *preset, size_t index, const char **name, const char **value) {
   const setting *list = preset ? preset_settings(preset) : NULL;
   if (!list || !name || !value) return 0;
+  if (list == preset_auto) list = auto_chooses;
   for (size_t k = 0; list[k].name; k++)
     if (k == index) {
       *name = list[k].name;
