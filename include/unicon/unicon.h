@@ -321,7 +321,8 @@ UNICON_API const unicon_data *unicon_split_part(const unicon_split *split, int p
 typedef struct unicon_model unicon_model;
 
 /* Fits a model on `train`. `validation` (may be NULL) holds other pairs that choose between
- * candidates. */
+ * candidates. Without options (preset auto) closed forms are compared on held-out pairs and the
+ * best is refined where that helps. */
 UNICON_API UNICON_CHECK unicon_status unicon_fit(unicon_ctx *ctx, const unicon_data *train,
                                                  const unicon_data *validation,
                                                  const unicon_options *options, unicon_model **out);
