@@ -16,7 +16,10 @@ setup:
 	@scripts/setup.sh
 test: all
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
-demo: all
+demo: setup # builds what it runs, and shows that only where it fails
+	@cmake -S . -B $(BUILD) $(GENERATOR) $(CMAKE_ARGS) >/dev/null
+	@echo "Building $(BUILD)/unicon ..."
+	@cmake --build $(BUILD) -j $(JOBS) --target unicon_command >$(BUILD)/demo.log 2>&1 || { cat $(BUILD)/demo.log; exit 1; }
 	@UNICON=$(BUILD)/unicon scripts/demo.sh
 bench: all
 	cmake --build $(BUILD) -j $(JOBS) --target bench

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Writes what the examples read into the current folder: image.npy (300 rows) and text.npy (1500
+# Writes what the examples read into the current folder, which should be one of its own: image.npy (300 rows) and text.npy (1500
 # rows, five for each image, in order). The images and texts are synthetic, two noisy views of one
 # hidden vector; the five texts of an image are copies.
 #   UNICON  the command (unicon)

@@ -2,8 +2,9 @@
 /* The program of unicon/unicon.h, whole: fits a model on image.npy and text.npy of the current
  * folder, five captions per image, and prints how often an image finds one of its captions first.
  *
- *     bash examples/data.sh                                          makes the two files
- *     cc examples/quickstart.c $(pkg-config --cflags --libs unicon)  */
+ * In a folder of its own, SOURCE being that of the source:
+ *     UNICON=SOURCE/build/unicon bash SOURCE/examples/data.sh               makes the two files
+ *     cc SOURCE/examples/quickstart.c $(pkg-config --cflags --libs unicon)  */
 #include <stdio.h>
 
 #include <unicon/unicon.h>

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "usable.h"
+
 enum { DIGITS = 24 };
 
 /* ---- labels to class rows ----------------------------------------------------------------- */
@@ -117,12 +119,19 @@ int classes_run(tool *t, const unicon_rows *rows, const char *label_path, const 
   const size_t count = (size_t)unicon_rows_count(out->vectors);
   out->count = calloc(count + 1, (count + 1) * sizeof *out->count);
   if (!out->count) return tool_out_of_memory(t);
-  const unicon_view view = {.rows = rows, .model = model, .side = side},
-                    vectors = {.rows = out->vectors,
-                               .model = model,
-                               .side = side == UNICON_X ? UNICON_Y : UNICON_X};
-  status = unicon_classify(t->ctx, &view, out->label, &vectors, NULL, out->count, &out->result);
-  return status == UNICON_OK ? EXIT_DONE : tool_fail(t, status);
+  unicon_view view = {.rows = rows, .model = model, .side = side};
+  const unicon_view vectors = {
+      .rows = out->vectors, .model = model, .side = side == UNICON_X ? UNICON_Y : UNICON_X};
+  usable left = {0};
+  code = usable_open(t, &view, &left);
+  if (code == EXIT_DONE) {
+    for (int64_t i = 0; i < left.count; i++) out->label[i] = out->label[usable_number(&left, i)];
+    out->dropped = left.total - left.count;
+    status = unicon_classify(t->ctx, &view, out->label, &vectors, NULL, out->count, &out->result);
+    if (status != UNICON_OK) code = tool_fail(t, status);
+  }
+  usable_close(&left);
+  return code;
 }
 
 void classes_close(classes *c) {

@@ -12,6 +12,7 @@ typedef struct classes {
   const char **name;             /* of each class */
   char *digits;                  /* the texts of unnamed classes */
   int64_t *label;                /* of each row, a row of `vectors` */
+  int64_t dropped;               /* rows left out by --bad-rows drop */
   int64_t *count;                /* the confusion matrix */
   unicon_classify_result result;
 } classes;

@@ -111,6 +111,13 @@ static bool entry_of_library(const unicon_option_info *option, cli_entry *out) {
   return true;
 }
 
+bool cli_chosen(const unicon_option_info *option) {
+  const char *preset = unicon_options_get(NULL, "preset"), *name, *value;
+  for (size_t i = 0; unicon_preset_at(preset, i, &name, &value); i++)
+    if (strcmp(name, option->name) == 0) return strcmp(value, "chosen") == 0;
+  return false;
+}
+
 bool cli_entry_at(const cli_command *command, size_t index, cli_entry *out) {
   const unsigned bit = command ? command->bit : CLI_TOP;
   const unsigned scope = command ? command->scope : 0;
@@ -120,7 +127,10 @@ bool cli_entry_at(const cli_command *command, size_t index, cli_entry *out) {
       if (index-- == 0) return entry_of_tool(&cli_tool_options[i], out);
   for (size_t i = 0; i < unicon_option_count(); i++)
     if (unicon_option_at(i)->scope & scope)
-      if (index-- == 0) return entry_of_library(unicon_option_at(i), out);
+      if (index-- == 0) {
+        out->chosen = (scope & UNICON_SCOPE_FIT) && cli_chosen(unicon_option_at(i));
+        return entry_of_library(unicon_option_at(i), out);
+      }
   return false;
 }
 

@@ -129,10 +129,14 @@ typedef struct cli_entry {
   bool flag;         /* takes no value */
   const char *words; /* accepted words, separated by |, or "" */
   const char *default_value, *group, *help;
+  bool chosen;            /* by the default preset, unless it is given */
   bool general;           /* of the group shown last: how to run, not what to do */
   const cli_option *tool; /* one of these two is set */
   const unicon_option_info *library;
 } cli_entry;
+
+/* Does the default preset choose this option from the data? */
+bool cli_chosen(const unicon_option_info *option);
 
 /* Option `index` of the command, NULL for `unicon` itself; false past the end. */
 bool cli_entry_at(const cli_command *command, size_t index, cli_entry *out);

@@ -14,7 +14,7 @@ typedef struct comparison {
   unicon_split *usable[2];        /* of the given validation and test rows, with --bad-rows drop */
   compared_sets data;
   outcome *row;
-  size_t rows;
+  size_t rows, done, shown; /* to run, finished, and printed */
 } comparison;
 
 /* ---- the three sets ----------------------------------------------------------------------- */
@@ -127,12 +127,18 @@ static int choose_rows(tool *t, comparison *c) {
 /* The row whose quality the others are timed against: the first SGD head, or else baseline. */
 static const outcome *reference_of(const comparison *c) {
   const outcome *found = NULL;
-  for (size_t i = 0; i < c->rows; i++) {
+  for (size_t i = 0; i < c->done; i++) {
     const outcome *o = &c->row[i];
     if (o->skipped[0] || !o->who->baseline || o->who->identity) continue;
     if (!found || (found->epochs == 0 && o->epochs > 0)) found = o;
   }
   return found;
+}
+
+static bool all_skipped(const comparison *c) {
+  for (size_t i = 0; i < c->done; i++)
+    if (!c->row[i].skipped[0]) return false;
+  return true;
 }
 
 /* ---- output ------------------------------------------------------------------------------- */
@@ -141,19 +147,16 @@ static const char *time_or_never(double seconds, char *out, size_t size) {
   return isfinite(seconds) ? display_time(seconds, out, size) : "never";
 }
 
-static void print_row(const outcome *o, const outcome *reference) {
-  char time[32], memory[32], reached[32];
+static void print_row(const outcome *o) {
+  char time[32], memory[32];
   if (o->skipped[0]) {
     printf("%-10s  left out: %s\n", o->who->name, o->skipped);
     return;
   }
-  printf("%-10s  %.3f   %.3f  %.3f   %.3f     %.3f  %10s  %8s", o->who->name,
+  printf("%-10s  %.3f   %.3f  %.3f   %.3f     %.3f  %10s  %8s\n", o->who->name,
          o->to_y.value[UNICON_HIT_1], o->to_y.value[UNICON_HIT_10], o->to_x.value[UNICON_HIT_1],
          o->to_x.value[UNICON_HIT_10], o->score, display_time(o->seconds, time, sizeof time),
          display_bytes(o->memory, memory, sizeof memory));
-  if (reference)
-    printf("  %10s", time_or_never(outcome_time_to(o, reference->score), reached, sizeof reached));
-  putchar('\n');
 }
 
 static void print_counts(const char *name, const unicon_data *data, const char *from) {
@@ -161,11 +164,22 @@ static void print_counts(const char *name, const unicon_data *data, const char *
          (long long)unicon_rows_count(data->y), (long long)unicon_pairs_count(data->pairs), from);
 }
 
-/* How long the reference needs for what our presets reach. */
+/* How long all need for what the reference reaches, and it for what our presets reach. */
 static void print_reference(const comparison *c, const outcome *reference) {
-  for (size_t i = 0; i < c->rows; i++) {
+  char own[32], other[32];
+  const char *before = "";
+  printf("as good as %s after: ", reference->who->name);
+  for (size_t i = 0; i < c->done; i++) {
     const outcome *o = &c->row[i];
-    char own[32], other[32];
+    if (o->skipped[0] || o == reference) continue;
+    printf("%s%s %s", before, o->who->name,
+           time_or_never(outcome_time_to(o, reference->score), own, sizeof own));
+    before = ", ";
+  }
+  printf("%s%s %s\n", before, reference->who->name,
+         time_or_never(outcome_time_to(reference, reference->score), own, sizeof own));
+  for (size_t i = 0; i < c->done; i++) {
+    const outcome *o = &c->row[i];
     if (o->who->baseline || o->skipped[0]) continue;
     const double seconds = outcome_time_to(reference, o->score);
     printf("%s reaches %.3f in %s; %s %s%s\n", o->who->name, o->score,
@@ -175,25 +189,50 @@ static void print_reference(const comparison *c, const outcome *reference) {
   }
 }
 
-static void print_table(const comparison *c) {
-  const outcome *reference = reference_of(c);
-  char heading[64] = "";
-  if (reference) snprintf(heading, sizeof heading, "  as good as %s after", reference->who->name);
+static void print_head(const comparison *c) {
   print_counts("train", &c->data.train, "");
   print_counts("validation", &c->data.validation,
                c->split[1] ? ", held out of the training rows" : "");
   print_counts("test", &c->data.test,
                c->split[0] ? ", held out: no --test-x and --test-y were given" : "");
   printf("\n%-10s  %-12s  %-12s\n", "", "x to y", "y to x");
-  printf("%-10s  hit@1  hit@10  hit@1  hit@10  held out  %10s  %8s%s\n", "", "fit time", "memory",
-         heading);
-  for (size_t i = 0; i < c->rows; i++) print_row(&c->row[i], reference);
+  printf("%-10s  hit@1  hit@10  hit@1  hit@10  held out  %10s  %8s\n", "", "fit time", "memory");
+}
+
+/* Shows what has been finished since the last call, at once: the rest may take long, or be
+ * interrupted. While nothing but rows left out is there, that may be all, and then it is an error.
+ */
+static void show_finished(tool *t, comparison *c) {
+  const outcome *last = &c->row[c->done - 1];
+  char text[128];
+  if (tool_has(t, CLI_OPT_JSON)) {
+    snprintf(text, sizeof text, "%s: %s", last->who->name, last->skipped[0] ? "left out" : "done");
+    display_log(&t->display, UNICON_LOG_INFO, text);
+    return;
+  }
+  if (all_skipped(c)) return;
+  if (c->shown == 0) print_head(c);
+  while (c->shown < c->done) print_row(&c->row[c->shown++]);
+  fflush(stdout);
+}
+
+/* "a, b and c" of the rows that were not run. */
+static void print_missing(const comparison *c) {
+  fputs("interrupted: ", stdout);
+  for (size_t i = c->done; i < c->rows; i++)
+    printf("%s%s", i == c->done ? "" : i + 1 < c->rows ? ", " : " and ", c->row[i].who->name);
+  printf(" %s not run\n", c->rows - c->done == 1 ? "was" : "were");
+}
+
+static void print_foot(const comparison *c) {
+  const outcome *reference = reference_of(c);
   printf(
       "\nhit@k: on the test rows. held out: (mrr + hit@10)/2 of both directions on the\n"
       "validation rows, by which settings were chosen; fit time has all settings tried in it.\n");
   if (reference) print_reference(c, reference);
-  for (size_t i = 0; i < c->rows; i++)
+  for (size_t i = 0; i < c->done; i++)
     if (c->row[i].chosen[0]) printf("%s: %s\n", c->row[i].who->name, c->row[i].chosen);
+  if (c->done < c->rows) print_missing(c);
 }
 
 static json_t *set_json(const unicon_data *data, bool held_out) {
@@ -217,7 +256,7 @@ static json_t *row_json(const comparison *c, const outcome *o) {
   json_object_set_new(out, "chosen", display_json_text(o->chosen));
   json_object_set_new(out, "memory_bytes", json_real(o->memory));
   json_t *times = json_object();
-  for (size_t i = 0; i < c->rows; i++) {
+  for (size_t i = 0; i < c->done; i++) {
     if (&c->row[i] == o || c->row[i].skipped[0]) continue;
     const double seconds = outcome_time_to(o, c->row[i].score);
     json_object_set_new(times, c->row[i].who->name,
@@ -228,18 +267,30 @@ static json_t *row_json(const comparison *c, const outcome *o) {
 }
 
 static int print_json(tool *t, const comparison *c) {
-  json_t *rows = json_array();
-  for (size_t i = 0; i < c->rows; i++) json_array_append_new(rows, row_json(c, &c->row[i]));
-  json_t *out = json_pack("{s:o, s:o, s:o, s:o}", "train", set_json(&c->data.train, false),
-                          "validation", set_json(&c->data.validation, c->split[1] != NULL), "test",
-                          set_json(&c->data.test, c->split[0] != NULL), "rows", rows);
+  json_t *rows = json_array(), *missing = json_array();
+  for (size_t i = 0; i < c->done; i++) json_array_append_new(rows, row_json(c, &c->row[i]));
+  for (size_t i = c->done; i < c->rows; i++)
+    json_array_append_new(missing, json_string(c->row[i].who->name));
+  json_t *out =
+      json_pack("{s:o, s:o, s:o, s:o, s:b, s:o}", "train", set_json(&c->data.train, false),
+                "validation", set_json(&c->data.validation, c->split[1] != NULL), "test",
+                set_json(&c->data.test, c->split[0] != NULL), "rows", rows, "interrupted",
+                c->done < c->rows, "not_run", missing);
   return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
 }
 
-static bool all_skipped(const comparison *c) {
-  for (size_t i = 0; i < c->rows; i++)
-    if (!c->row[i].skipped[0]) return false;
-  return true;
+/* Runs one method after the other until all are done, the user stops it or nobody reads on. */
+static int run_rows(tool *t, comparison *c) {
+  while (c->done < c->rows && !ferror(stdout)) {
+    outcome *row = &c->row[c->done];
+    if (contestant_run(t, row->who, &c->data, row) == EXIT_INTERRUPTED) {
+      cli_error(t->args->command, "interrupted after %zu of %zu methods", c->done, c->rows);
+      return EXIT_INTERRUPTED;
+    }
+    c->done++;
+    show_finished(t, c);
+  }
+  return EXIT_DONE;
 }
 
 int cmd_compare(tool *t) {
@@ -249,17 +300,16 @@ int cmd_compare(tool *t) {
   if (code == EXIT_DONE) code = check_idle(t);
   if (code == EXIT_DONE) code = choose_rows(t, &c);
   if (code == EXIT_DONE) code = open_sets(t, &c);
-  for (size_t i = 0; i < c.rows && code == EXIT_DONE; i++) {
-    code = contestant_run(t, c.row[i].who, &c.data, &c.row[i]);
-    if (code == EXIT_INTERRUPTED) code = tool_interrupted(t);
+  if (code == EXIT_DONE) {
+    code = run_rows(t, &c);
+    const bool json = tool_has(t, CLI_OPT_JSON);
+    if (code == EXIT_DONE && all_skipped(&c))
+      code = tool_error(t, "no method gave a result; %s: %s", c.row[0].who->name, c.row[0].skipped);
+    else if (json && print_json(t, &c) != EXIT_DONE)
+      code = EXIT_FAILED;
+    else if (!json && c.shown > 0)
+      print_foot(&c);
   }
-  display_clear(&t->display);
-  if (code == EXIT_DONE && all_skipped(&c))
-    code = tool_error(t, "no method gave a result; %s: %s", c.row[0].who->name, c.row[0].skipped);
-  else if (code == EXIT_DONE && tool_has(t, CLI_OPT_JSON))
-    code = print_json(t, &c);
-  else if (code == EXIT_DONE)
-    print_table(&c);
   close_sets(&c);
   free(c.row);
   return code;

@@ -5,6 +5,7 @@
 
 #include "classes.h"
 #include "inputs.h"
+#include "usable.h"
 
 typedef struct directions {
   unicon_metrics to_y, to_x;
@@ -53,9 +54,14 @@ static void print_table(const directions *d) {
   print_counts("candidates", width, d->to_y.candidates, d->to_x.candidates);
 }
 
-static int print_json(tool *t, const directions *d, int64_t pairs) {
-  json_t *out = json_pack("{s:I, s:o, s:o}", "pairs", (json_int_t)pairs, "x_to_y",
+static int print_json(tool *t, const directions *d, const inputs *in) {
+  json_t *out = json_pack("{s:I, s:o, s:o}", "pairs", (json_int_t)d->to_y.pairs, "x_to_y",
                           display_json_metrics(&d->to_y), "y_to_x", display_json_metrics(&d->to_x));
+  if (usable_wanted(t))
+    json_object_set_new(
+        out, "dropped",
+        json_pack("{s:I, s:I}", "x", (json_int_t)(unicon_rows_count(in->x) - d->to_x.candidates),
+                  "y", (json_int_t)(unicon_rows_count(in->y) - d->to_y.candidates)));
   return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
 }
 
@@ -67,7 +73,7 @@ static int evaluate(tool *t, const inputs *in, const unicon_model *model) {
       unicon_evaluate(t->ctx, &x, &y, in->pairs, t->options, &d.to_y, &d.to_x);
   display_clear(&t->display);
   if (status != UNICON_OK) return tool_fail(t, status);
-  if (tool_has(t, CLI_OPT_JSON)) return print_json(t, &d, unicon_pairs_count(in->pairs));
+  if (tool_has(t, CLI_OPT_JSON)) return print_json(t, &d, in);
   print_table(&d);
   return EXIT_DONE;
 }
@@ -76,8 +82,14 @@ static int evaluate(tool *t, const inputs *in, const unicon_model *model) {
 
 static int print_classes(tool *t, const classes *c) {
   const unicon_classify_result *r = &c->result;
-  if (tool_has(t, CLI_OPT_JSON))
-    return display_json(classes_json(c)) ? EXIT_DONE : tool_out_of_memory(t);
+  if (tool_has(t, CLI_OPT_JSON)) {
+    json_t *out = classes_json(c);
+    if (usable_wanted(t))
+      json_object_set_new(
+          out, "dropped",
+          json_pack("{s:I}", tool_has(t, CLI_OPT_Y_LABELS) ? "y" : "x", (json_int_t)c->dropped));
+    return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
+  }
   const confusion matrix = classes_confusion(c);
   printf("accuracy         %.3f on %lld rows; a random answer: %.3f\n", r->accuracy,
          (long long)r->rows, r->chance);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unicon fit X Y -o MODEL */
 #include <stdlib.h>
+#include <string.h>
 
 #include "inputs.h"
 
@@ -127,6 +128,35 @@ static int fit_and_save(tool *t, const inputs *train, const inputs *validation) 
   return code;
 }
 
+/* ".pt" of "m.pt"; "" where the name has none. */
+static const char *suffix_of(const char *path) {
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  const char *dot = strrchr(name, '.');
+  return dot && dot > name ? dot : "";
+}
+
+/* A name that promises another format is an error, said before the fit. */
+static int check_name(tool *t, const char *path) {
+  static const char *const others[] = {".pt", ".pth", ".bin", ".npy", ".npz", ".pkl", ".onnx"};
+  const char *suffix = suffix_of(path);
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (strcmp(suffix, others[i]) == 0)
+      return cli_error(t->args->command,
+                       "%s: a model is written in the format safetensors; call it "
+                       "%.*s.safetensors",
+                       path, (int)(suffix - path), path);
+  return EXIT_DONE;
+}
+
+/* One that says nothing is taken, with a warning. */
+static void warn_of_name(tool *t, const char *path) {
+  char text[512];
+  if (strcmp(suffix_of(path), ".safetensors") == 0) return;
+  snprintf(text, sizeof text,
+           "%.300s is written in the format safetensors, which its name does not say", path);
+  display_log(&t->display, UNICON_LOG_WARNING, text);
+}
+
 int cmd_fit(tool *t) {
   const char *x = t->args->positional[0], *y = t->args->positional[1];
   const char *val_x = tool_value(t, CLI_OPT_VAL_X), *val_y = tool_value(t, CLI_OPT_VAL_Y);
@@ -135,10 +165,14 @@ int cmd_fit(tool *t) {
     return cli_usage_error(t->args->command, "say where the model goes: -o MODEL.safetensors");
   int code = inputs_check_options(t);
   if (code == EXIT_DONE) code = inputs_check_output(t, tool_value(t, CLI_OPT_OUTPUT));
+  if (code == EXIT_DONE) code = check_name(t, tool_value(t, CLI_OPT_OUTPUT));
   if (code == EXIT_DONE) code = inputs_open(t, x, y, INPUTS_MAIN, &train);
   if (code == EXIT_DONE && val_x)
     code = inputs_open(t, val_x, val_y, INPUTS_VALIDATION, &validation);
-  if (code == EXIT_DONE) code = fit_and_save(t, &train, &validation);
+  if (code == EXIT_DONE) {
+    warn_of_name(t, tool_value(t, CLI_OPT_OUTPUT));
+    code = fit_and_save(t, &train, &validation);
+  }
   inputs_close(&validation);
   inputs_close(&train);
   return code;

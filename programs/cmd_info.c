@@ -107,7 +107,6 @@ static void print_presets(void) {
       if (column > 75) column = printf("\n%8s", "") - 1;
       column += printf(" %s %s", name, value);
     }
-    if (!unicon_preset_at(word, 0, &name, &value)) fputs(" chosen on held-out pairs", stdout);
     puts(preset && strcmp(word, preset->default_value) == 0 ? " (the default)" : "");
   }
 }

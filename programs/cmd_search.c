@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unicon search MODEL --query-side x|y Q --base-side x|y B -k K */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "inputs.h"
+#include "usable.h"
 
+/* What was found, in the numbers of the files. */
 typedef struct hits {
   int64_t queries, k;
-  int64_t *id; /* queries by k; -1 where there are no more rows */
+  int64_t *id; /* queries by k; -1 where there are no more rows, or the query was left out */
   float *score;
+  const usable *q, *b; /* the rows in use */
 } hits;
 
 /* The side named by one option, or else the other side than the second option names. */
@@ -26,9 +30,17 @@ static int print_table(const hits *h) {
   return EXIT_DONE;
 }
 
+static void add_dropped(const tool *t, const hits *h, json_t *out) {
+  if (usable_wanted(t))
+    json_object_set_new(out, "dropped",
+                        json_pack("{s:I, s:I}", "queries", (json_int_t)(h->q->total - h->q->count),
+                                  "base", (json_int_t)(h->b->total - h->b->count)));
+}
+
 static int print_json(tool *t, const hits *h) {
   json_t *results = json_array();
   for (int64_t q = 0; q < h->queries; q++) {
+    if (h->id[q * h->k] < 0) continue;
     json_t *base = json_array(), *score = json_array();
     for (int64_t r = 0; r < h->k && h->id[q * h->k + r] >= 0; r++) {
       json_array_append_new(base, json_integer((json_int_t)h->id[q * h->k + r]));
@@ -37,8 +49,9 @@ static int print_json(tool *t, const hits *h) {
     json_array_append_new(results, json_pack("{s:I, s:o, s:o}", "query", (json_int_t)q, "base",
                                              base, "score", score));
   }
-  json_t *out = json_pack("{s:I, s:I, s:o}", "queries", (json_int_t)h->queries, "k",
+  json_t *out = json_pack("{s:I, s:I, s:o}", "queries", (json_int_t)h->q->count, "k",
                           (json_int_t)h->k, "results", results);
+  add_dropped(t, h, out);
   return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
 }
 
@@ -67,13 +80,14 @@ static int write_files(tool *t, const hits *h, const char *ids, const char *scor
   if (score_writer) unicon_writer_discard(score_writer);
   if (code != EXIT_DONE) return code;
   if (!tool_has(t, CLI_OPT_JSON)) {
-    printf("%lld queries, %lld rows each, in %s and %s\n", (long long)h->queries, (long long)h->k,
+    printf("%lld queries, %lld rows each, in %s and %s\n", (long long)h->q->count, (long long)h->k,
            ids, scores);
     return EXIT_DONE;
   }
-  json_t *out =
-      json_pack("{s:I, s:I, s:o, s:o}", "queries", (json_int_t)h->queries, "k", (json_int_t)h->k,
-                "ids", display_json_text(ids), "scores", display_json_text(scores));
+  json_t *out = json_pack("{s:I, s:I, s:I, s:o, s:o}", "queries", (json_int_t)h->q->count, "rows",
+                          (json_int_t)h->queries, "k", (json_int_t)h->k, "ids",
+                          display_json_text(ids), "scores", display_json_text(scores));
+  add_dropped(t, h, out);
   return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
 }
 
@@ -106,23 +120,50 @@ static int show(tool *t, const hits *h, const names *files) {
   return tool_has(t, CLI_OPT_JSON) ? print_json(t, h) : print_table(h);
 }
 
-static int search(tool *t, const unicon_view *queries, const unicon_view *base, int64_t k,
-                  const names *files) {
-  hits h = {unicon_rows_count(queries->rows), k, NULL, NULL};
+/* From the rows in use, where the lists begin one behind the other, to all rows and the numbers of
+ * the files. Backwards, so that nothing is overwritten before it has moved. */
+static void renumber(hits *h) {
+  const size_t list = (size_t)h->k;
+  int64_t from = h->q->count;
+  for (int64_t q = h->queries; q-- > 0;) {
+    int64_t *id = h->id + q * h->k;
+    float *score = h->score + q * h->k;
+    const bool used = from > 0 && usable_number(h->q, from - 1) == q;
+    if (used) {
+      from--;
+      memmove(id, h->id + from * h->k, list * sizeof *id);
+      memmove(score, h->score + from * h->k, list * sizeof *score);
+    }
+    for (int64_t r = 0; r < h->k; r++) {
+      if (!used) id[r] = -1, score[r] = -INFINITY;
+      if (id[r] >= 0) id[r] = usable_number(h->b, id[r]);
+    }
+  }
+}
+
+static int search(tool *t, unicon_view *queries, unicon_view *base, int64_t k, const names *files) {
+  usable q = {0}, b = {0};
+  hits h = {unicon_rows_count(queries->rows), k, NULL, NULL, &q, &b};
   if (h.queries > (INT64_MAX / 16 - 1) / k) return tool_out_of_memory(t);
   const size_t cells = (size_t)(h.queries * k) + 1;
+  int code = usable_open(t, queries, &q);
+  if (code == EXIT_DONE) code = usable_open(t, base, &b);
   h.id = malloc(cells * sizeof *h.id);
   h.score = malloc(cells * sizeof *h.score);
-  int code;
-  if (!h.id || !h.score) {
-    code = tool_out_of_memory(t);
-  } else {
+  if (code == EXIT_DONE && (!h.id || !h.score)) code = tool_out_of_memory(t);
+  if (code == EXIT_DONE) {
     const unicon_status status = unicon_search(t->ctx, queries, base, k, h.id, h.score);
     display_clear(&t->display);
-    code = status == UNICON_OK ? show(t, &h, files) : tool_fail(t, status);
+    if (status != UNICON_OK) code = tool_fail(t, status);
+  }
+  if (code == EXIT_DONE) {
+    renumber(&h);
+    code = show(t, &h, files);
   }
   free(h.id);
   free(h.score);
+  usable_close(&b);
+  usable_close(&q);
   return code;
 }
 
@@ -146,11 +187,11 @@ int cmd_search(tool *t) {
   if (status == UNICON_OK) status = unicon_rows_open(t->ctx, path[2], &base);
   if (status == UNICON_OK) {
     const bool embedded = tool_has(t, CLI_OPT_BASE_EMBEDDED);
-    const unicon_view q = {
+    unicon_view q = {
         .rows = queries, .model = model, .side = side_of(t, CLI_OPT_QUERY_SIDE, CLI_OPT_BASE_SIDE)};
-    const unicon_view b = {.rows = base,
-                           .model = embedded ? NULL : model,
-                           .side = side_of(t, CLI_OPT_BASE_SIDE, CLI_OPT_QUERY_SIDE)};
+    unicon_view b = {.rows = base,
+                     .model = embedded ? NULL : model,
+                     .side = side_of(t, CLI_OPT_BASE_SIDE, CLI_OPT_QUERY_SIDE)};
     code = search(t, &q, &b, k, &files);
   } else {
     code = tool_fail(t, status);

@@ -30,6 +30,7 @@ void display_catch_signals(void) {
   sigaction(SIGTERM, &action, NULL);
   action.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &action, NULL);
+  sigaction(SIGXFSZ, &action, NULL);
 }
 
 bool display_interrupted(void) {

@@ -32,7 +32,7 @@ void display_part(display *d, const char *name, double from, double span);
 void display_clear(display *d);
 
 /* SIGINT and SIGTERM raise a flag that the progress callback hands to the library; a second SIGINT
- * ends the process at once. SIGPIPE is ignored. */
+ * ends the process at once. SIGPIPE and SIGXFSZ are ignored: the write fails instead. */
 void display_catch_signals(void);
 bool display_interrupted(void);
 

@@ -58,7 +58,9 @@ void cli_entry_text(const cli_entry *entry, char *out, size_t size) {
   }
   if (entry->library) at = append_bounds(entry->library, out, size, at);
   if (*entry->default_value && !entry->flag) {
+    const bool same = strcmp(entry->default_value, "auto") == 0;
     at = append(out, size, at, " Default: ");
+    if (entry->chosen) at = append(out, size, at, same ? "chosen by " : "chosen by auto, else ");
     at = append(out, size, at, entry->default_value);
     append(out, size, at, ".");
   }
@@ -136,7 +138,10 @@ void cli_help(const cli_command *command, FILE *stream) {
 
 void cli_overview(FILE *stream) {
   fputs(
-      "unicon aligns two sets of frozen embeddings into one shared space, in closed form.\n\n"
+      "unicon aligns two sets of frozen embeddings into one shared space.\n\n"
+      "`fit` compares closed forms (kernel, ridge, metric, rank) on held-out pairs, refines the "
+      "best\nwhere that helps, and reports its held-out score; `--preset fast` is one closed form "
+      "alone.\n\n"
       "Usage: unicon COMMAND ...\n\n",
       stream);
   for (size_t i = 0; i < cli_command_count; i++)

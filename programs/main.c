@@ -17,7 +17,9 @@ const cli_command cli_commands[] = {
      "X Y -o MODEL.safetensors [options]",
      "learn the shared space from two files of vectors",
      "Learns two maps into one shared space, in which rows of X and Y that belong together have a "
-     "large cosine. Without a pair option row i of X belongs to row i of Y. X and Y are .npy, "
+     "large cosine. Unless told otherwise (--preset auto) it compares closed forms on held-out "
+     "pairs, refines the best where that helps, and fits it on everything. "
+     "Without a pair option row i of X belongs to row i of Y. X and Y are .npy, "
      ".fvecs or .fbin files, FILE.safetensors:TENSOR, or folders of numbered .npy shards.",
      "unicon fit image.train.npy text.train.npy --y-per-x 5 -o model.safetensors\n",
      cmd_fit},
@@ -56,7 +58,9 @@ const cli_command cli_commands[] = {
      "one with a hidden layer (sgd_mlp), cca, pls, procrustes, ridge regression in both directions "
      "and no alignment at all (none), on the same rows, and measures all of them on the same test "
      "rows. What a method leaves open (step length, ridge, rank) is chosen on the validation rows. "
-     "Without --val-x or --test-x a part of X and Y is held out for it.",
+     "Without --val-x or --test-x a part of X and Y is held out for it. A row is printed as soon "
+     "as "
+     "it is finished, and an interrupt keeps those that are.",
      "unicon compare image.train.npy text.train.npy --test-x image.test.npy \\\n"
      "  --test-y text.test.npy --y-per-x 5 --only fast,cca,ridge\n",
      cmd_compare},
@@ -94,25 +98,29 @@ const cli_command cli_commands[] = {
      cmd_report},
     {"embed",
      CLI_EMBED,
-     UNICON_SCOPE_CONTEXT,
+     UNICON_SCOPE_USE | UNICON_SCOPE_CONTEXT,
      {"MODEL", "ROWS", NULL},
      2,
      "MODEL --side x|y ROWS -o OUT.npy [options]",
      "write rows as vectors of the shared space",
      "Writes the rows of one side as unit vectors of the shared space, in which a dot product is "
-     "the similarity. Any vector index can take them from there.",
+     "the similarity. Any vector index can take them from there. With --bad-rows drop only the "
+     "rows "
+     "that can be used are written, in their order, and which ones are missing is said.",
      "unicon embed model.safetensors --side x image.new.npy -o z.npy\n",
      cmd_embed},
     {"search",
      CLI_SEARCH,
-     UNICON_SCOPE_CONTEXT,
+     UNICON_SCOPE_USE | UNICON_SCOPE_CONTEXT,
      {"MODEL", "Q", "B", NULL},
      3,
      "MODEL --query-side x|y Q [--base-side x|y] B [-k 10] [options]",
      "list the nearest rows for each query",
      "Lists for each row of Q the K rows of B with the largest cosine, exactly, as lines `query "
      "TAB "
-     "rank TAB base TAB score`. Rows count from 0, ranks from 1.",
+     "rank TAB base TAB score`. Rows count from 0, ranks from 1. With --bad-rows drop the rows are "
+     "still called by their numbers in Q and B; in the files of -o a query that was left out has "
+     "-1 and -inf.",
      "unicon search model.safetensors --query-side y q.npy --base-side x image.npy -k 10\n",
      cmd_search},
     {"probe",

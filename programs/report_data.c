@@ -30,7 +30,8 @@ static json_t *options_json(const unicon_model *model) {
     if (!value) continue;
     json_array_append_new(
         out, json_pack("{s:s, s:o, s:s, s:s}", "name", row->name, "value", display_json_text(value),
-                       "default", row->default_value, "group", row->group));
+                       "default", cli_chosen(row) ? "chosen by auto" : row->default_value, "group",
+                       row->group));
   }
   return out;
 }

@@ -90,9 +90,10 @@ const cli_option cli_tool_options[] = {
      "One label per row of X; rows with equal labels belong together. Goes with --y-labels."},
     {CLI_OPT_Y_LABELS, "y-labels", 0, "FILE", "", NULL, PAIRED, "Pairs", "One label per row of Y."},
     {CLI_OPT_IGNORE, "ignore", 0, "FILE", "", NULL, PAIRED, "Pairs",
-     "Pairs that count neither as right nor as wrong, as in --pairs without weights."},
+     "Pairs that count neither as right nor as wrong, as in --pairs without weights; an empty file "
+     "is none."},
     {CLI_OPT_NEGATIVES, "negatives", 0, "FILE", "", NULL, CLI_FIT | CLI_PLAN, "Pairs",
-     "The only pairs that count as wrong. Left out: all that are not right."},
+     "The only pairs that count as wrong, at least one. Left out: all that are not right."},
     {CLI_OPT_GROUPS, "groups", 0, "FILE", "", NULL, CLI_FIT | CLI_PLAN | CLI_CHECK | CLI_COMPARE,
      "Pairs", "One label per row of X; a hold-out never splits rows with equal labels."},
 

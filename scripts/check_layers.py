@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks the rules of the house that a compiler does not: who includes whom (src/LAYERS), which
-functions of the C library are not called, how long functions and files may be."""
+functions of the C library are not called, how sentences name options, how long functions and
+files may be."""
 
 import re
 import sys
@@ -130,6 +131,18 @@ def check_src(order):
     return len(files), [f"{layer}/{module}" for layer, module in order if (layer, module) not in known]
 
 
+def check_sentences():
+    """What the library says names options as they are in its table, not as flags of the command."""
+    for path in sorted(p for p in SRC.rglob("*") if p.suffix in (".c", ".h")):
+        text = re.sub(r"//[^\n]*|/\*.*?\*/", lambda m: "\n" * m.group().count("\n"),
+                      path.read_text(), flags=re.S)
+        for match in re.finditer(r'"(?:\\.|[^"\\\n])*"', text):
+            if re.search(r"(?<!\w)--[a-z]|max-mem", match.group()):
+                number = text.count("\n", 0, match.start()) + 1
+                errors.append(f"{where(path, number)}: {match.group()} names a flag of the command; "
+                              "users of C and Python know the option by its snake_case name")
+
+
 def check_users():
     """Programs, examples and bindings see the library as a user does."""
     for folder in ("programs", "examples", "python"):
@@ -191,6 +204,7 @@ def check_lengths():
 def main():
     order = read_layers()
     count, unused = check_src(order)
+    check_sentences()
     check_users()
     check_lengths()
     for text in notes:

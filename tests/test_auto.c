@@ -504,7 +504,7 @@ static void kernels_must_fit_the_limit(void **state) {
     unicon_ctx_set_log(s->ctx, NULL, NULL);
     assert_int_equal(heard[0] != '\0', cases[c].left_out);
     if (!cases[c].fits) {
-      scratch_failed(s, status, UNICON_ERR_MEMORY, "max-mem", "");
+      scratch_failed(s, status, UNICON_ERR_MEMORY, "max_mem", "");
       continue;
     }
     CHECK_OK(s->ctx, status);

@@ -49,7 +49,7 @@ static void limit_is_hard(void **state) {
   assert_non_null(first);
   const uint64_t used = scratch_memory(s);
   assert_null(unicon__new(s->ctx, 600000, 1));
-  scratch_failed(s, unicon__status(s->ctx), UNICON_ERR_MEMORY, "of the 1.0 MiB that max-mem allows",
+  scratch_failed(s, unicon__status(s->ctx), UNICON_ERR_MEMORY, "of the 1.0 MiB that max_mem allows",
                  "0.6 MiB more are needed");
   assert_int_equal(scratch_memory(s), used);
   /* What fits is still given, and the peak says no more than the limit. */

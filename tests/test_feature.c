@@ -186,7 +186,7 @@ static void bad_values_are_named(void **state) {
     const unicon_data data = {p.rows_x, p.rows_y, NULL, NULL};
     scratch_failed(s, unicon_fit(s->ctx, &data, NULL, NULL, &model), UNICON_ERR_DATA,
                    cases[c].place, "not a finite number");
-    scratch_failed(s, UNICON_ERR_DATA, UNICON_ERR_DATA, "1 of 700 rows", "--bad-rows drop");
+    scratch_failed(s, UNICON_ERR_DATA, UNICON_ERR_DATA, "1 of 700 rows", "bad_rows drop");
     assert_null(model);
     float *out = support_floats(700 * 6);
     scratch_failed(

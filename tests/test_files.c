@@ -306,18 +306,35 @@ static void container_defects(void **state) {
       UNICON_ERR_FORMAT, "c is not", "of 7");
 }
 
-/* A header that is valid but for its length, one more than 16 MiB. */
+/* A header that is valid but for its length, one more than 1 MiB: refused as rows and as a model.
+ * What could not be read is not written either. */
 static void large_header(void **state) {
   scratch *s = *state;
-  const size_t length = (16u << 20) + 1;
-  unsigned char *file = malloc(8 + length);
-  unicon__safetensors back;
-  memset(file, ' ', 8 + length);
-  memcpy(file, "\x01\0\0\x01\0\0\0\0{}", 10);
-  scratch_failed(s,
-                 unicon__safetensors_parse(s->ctx, &s->ctx->arena, "c",
-                                           (unicon__bytes){file, 8 + length}, &back),
-                 UNICON_ERR_FORMAT, "16777217 bytes", "at most 16777216");
+  static const char header[] = "\x01\0\x10\0\0\0\0\0{" TENSOR("a", "\"F32\"", "[1,2]", "[0,8]") "}";
+  const size_t size = 8 + (1u << 20) + 1 + 8;
+  unsigned char *file = malloc(size);
+  memset(file, ' ', size);
+  memcpy(file, header, sizeof header - 1);
+  memset(file + size - 8, 0, 8);
+  const char *path = scratch_write(s, "large.safetensors", file, size);
+  unicon_rows *rows = (unicon_rows *)(void *)s;
+  unicon_model *model = (unicon_model *)(void *)s;
+  scratch_failed(s, unicon_rows_open(s->ctx, path, &rows), UNICON_ERR_FORMAT, "1048577 bytes",
+                 "at most 1048576");
+  assert_null(rows);
+  scratch_failed(s, unicon_model_load(s->ctx, path, &model), UNICON_ERR_FORMAT, "1048577 bytes",
+                 "at most 1048576");
+  assert_null(model);
+  unicon__tensor tensor[3];
+  unicon__meta meta[2];
+  const unicon__safetensors content = example(tensor, meta);
+  memset(file, 'm', size);
+  file[size - 1] = '\0';
+  meta[1].value = (const char *)file;
+  path = scratch_path(s, "written.safetensors");
+  scratch_failed(s, unicon__safetensors_write(s->ctx, path, &content), UNICON_ERR_UNSUPPORTED,
+                 "written.safetensors", "at most 1048576");
+  assert_int_equal(access(path, F_OK), -1);
   free(file);
 }
 

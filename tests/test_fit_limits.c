@@ -150,6 +150,29 @@ static void extreme_sizes_without_normalize(void **state) {
   }
 }
 
+/* Where the squares pass float32 the sentence says so, and not that the rows are the same. */
+static void values_beyond_float32_are_named(void **state) {
+  scratch *s = *state;
+  static const struct {
+    float size;
+    const char *option, *value, *word;
+  } cases[] = {{1e20f, "preset", "fast", "too large"},    {1e20f, "center", "off", "too large"},
+               {1e20f, "kernel", "angular", "too large"}, {1e15f, "kernel", "poly", "too large"},
+               {1e20f, "preset", "auto", "too large"},    {1e-25f, "preset", "fast", "too small"},
+               {1e-25f, "center", "off", "too small"}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    problem p;
+    problem_make(s->ctx, 4, 50, 6, 5, 3, 0.1, &p);
+    for (int k = 0; k < 50 * 6; k++) p.x[k] *= cases[c].size;
+    unicon_options *options =
+        support_options(s->ctx, "normalize", "off", cases[c].option, cases[c].value, NULL);
+    scratch_failed(s, try_fit(s, &p, NULL, options), UNICON_ERR_DATA, cases[c].word, "float32");
+    assert_null(strstr(unicon_ctx_error(s->ctx), "same"));
+    unicon_options_destroy(options);
+    problem_free(&p);
+  }
+}
+
 static void memory_limit_is_kept(void **state) {
   scratch *s = *state;
   problem p;
@@ -175,7 +198,7 @@ static void memory_limit_is_kept(void **state) {
       refused++;
       assert_int_equal(status, UNICON_ERR_MEMORY);
       assert_null(model);
-      assert_non_null(strstr(unicon_ctx_error(small), "max-mem"));
+      assert_non_null(strstr(unicon_ctx_error(small), "max_mem"));
       assert_int_equal(unicon__budget_used(small->arena.budget), 0);
       CHECK_OK(small, unicon_ctx_set(small, "max-mem", "none")); /* and it works on */
       CHECK_OK(small, unicon_fit(small, &data, NULL, options, &model));
@@ -325,6 +348,7 @@ int main(void) {
       SCRATCH_TEST(constant_data_is_a_sentence),
       SCRATCH_TEST(constant_data_without_centring),
       SCRATCH_TEST(extreme_sizes_without_normalize),
+      SCRATCH_TEST(values_beyond_float32_are_named),
       SCRATCH_TEST(memory_limit_is_kept),
       SCRATCH_TEST(batch_of_everything_is_full),
       SCRATCH_TEST(seeds_choose_the_batches),

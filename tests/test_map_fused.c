@@ -290,7 +290,7 @@ static void memory_limit_is_kept(void **state) {
         refused++;
         assert_int_equal(status, UNICON_ERR_MEMORY);
         assert_null(model);
-        assert_non_null(strstr(unicon_ctx_error(small), "max-mem"));
+        assert_non_null(strstr(unicon_ctx_error(small), "max_mem"));
         assert_int_equal(unicon__budget_used(small->arena.budget), 0);
       }
       unicon_ctx_destroy(small);

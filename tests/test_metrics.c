@@ -464,6 +464,63 @@ static void views_are_needed(void **state) {
   problem_free(&p);
 }
 
+/* Rows that cannot be used are left out with their pairs, as if they had never been there. */
+static void dropped_rows_leave_no_trace(void **state) {
+  scratch *s = *state;
+  enum { N_X = 20, N_Y = 15, R = 4, BAD_X = 3, BAD_Y = 9 };
+  table t;
+  unicon_metrics got[2], want[2];
+  make_table(s->ctx, 8, IGNORED, N_X, N_Y, R, false, &t);
+  int64_t keep_x[N_X - 1], keep_y[N_Y - 1];
+  float zx[(N_X - 1) * R], zy[(N_Y - 1) * R];
+  for (int64_t i = 0; i < N_X - 1; i++) {
+    keep_x[i] = i + (i >= BAD_X);
+    memcpy(zx + i * R, t.zx + keep_x[i] * R, R * sizeof *zx);
+  }
+  for (int64_t j = 0; j < N_Y - 1; j++) {
+    keep_y[j] = j + (j >= BAD_Y);
+    memcpy(zy + j * R, t.zy + keep_y[j] * R, R * sizeof *zy);
+  }
+  unicon_pairs *among = NULL;
+  CHECK_OK(s->ctx, unicon__pairs_subset(s->ctx, t.pairs, keep_x, N_X - 1, keep_y, N_Y - 1, &among));
+  unicon_rows *x = support_rows(s->ctx, "x", t.zx, N_X, R),
+              *y = support_rows(s->ctx, "y", t.zy, N_Y, R),
+              *left_x = support_rows(s->ctx, "x", zx, N_X - 1, R),
+              *left_y = support_rows(s->ctx, "y", zy, N_Y - 1, R);
+  const unicon_view vx = {.rows = x, .model = NULL, .side = UNICON_X},
+                    vy = {.rows = y, .model = NULL, .side = UNICON_Y};
+  for (int k = 0; k < R; k++) t.zx[BAD_X * R + k] = 0;
+  t.zy[BAD_Y * R + 1] = NAN;
+  scratch_failed(s, unicon_evaluate(s->ctx, &vx, &vy, t.pairs, NULL, &got[0], &got[1]),
+                 UNICON_ERR_DATA, "row 3 is all zero", "x");
+  unicon_options *drop = support_options(s->ctx, "bad_rows", "drop", NULL);
+  CHECK_OK(s->ctx, unicon_evaluate(s->ctx, &vx, &vy, t.pairs, drop, &got[0], &got[1]));
+  CHECK_OK(s->ctx,
+           unicon_evaluate(s->ctx, &(unicon_view){.rows = left_x, .model = NULL, .side = UNICON_X},
+                           &(unicon_view){.rows = left_y, .model = NULL, .side = UNICON_Y}, among,
+                           NULL, &want[0], &want[1]));
+  for (int d = 0; d < 2; d++) {
+    assert_int_equal(got[d].queries, want[d].queries);
+    assert_int_equal(got[d].candidates, want[d].candidates);
+    assert_int_equal(got[d].pairs, unicon_pairs_count(among));
+    assert_int_equal(want[d].pairs, unicon_pairs_count(among));
+    assert_memory_equal(got[d].value, want[d].value, sizeof got[d].value);
+  }
+  assert_int_equal(got[0].candidates, N_Y - 1);
+  scratch_failed(s, unicon_evaluate(s->ctx, &vx, &vx, t.pairs, drop, &got[0], &got[1]),
+                 UNICON_ERR_SHAPE, "20 by 15", "20 and 20");
+  for (int k = 0; k < N_X * R; k++) t.zx[k] = 0;
+  scratch_failed(s, unicon_evaluate(s->ctx, &vx, &vy, t.pairs, drop, &got[0], &got[1]),
+                 UNICON_ERR_DATA, "x: none of its 20 rows", "zero");
+  unicon_options_destroy(drop);
+  unicon_rows_close(x);
+  unicon_rows_close(y);
+  unicon_rows_close(left_x);
+  unicon_rows_close(left_y);
+  unicon_pairs_destroy(among);
+  free_table(&t);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(one_to_one_matches_the_oracle),
@@ -477,6 +534,7 @@ int main(void) {
       SCRATCH_TEST(evaluate_is_both_directions),
       SCRATCH_TEST(ranks_match_the_oracle),
       SCRATCH_TEST(views_are_needed),
+      SCRATCH_TEST(dropped_rows_leave_no_trace),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

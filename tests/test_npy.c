@@ -2,6 +2,8 @@
 /* The .npy format: types, orders and versions read, and every defect of a header refused. */
 #include "rows_check.h"
 
+#include <fcntl.h>
+
 #include "linalg/convert.h"
 
 static void npy_types(void **state) {
@@ -110,12 +112,50 @@ static void npy_start_defects(void **state) {
           "not an .npy file");
 }
 
+/* A file of version 2 whose header says it takes `length` bytes, all of them there: a dictionary
+ * with a name that ends where the header does. The blanks of it are a hole in the file. */
+static const char *long_header(scratch *s, const char *name, uint32_t length) {
+  file_image image = {.size = 0};
+  image_add(&image, "\x93NUMPY\2\0", 8);
+  image_add_length(&image, length, 4);
+  image_add(&image, "{'", 2);
+  const char *path = scratch_write(s, name, image.bytes, image.size);
+  const int file = open(path, O_WRONLY | O_CLOEXEC);
+  assert_true(file >= 0);
+  assert_int_equal(pwrite(file, "'", 1, 12 + (off_t)length - 1), 1);
+  close(file);
+  return path;
+}
+
+/* Every reader of .npy refuses a header above 1 MiB; from 2 GiB on its length passes an int. */
+static void npy_header_length(void **state) {
+  scratch *s = *state;
+  static const uint32_t lengths[] = {(1u << 20) + 1, UINT32_MAX, 0x80000010u};
+  for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+    unicon_pairs *pairs = (unicon_pairs *)(void *)s;
+    unicon_labels *labels = (unicon_labels *)(void *)s;
+    char taken[32];
+    snprintf(taken, sizeof taken, "takes %lu bytes", (unsigned long)lengths[k]);
+    const char *path = long_header(s, "long.npy", lengths[k]);
+    refused(s, path, UNICON_ERR_FORMAT, taken, "at most 1048576");
+    scratch_failed(s, unicon_pairs_read(s->ctx, path, 3, 3, &pairs), UNICON_ERR_FORMAT, taken,
+                   "long.npy");
+    assert_null(pairs);
+    scratch_failed(s, unicon_pairs_read_labels(s->ctx, path, path, 3, 3, &pairs), UNICON_ERR_FORMAT,
+                   taken, "long.npy");
+    scratch_failed(s, unicon_labels_read(s->ctx, path, 3, NULL, 0, &labels), UNICON_ERR_FORMAT,
+                   taken, "long.npy");
+    assert_null(labels);
+  }
+  /* What is no longer than that is read: this one is damaged, not too long. */
+  refused(s, long_header(s, "long.npy", 1u << 20), UNICON_ERR_FORMAT, "header is damaged at byte",
+          "long.npy");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCRATCH_TEST(npy_types),
-      SCRATCH_TEST(npy_header_defects),
-      SCRATCH_TEST(npy_refused),
-      SCRATCH_TEST(npy_start_defects),
+      SCRATCH_TEST(npy_types),         SCRATCH_TEST(npy_header_defects), SCRATCH_TEST(npy_refused),
+      SCRATCH_TEST(npy_start_defects), SCRATCH_TEST(npy_header_length),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

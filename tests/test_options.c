@@ -18,7 +18,7 @@ static void every_default_parses(void **state) {
     for (size_t n = 0; n < sizeof kinds / sizeof *kinds; n++)
       known = known || strcmp(kinds[n], row->kind) == 0;
     assert_true(known);
-    assert_true(row->scope > 0 && row->scope < 1024);
+    assert_true(row->scope > 0 && row->scope < 2 * UNICON_SCOPE_BALANCE);
     assert_true(row->low <= row->high);
     assert_true(strlen(row->help) > 5 && row->group[0]);
     assert_int_equal(strspn(row->name, "abcdefghijklmnopqrstuvwxyz_"), strlen(row->name));
@@ -182,6 +182,16 @@ static void presets_hold_known_values(void **state) {
     unicon_options_destroy(options);
   }
   const char *name, *value;
+  size_t chosen = 0;
+  for (; unicon_preset_at("auto", chosen, &name, &value); chosen++) {
+    assert_string_equal(value, "chosen");
+    const char *usual = unicon_options_get(NULL, name); /* a known option, not set by the preset */
+    assert_non_null(usual);
+    assert_string_not_equal(usual, "chosen");
+  }
+  assert_true(chosen >= 5);
+  assert_int_equal(unicon_preset_at("best", chosen - 1, &name, &value), 1);
+  assert_int_equal(unicon_preset_at("best", chosen, &name, &value), 0);
   assert_int_equal(unicon_preset_at("slow", 0, &name, &value), 0);
   assert_int_equal(unicon_preset_at(NULL, 0, &name, &value), 0);
   assert_int_equal(unicon_preset_at("fast", 999, &name, &value), 0);

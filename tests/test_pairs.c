@@ -144,7 +144,7 @@ static void list_defects(void **state) {
   scratch_failed(s, unicon_pairs_list(ctx, 5, 4, x, y, NULL, 5, &pairs), UNICON_ERR_PAIRS,
                  "pair 4 is (4, 2), given twice", "number 1 is the same");
   scratch_failed(s, unicon_pairs_list(ctx, 5, 4, x, y, NULL, 0, &pairs), UNICON_ERR_PAIRS,
-                 "0 were given", "at least 1");
+                 "list of pairs is empty", "at least 1");
   const int64_t negative[1] = {-1};
   scratch_failed(s, unicon_pairs_list(ctx, 5, 4, negative, y, NULL, 1, &pairs), UNICON_ERR_PAIRS,
                  "pair 0 is (-1, 1)", "rows of x");
@@ -158,6 +158,7 @@ static void list_defects(void **state) {
     weight[2] = bad[k].value;
     scratch_failed(s, unicon_pairs_list(ctx, 5, 4, x, y, weight, 4, &pairs), UNICON_ERR_PAIRS,
                    "pair 2 has weight", bad[k].word);
+    assert_non_null(strstr(unicon_ctx_error(ctx), "from 0 to 3.4e38"));
   }
   memset(weight, 0, sizeof weight);
   scratch_failed(s, unicon_pairs_list(ctx, 5, 4, x, y, weight, 4, &pairs), UNICON_ERR_PAIRS,
@@ -220,8 +221,10 @@ static void ignored_and_negatives(void **state) {
   scratch_failed(s, unicon_pairs_set_negatives(s->ctx, pairs, hit_x, hit_y, 1), UNICON_ERR_PAIRS,
                  "negative pair (0, 1)", "a positive pair");
   scratch_failed(s, unicon_pairs_set_negatives(s->ctx, pairs, hit_x, hit_y, 0), UNICON_ERR_PAIRS,
-                 "negative pair", "0 were given");
+                 "list of negative pairs is empty", "without a list every pair");
   assert_false(pairs->only_listed);
+  assert_int_equal(unicon_pairs_set_ignored(s->ctx, pairs, NULL, NULL, 0), UNICON_OK);
+  assert_int_equal(pairs->ignore.count, 0); /* none, and they may still be set */
   assert_int_equal(unicon_pairs_set_ignored(s->ctx, pairs, ix, iy, 3), UNICON_OK);
   expect_set(pairs, &pairs->ignore, &ignored);
   assert_false(pairs->only_listed);

@@ -85,8 +85,8 @@ static void text_defects(void **state) {
   refused_text(s, ",1\n", format, "line 1", "'' is not a row number of x");
   refused_text(s, "0 1 heavy\n", format, "line 1", "'heavy' is not a weight");
   refused_text(s, "0 1 1x\n", format, "line 1", "'1x' is not a weight");
-  refused_text(s, "", UNICON_ERR_PAIRS, "p.tsv: pair", "0 were given");
-  refused_text(s, "x y\n", UNICON_ERR_PAIRS, "p.tsv: pair", "0 were given");
+  refused_text(s, "", UNICON_ERR_PAIRS, "p.tsv: the list of pairs", "is empty");
+  refused_text(s, "x y\n", UNICON_ERR_PAIRS, "p.tsv: the list of pairs", "is empty");
   refused_text(s, "x y\n0 1\n5 0\n", UNICON_ERR_PAIRS, "p.tsv: pair 1 is (5, 0)", "0 .. 4");
   refused_text(s, "0 1\n0 -1\n", UNICON_ERR_PAIRS, "p.tsv: pair 1 is (0, -1)", "0 .. 3");
   refused_text(s, "0 1\n1 1\n0 1\n", UNICON_ERR_PAIRS, "p.tsv: pair 2 is (0, 1), given twice",
@@ -169,6 +169,15 @@ static void npy_defects(void **state) {
       UNICON_OK);
   assert_true(unicon__positives_x(pairs, 0).weight[0] == 2.0f); /* integer weights */
   unicon_pairs_destroy(pairs);
+  const uint64_t heavy[3] = {0, 1, (uint64_t)1 << 63};
+  assert_int_equal(
+      unicon_pairs_read(
+          s->ctx,
+          scratch_npy(s, "p.npy", "{'descr':'<u8','fortran_order':False,'shape':(1,3)}", heavy, 24),
+          5, 4, &pairs),
+      UNICON_OK);
+  assert_true(unicon__positives_x(pairs, 0).weight[0] == 0x1p63f);
+  unicon_pairs_destroy(pairs);
 }
 
 static void ignored_and_negatives(void **state) {
@@ -182,6 +191,15 @@ static void ignored_and_negatives(void **state) {
                  UNICON_ERR_PAIRS, "i.tsv: ignored pair 0 is (0, 4)", "0 .. 3");
   scratch_failed(s, unicon_pairs_read_ignored(ctx, pairs, scratch_text(s, "i.tsv", "0 1 2\n")),
                  UNICON_ERR_FORMAT, "i.tsv has a third column", "weights");
+  static const char *const none[] = {"", "\n", "x y\n", "# nothing\n\n"};
+  for (size_t k = 0; k < sizeof none / sizeof *none; k++) {
+    const char *path = scratch_text(s, "none.tsv", none[k]);
+    assert_int_equal(unicon_pairs_read_ignored(ctx, pairs, path), UNICON_OK);
+    assert_int_equal(pairs->ignore.count, 0);
+    scratch_failed(s, unicon_pairs_read_negatives(ctx, pairs, path), UNICON_ERR_PAIRS,
+                   "none.tsv: the list of negative pairs is empty", "without a list every pair");
+    assert_false(pairs->only_listed);
+  }
   assert_int_equal(unicon_pairs_read_ignored(ctx, pairs, scratch_text(s, "i.tsv", "0 1\n3 0\n")),
                    UNICON_OK);
   assert_int_equal(pairs->ignore.count, 2);

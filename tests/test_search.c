@@ -106,6 +106,10 @@ static void misuse_is_a_sentence(void **state) {
                  "wide has 6");
   scratch_failed(s, unicon_search(s->ctx, &a, &a, 0, ids, scores), UNICON_ERR_ARGUMENT, "k is 0",
                  "1 or more");
+  scratch_failed(s, unicon_search(s->ctx, &a, &a, 1, NULL, scores), UNICON_ERR_ARGUMENT,
+                 "ids is NULL", "");
+  scratch_failed(s, unicon_search(s->ctx, &a, &a, 1, ids, NULL), UNICON_ERR_ARGUMENT,
+                 "scores is NULL", "");
   scratch_failed(s, unicon_search(s->ctx, &a, NULL, 1, ids, scores), UNICON_ERR_ARGUMENT, "view",
                  "rows");
   scratch_failed(
@@ -125,11 +129,61 @@ static void misuse_is_a_sentence(void **state) {
   unicon_rows_close(wide);
 }
 
+/* Which rows a view can use depends on what its model does with them. */
+static void usable_rows_keep_their_numbers(void **state) {
+  scratch *s = *state;
+  problem p;
+  problem_make(s->ctx, 2, 60, 5, 4, 3, 0.1, &p);
+  unicon_options *raw = support_options(s->ctx, "normalize", "off", NULL);
+  unicon_model *unit = support_fit(s->ctx, p.rows_x, p.rows_y, NULL, NULL),
+               *plain = support_fit(s->ctx, p.rows_x, p.rows_y, NULL, raw);
+  for (int k = 0; k < 5; k++) p.x[7 * 5 + k] = 0;
+  p.x[20 * 5 + 2] = NAN;
+  const struct {
+    const unicon_model *model;
+    int64_t count, after; /* how many there are, and the number of row 19 of them */
+  } cases[] = {{unit, 58, 21}, {NULL, 58, 21}, {plain, 59, 19}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    const unicon_view view = {.rows = p.rows_x, .model = cases[c].model, .side = UNICON_X};
+    unicon_rows *rows = NULL;
+    int64_t number[60];
+    float got[5];
+    CHECK_OK(s->ctx, unicon_rows_usable(s->ctx, &view, number, &rows));
+    assert_int_equal(unicon_rows_count(rows), cases[c].count);
+    assert_int_equal(number[19], cases[c].after);
+    for (int64_t i = 0; i < cases[c].count; i++) {
+      CHECK_OK(s->ctx, unicon_rows_read(s->ctx, rows, i, 1, got));
+      assert_memory_equal(got, p.x + number[i] * 5, sizeof got);
+    }
+    unicon_rows_close(rows);
+    CHECK_OK(s->ctx, unicon_rows_usable(s->ctx, &view, NULL, &rows));
+    unicon_rows_close(rows);
+  }
+  unicon_rows *rows = (unicon_rows *)(void *)s;
+  const unicon_view view = {.rows = p.rows_x, .model = unit, .side = UNICON_X},
+                    wrong = {.rows = p.rows_x, .model = unit, .side = UNICON_Y};
+  scratch_failed(s, unicon_rows_usable(s->ctx, &view, NULL, NULL), UNICON_ERR_ARGUMENT,
+                 "out is NULL", "");
+  scratch_failed(s, unicon_rows_usable(s->ctx, &wrong, NULL, &rows), UNICON_ERR_SHAPE, "5 values",
+                 "takes 4");
+  assert_null(rows);
+  assert_int_equal(unicon_rows_usable(NULL, &view, NULL, &rows), UNICON_ERR_ARGUMENT);
+  for (int k = 0; k < 60 * 5; k++) p.x[k] = 0;
+  scratch_failed(s, unicon_rows_usable(s->ctx, &view, NULL, &rows), UNICON_ERR_DATA,
+                 "none of its 60 rows", "zero");
+  assert_null(rows);
+  unicon_model_destroy(plain);
+  unicon_model_destroy(unit);
+  unicon_options_destroy(raw);
+  problem_free(&p);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(search_is_exact),
       SCRATCH_TEST(equal_scores_come_in_row_order),
       SCRATCH_TEST(misuse_is_a_sentence),
+      SCRATCH_TEST(usable_rows_keep_their_numbers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two halves of handwritten digits: which lower half belongs to which upper half?"""
 
+import tempfile
 from pathlib import Path
 
 import unicon
@@ -30,7 +31,8 @@ by_class = unicon.Aligner(preset="fast").fit(data / "upper.train.npy", data / "l
 found = by_class.evaluate(upper, lower, labels=(labels[1], labels[1]))["x_to_y"]
 print(f"the same digit first: {found['hit@1']:.3f}, by chance {found['chance']['hit@1']:.3f}")
 
-aligner.save("digits.safetensors")
-again = unicon.Aligner.load("digits.safetensors")
+with tempfile.TemporaryDirectory() as folder:  # or a folder of your own
+    aligner.save(Path(folder) / "digits.safetensors")
+    again = unicon.Aligner.load(Path(folder) / "digits.safetensors")
 assert (again.transform_x(upper) == aligner.transform_x(upper)).all()
-print("saved digits.safetensors")
+print("saved and loaded", again.model_)

@@ -135,7 +135,7 @@ enum {
   UNICON_SCOPE_CHECK = 32,
   UNICON_SCOPE_COMPARE = 64,
   UNICON_SCOPE_REPORT = 128,
-  UNICON_SCOPE_SEARCH = 256,
+  UNICON_SCOPE_USE = 256, /* embed and search */
   UNICON_SCOPE_BALANCE = 512
 };
 
@@ -167,7 +167,8 @@ UNICON_API UNICON_CHECK unicon_status unicon_options_set(unicon_ctx *ctx, unicon
  * Valid until the options change. */
 UNICON_API const char *unicon_options_get(const unicon_options *options, const char *name);
 
-/* A preset's settings, one by one: *name and *value of setting `index`; 0 past the end. */
+/* A preset's settings, one by one: *name and *value of setting `index`; 0 past the end. The value
+ * "chosen" is no setting: the preset chooses on held-out pairs, unless the option is given. */
 UNICON_API int unicon_preset_at(const char *preset, size_t index, const char **name,
                                 const char **value);
 
@@ -221,8 +222,8 @@ UNICON_API UNICON_CHECK unicon_status unicon_pairs_per_x(unicon_ctx *ctx, int64_
 /* The mirror image: n_x must equal k*n_y. */
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_per_y(unicon_ctx *ctx, int64_t n_x, int64_t n_y,
                                                          int64_t k, unicon_pairs **out);
-/* `count` pairs (x[p], y[p]) with weights >= 0, or NULL for weight 1. A pair given twice is an
- * error. */
+/* `count` pairs (x[p], y[p]) with weights of 0 to FLT_MAX, or NULL for weight 1. A pair given twice
+ * is an error. */
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_list(unicon_ctx *ctx, int64_t n_x, int64_t n_y,
                                                         const int64_t *x, const int64_t *y,
                                                         const double *weight, int64_t count,
@@ -242,13 +243,14 @@ UNICON_API UNICON_CHECK unicon_status unicon_pairs_read_labels(unicon_ctx *ctx, 
                                                                int64_t n_y, unicon_pairs **out);
 UNICON_API void unicon_pairs_destroy(unicon_pairs *pairs);
 
-/* Pairs that are neither positive nor negative. To be called at most once, before the pairs are
- * first used. A pair that is positive, or also in the other set, is an error. */
+/* Pairs that are neither positive nor negative; a count of 0 is none. To be called at most once,
+ * before the pairs are first used. A pair that is positive, or also in the other set, is an error.
+ */
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_set_ignored(unicon_ctx *ctx, unicon_pairs *pairs,
                                                                const int64_t *x, const int64_t *y,
                                                                int64_t count);
-/* The only negatives there are; without this call every pair that is not positive and not ignored
- * is one. The same rules hold. */
+/* The only negatives there are, at least one; without this call every pair that is not positive and
+ * not ignored is one. The same rules hold. */
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_set_negatives(unicon_ctx *ctx,
                                                                  unicon_pairs *pairs,
                                                                  const int64_t *x, const int64_t *y,
@@ -319,7 +321,8 @@ UNICON_API const unicon_data *unicon_split_part(const unicon_split *split, int p
 typedef struct unicon_model unicon_model;
 
 /* Fits a model on `train`. `validation` (may be NULL) holds other pairs that choose between
- * candidates. */
+ * candidates. Without options (preset auto) closed forms are compared on held-out pairs and the
+ * best is refined where that helps. */
 UNICON_API UNICON_CHECK unicon_status unicon_fit(unicon_ctx *ctx, const unicon_data *train,
                                                  const unicon_data *validation,
                                                  const unicon_options *options, unicon_model **out);
@@ -407,6 +410,13 @@ UNICON_API UNICON_CHECK unicon_status unicon_embed(unicon_ctx *ctx, const unicon
                                                    int64_t first, int64_t count, unicon_form form,
                                                    float *out);
 
+/* The rows that can be used through the view: finite and, where they must have a direction, not all
+ * zero. They are numbered anew and borrowed from the rows of the view, which must outlive them; row
+ * i of them is row number[i] there (`number` has room for all rows, or is NULL). A view without any
+ * such row is an error. */
+UNICON_API UNICON_CHECK unicon_status unicon_rows_usable(unicon_ctx *ctx, const unicon_view *view,
+                                                         int64_t *number, unicon_rows **out);
+
 /* The model with new banks from rows of the given sets (their pairs, if any, say which rows may
  * enter): for another domain, or with option balance quadratic:BETA to keep no training rows.
  * Nothing is fitted again. Options: balance (auto: that of the model, softmax:10 where it is off),
@@ -446,6 +456,7 @@ UNICON_API const char *unicon_metric_name(size_t index);
 typedef struct unicon_metrics {
   int64_t queries;    /* rows with at least one match: the ones that count */
   int64_t candidates; /* rows searched */
+  int64_t pairs;      /* positive pairs among the rows in use */
   double value[UNICON_METRIC_COUNT];
   double low[UNICON_METRIC_COUNT], high[UNICON_METRIC_COUNT]; /* 95 % bootstrap, or NaN */
   double chance[UNICON_METRIC_COUNT]; /* of a random order, for hit@k; NaN for the rest */
@@ -456,8 +467,9 @@ typedef struct unicon_metrics {
   double hub_never, plain_hub_never; /* share of the candidates that are never found */
 } unicon_metrics;
 
-/* Retrieval quality in both directions; ties count against us. `to_y` has x as queries. A warning
- * says where the queries look unlike the bank that balances them. */
+/* Retrieval quality in both directions; ties count against us. `to_y` has x as queries. Option
+ * bad_rows drop leaves out rows that cannot be used, with their pairs. A warning says where the
+ * queries look unlike the bank that balances them. */
 UNICON_API UNICON_CHECK unicon_status unicon_evaluate(unicon_ctx *ctx, const unicon_view *x,
                                                       const unicon_view *y,
                                                       const unicon_pairs *pairs,

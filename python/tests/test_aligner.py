@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import inspect
 import pickle
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -183,6 +184,9 @@ def test_import_is_light():
 def test_version_and_table():
     assert unicon.__version__.count(".") == 2
     assert "BLAS" in unicon.build_info()
+    assert unicon.presets()["auto"]["ridge"] == "chosen"
+    assert re.search(r"ridge : float, default chosen by auto, else 0\.01", Aligner.__doc__)
+    assert "split : float, default 0.5" in Aligner.__doc__
     assert set(unicon.presets()) == set(
         next(option for option in unicon.options() if option.name == "preset").words)
 

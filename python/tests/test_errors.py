@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong says so in the library's sentence, changes nothing, and the object works on."""
+import os
 from pathlib import Path
 
 import numpy as np
@@ -100,7 +101,7 @@ def test_memory_limit(linear):
     aligner = fast(max_mem="1M", kernel="rbf")
     with pytest.raises(unicon.MemoryLimitError) as caught:
         aligner.fit(*linear)
-    assert isinstance(caught.value, MemoryError) and "max-mem" in str(caught.value)
+    assert isinstance(caught.value, MemoryError) and "max_mem" in str(caught.value)
     aligner.set_params(max_mem=None).fit(*linear)
 
 
@@ -119,6 +120,41 @@ def test_files(linear, tmp_path):
         Aligner.load(tmp_path / "nothing.safetensors")
     with pytest.raises(OSError):
         fast(rank=2).fit(*linear).save(tmp_path / "no folder" / "model.safetensors")
+
+
+def test_models_of_other_formats_are_refused(linear, tmp_path):
+    aligner = fast(rank=2).fit(*linear)
+    for name in ("model.pt", "model.npy"):
+        with pytest.raises(unicon.ArgumentError, match="in the format safetensors"):
+            aligner.save(tmp_path / name)
+    aligner.save(tmp_path / "model")
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_nul_bytes_are_refused_not_cut(linear, tmp_path, monkeypatch):
+    x, y = linear
+    monkeypatch.chdir(tmp_path)
+    aligner = fast(rank=4).fit(x, y)
+    np.save("a", x)
+    np.savetxt("a.tsv", [[0, 0], [1, 1]], "%d")
+    aligner.save("a.safetensors")
+    before = sorted(os.listdir())
+    calls = [lambda: aligner.save("b\0.safetensors"), lambda: aligner.save(b"b\0.safetensors"),
+             lambda: aligner.save(Path("b\0.safetensors")),
+             lambda: Aligner.load("a.safetensors\0"), lambda: aligner.transform_x("a.npy\0.txt"),
+             lambda: aligner.fit(x, y, "a.tsv\0"), lambda: aligner.fit(x, y, ignore="a.tsv\0"),
+             lambda: aligner.fit(x, y, negatives="a.tsv\0"),
+             lambda: aligner.fit(x, y, labels=("a.tsv\0", "a.tsv\0")),
+             lambda: fast(kernel="rbf", landmark_method="a.tsv\0").fit(x, y),
+             lambda: fast(start=Path("a.safetensors\0")).fit(x, y),
+             lambda: fast(kernel="linear\0rbf").fit(x, y), lambda: fast(max_mem="1G\0").fit(x, y),
+             lambda: fast(**{"rank\0": 3}), lambda: unicon.synth("linear\0", 10),
+             lambda: aligner.evaluate(x, y, ci="on\0")]
+    for number, call in enumerate(calls):
+        with pytest.raises(ValueError, match="NUL"):
+            call()
+            pytest.fail(f"call {number} went through")
+    assert sorted(os.listdir()) == before
 
 
 def test_bad_arguments(linear):

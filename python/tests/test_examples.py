@@ -19,6 +19,7 @@ def test_example(script, tmp_path):
                           env=environment, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout
+    assert not list(tmp_path.iterdir())  # nothing is left where it was started
     if done.stdout.startswith("skipped"):
         pytest.skip(done.stdout.strip())
 
@@ -30,3 +31,4 @@ def test_readme(tmp_path):
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path,
                           capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
+    assert not list(tmp_path.iterdir())

@@ -139,5 +139,7 @@ def test_atlas(captions, tmp_path):
     aligner.to_atlas(path, x, y, 5, projection=np.zeros((360, 2)))
     table = parquet.read_table(path).to_pydict()
     assert set(table["projection_y"]) == {0}
+    with pytest.raises(ValueError, match="NUL"):
+        aligner.to_atlas("atlas.parquet\0", x, y, 5)
     with pytest.raises(unicon.ShapeError, match="projection has shape"):
         aligner.to_atlas(path, x, y, 5, projection=np.zeros((3, 2)))

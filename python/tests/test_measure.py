@@ -46,8 +46,25 @@ def test_classify_refuses_labels_that_do_not_fit(linear):
         aligner.classify(x[:5], y[:2], [0, 1, 0, 1])
     with pytest.raises(unicon.ArgumentError, match="number of its class"):
         aligner.classify(x[:2], y[:2], ["cat", "dog"])
+    with pytest.raises(unicon.ArgumentError, match="labels has 9223372036854775808; accepted"):
+        aligner.classify(x[:2], y[:2], np.array([0, 2**63], "u8"))
     with pytest.raises(unicon.UniconError, match="7"):
         aligner.classify(x[:2], y[:2], [0, 7])
+
+
+def test_evaluate_leaves_out_bad_rows(linear):
+    x, y = (rows.copy() for rows in linear)
+    aligner = fast(rank=6, bad_rows="drop").fit(x[:400], y[:400])
+    x[402], y[403, 1] = 0, np.nan
+    left = np.setdiff1d(np.arange(400, 500), [402, 403])
+    with pytest.warns(unicon.UniconWarning, match="1 of 100 rows dropped"):
+        found = aligner.evaluate(x[400:], y[400:])
+    x_left, y_left = np.delete(x[400:], 2, 0), np.delete(y[400:], 3, 0)
+    places = (np.searchsorted(np.delete(np.arange(400, 500), 2), left),
+              np.searchsorted(np.delete(np.arange(400, 500), 3), left))
+    assert found == aligner.evaluate(x_left, y_left, places) and found["pairs"] == 98
+    with pytest.raises(unicon.DataError, match="row 2 is all zero"):
+        aligner.evaluate(x[400:], y[400:], bad_rows="error")
 
 
 def test_check_finds_pairs_and_the_wrong_ones(linear):

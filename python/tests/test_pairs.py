@@ -84,12 +84,24 @@ def test_evaluate_takes_the_same_forms(captions):
     (np.zeros((3, 4), int), r"the pairs have shape \(3, 4\); accepted: m by 2"),
     (("labels", [0], ["a"]), "both must be integers or both strings"),
     (("per", 5), "accepted: ..y_per_x., K."),
-    (([0], [0], [-1.0]), "pair 0 has weight -1; weights are finite and at least 0"),
-    ([], r"the pairs have shape \(0,\)"),
+    (([0], [0], [-1.0]), "pair 0 has weight -1; weights are float32 numbers from 0 to 3.4e38"),
+    (([0], [0], [1e308]), "from 0 to 3.4e38"),
+    ((np.array([2**63], "u8"), [0]), "the pairs have 9223372036854775808; accepted"),
+    ([], "the list of pairs is empty"),
     (np.zeros((0, 2), int), "at least 1 is needed")])
 def test_refused(captions, pairs, sentence):
     with pytest.raises(unicon.PairsError, match=sentence):
         fast().fit(*captions, pairs=pairs)
+
+
+def test_an_empty_list_of_ignored_pairs_means_none(captions, saved, tmp_path):
+    x, y = captions
+    expected = saved(fast().fit(x, y, 5))
+    (tmp_path / "none.tsv").touch()
+    for none in ([], np.zeros((0, 2), int), ([], []), tmp_path / "none.tsv"):
+        assert saved(fast().fit(x, y, 5, ignore=none)) == expected
+        with pytest.raises(unicon.PairsError, match="the list of negative pairs is empty"):
+            fast().fit(x, y, 5, negatives=none)
 
 
 def test_refused_weights_and_labels(captions):

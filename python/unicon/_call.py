@@ -17,7 +17,7 @@ from typing import Any, Callable, Iterator, Mapping, Optional, Union
 
 from ._library import (LOG_FUNCTION, PROGRESS_FUNCTION, SCOPE_CONTEXT, Handle, lib, text)
 from ._options import TABLE, as_text, names_of
-from .errors import ArgumentError, OptionError, UniconWarning, error_of
+from .errors import ArgumentError, OptionError, UniconWarning, error_of, refuse_nul
 
 Progress = Union[None, bool, Callable[[str, float], Any]]
 """None: silent. True: a tqdm bar. A callable gets (phase, share done); a true answer cancels."""
@@ -106,6 +106,7 @@ class Call:
         if option and not option.scope & self._scope:
             raise OptionError(f"{name} has no effect here; accepted: "
                               + ", ".join(names_of(self._scope)))
+        refuse_nul(value, name)
         encoded = value.encode("utf-8", "surrogateescape")
         if option and option.scope & SCOPE_CONTEXT:
             self("ctx_set", name.encode(), encoded)
@@ -113,7 +114,10 @@ class Call:
             self("options_set", self.options, name.encode(), encoded)
 
     def __call__(self, function: str, *arguments: Any) -> None:
-        """Calls unicon_FUNCTION(ctx, ...)."""
+        """Calls unicon_FUNCTION(ctx, ...). Text for C ends at a NUL, so none may be inside it."""
+        for argument in arguments:
+            if isinstance(argument, bytes):
+                refuse_nul(argument)
         status = getattr(lib, "unicon_" + function)(self._ctx, *arguments)
         if self._raised is not None:
             raise self._raised

@@ -139,8 +139,8 @@ METRICS = metric_names()
 
 class Metrics(Structure):
     _values = c_double * len(METRICS)
-    _fields_ = [("queries", c_int64), ("candidates", c_int64), ("value", _values),
-                ("low", _values), ("high", _values), ("chance", _values)]
+    _fields_ = [("queries", c_int64), ("candidates", c_int64), ("pairs", c_int64),
+                ("value", _values), ("low", _values), ("high", _values), ("chance", _values)]
 
 
 class Handle:

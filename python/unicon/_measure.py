@@ -11,7 +11,7 @@ import numpy as np
 
 from ._call import Call, Progress
 from ._library import SCOPE_CHECK, SCOPE_CONTEXT, View, lib
-from ._pairs import Pairs, add_list, make_pairs
+from ._pairs import Pairs, add_list, make_pairs, whole_numbers
 from ._rows import Matrix, open_rows
 from .errors import ArgumentError, ShapeError
 
@@ -77,7 +77,7 @@ def classify(model: Model, rows: Matrix, side: int, classes: Matrix, labels: Any
     if label.dtype.kind not in "iu":
         raise ArgumentError(f"labels are {label.dtype}; accepted: for each row the number of its "
                             "class, which is a row of classes")
-    label = np.ascontiguousarray(label, np.int64)
+    label = whole_numbers(label, "labels has", ArgumentError)
     with Call(options, SCOPE_CONTEXT, progress) as call:
         view = View(open_rows(call, "rows", rows), model.pointer, side)
         vectors = View(open_rows(call, "classes", classes), model.pointer, 1 - side)

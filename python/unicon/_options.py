@@ -54,8 +54,8 @@ def as_text(value: Any) -> str:
         return "on" if value else "off"
     if isinstance(value, float):
         return repr(value)
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
+    if isinstance(value, (bytes, os.PathLike)):
+        return os.fsdecode(value)
     return str(value)
 
 
@@ -68,7 +68,7 @@ def from_text(name: str, value: str) -> Any:
 
 
 def presets() -> dict[str, dict[str, str]]:
-    """What each preset sets."""
+    """What each preset sets; "chosen": what it chooses on held-out pairs."""
     import ctypes
 
     found: dict[str, dict[str, str]] = {}
@@ -96,10 +96,13 @@ def _accepted(option: Option) -> str:
 
 def describe(scope: int, indent: str = "    ") -> str:
     """The options of a scope as a docstring section, by group."""
-    lines = []
+    lines, chosen = [], presets()[TABLE["preset"].default]
     for name in names_of(scope):
         option = TABLE[name]
-        first = f"{name} : {_accepted(option)}, default {option.default or 'not given'}"
+        usual = option.default or "not given"
+        if chosen.get(name) == "chosen":
+            usual = "chosen by auto" + (f", else {usual}" if usual != "auto" else "")
+        first = f"{name} : {_accepted(option)}, default {usual}"
         lines += textwrap.wrap(first, 92, subsequent_indent="        ", break_on_hyphens=False)
         lines += textwrap.wrap(option.help, 92, initial_indent="    ", subsequent_indent="    ",
                                break_on_hyphens=False)

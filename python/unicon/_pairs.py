@@ -12,7 +12,7 @@ import numpy as np
 from ._call import Call
 from ._library import lib
 from ._rows import is_path
-from .errors import PairsError
+from .errors import PairsError, UniconError
 
 Pairs = Any
 """Which rows belong together:
@@ -49,6 +49,14 @@ def _index(values: Any) -> np.ndarray:
     if array.dtype.kind not in "iu" and array.size > 0:
         raise PairsError(f"the pairs have values of type {array.dtype}; accepted: integers, the "
                          "numbers of rows")
+    return whole_numbers(array, "the pairs have")
+
+
+def whole_numbers(array: np.ndarray, what: str,
+                  error: type[UniconError] = PairsError) -> np.ndarray:
+    """As int64, which must hold them: a larger uint64 would turn negative."""
+    if array.size > 0 and array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:
+        raise error(f"{what} {array.max()}; accepted: numbers up to 2^63 - 1")
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
@@ -79,6 +87,8 @@ def _as_list(pairs: Any) -> _List:
                              "and perhaps weights")
         return _List(*pairs)
     array = np.asarray(pairs)
+    if array.shape == (0,):
+        return _List([], [])
     if array.ndim != 2 or array.shape[1] != 2:
         raise PairsError(f"the pairs have shape {array.shape}; accepted: m by 2, a tuple of two "
                          "index arrays, a SciPy sparse matrix, a number of y rows per x row")

@@ -36,11 +36,12 @@ def _as_data(validation: Any) -> Optional[Mapping[str, Any]]:
 
 class Aligner:
     # The docstring is completed below from the option table.
-    """Aligns two sets of embeddings in one shared space, in closed form.
+    """Aligns two sets of embeddings in one shared space.
 
-    Rows of X and Y that belong together get a large cosine, others a small one. Every option is a
-    keyword; None, the default of all, is "not given": then the preset's value holds, or else the
-    default written here.
+    Rows of X and Y that belong together get a large cosine, others a small one. The default, preset
+    auto, compares closed forms on held-out pairs, refines the best where that helps and fits it on
+    everything; preset fast is one closed form alone. Every option is a keyword; None, the default
+    of all, is "not given": then the preset's value holds, or else the default written here.
 
     Parameters
     ----------
@@ -150,7 +151,8 @@ class Aligner:
                  ignore: Any = None, progress: Progress = None, **options: Any) -> dict[str, Any]:
         """Retrieval in both directions, as `unicon eval --json` prints it: {"pairs", "x_to_y",
         "y_to_x"}, the latter with hit@k (what papers call R@k), recall@k, mrr, map, ndcg@10 and
-        ranks. ci=True adds 95 % intervals."""
+        ranks. ci=True adds 95 % intervals; bad_rows="drop", here or in the Aligner, leaves out rows
+        that are all zero or not finite, with their pairs."""
         given = {**self._given(SCOPE_CONTEXT | SCOPE_EVAL), **options}
         return self._fitted().evaluate(X, Y, pairs, labels=labels, ignore=ignore,
                                        progress=progress, **given)

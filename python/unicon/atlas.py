@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from . import _measure
 from ._pairs import Pairs
 from ._rows import Matrix
-from .errors import ShapeError
+from .errors import ShapeError, refuse_nul
 from .model import Model, PathLike, search, with_labels
 
 
@@ -39,6 +39,7 @@ def to_atlas(model: Model, path: PathLike, X: Matrix, Y: Matrix, pairs: Pairs = 
     its values for the rows of X and for those of Y: {"caption": (None, captions)}.
     `projection`, n_x + n_y by 2, takes the place of the first two coordinates.
     """
+    refuse_nul(os.fsencode(path))
     z_x, z_y = model.embed(X, "x"), model.embed(Y, "y")
     z = np.concatenate([z_x, z_y])
     flat = z[:, :2] if projection is None else np.asarray(projection, np.float32)

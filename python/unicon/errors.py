@@ -107,6 +107,12 @@ def error_of(status: int, sentence: str) -> UniconError:
     return error
 
 
+def refuse_nul(text: str | bytes, name: str = "the name or path") -> None:
+    """C would take the text up to the NUL and leave out the rest without a word."""
+    if ("\0" if isinstance(text, str) else b"\0") in text:
+        raise ArgumentError(f"{name} is {text!r}; accepted: text without NUL characters")
+
+
 def not_fitted(name: str) -> NotFittedError:
     """Also scikit-learn's NotFittedError, where scikit-learn is in use."""
     sentence = f"this {name} has no model yet: call fit, or {name}.load"

@@ -21,6 +21,7 @@ from ._rows import Matrix, open_rows
 from .errors import ArgumentError, PairsError, ShapeError
 
 PathLike = Union[str, "os.PathLike[str]"]
+_OTHER_FORMATS = (".pt", ".pth", ".bin", ".npy", ".npz", ".pkl", ".onnx")
 
 
 def _side(side: str) -> int:
@@ -58,7 +59,11 @@ class Model(Handle):
         return cls(out)
 
     def save(self, path: PathLike) -> None:
-        """Writes one .safetensors file; an older file stays whole until the new one is."""
+        """Writes one .safetensors file; an older file stays whole until the new one is. A name
+        that promises another format, such as model.pt, is an error."""
+        if os.fsdecode(path).endswith(_OTHER_FORMATS):
+            raise ArgumentError(f"{os.fsdecode(path)}: a model is written in the format "
+                                "safetensors; call it so")
         with Call({}, SCOPE_CONTEXT) as call:
             call("model_save", self.pointer, os.fsencode(path))
 
@@ -147,7 +152,8 @@ class Model(Handle):
     def evaluate(self, X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None,
                  ignore: Any = None, progress: Progress = None, **options: Any) -> dict[str, Any]:
         """Retrieval in both directions: {"pairs", "x_to_y", "y_to_x"}, the latter with hit@k (what
-        papers call R@k), recall@k, mrr, map, ndcg@10 and ranks; ci=True adds intervals."""
+        papers call R@k), recall@k, mrr, map, ndcg@10 and ranks; ci=True adds intervals,
+        bad_rows="drop" leaves out rows that are all zero or not finite, with their pairs."""
         return _evaluate(self, X, Y, with_labels(pairs, labels), ignore, progress, options)
 
     def ranks(self, X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None,
@@ -274,8 +280,7 @@ def _evaluate(model: Optional[Model], X: Matrix, Y: Matrix, pairs: Pairs, ignore
         with call.listening():
             call("evaluate", ctypes.byref(x), ctypes.byref(y), made, call.options,
                  ctypes.byref(to_y), ctypes.byref(to_x))
-        count = lib.unicon_pairs_count(made)
-    return {"pairs": count, "x_to_y": _direction(to_y), "y_to_x": _direction(to_x)}
+    return {"pairs": to_y.pairs, "x_to_y": _direction(to_y), "y_to_x": _direction(to_x)}
 
 
 def search(queries: Matrix, base: Matrix, k: int = 10, *, progress: Progress = None,

@@ -157,7 +157,7 @@ static unicon_status take_marked(unicon_ctx *ctx, const unicon__batch *whole,
   if (n_x == 0 || n_y == 0)
     return unicon__fail(ctx, UNICON_ERR_DATA,
                         "there are too few independent pairs to hold some out; give validation "
-                        "rows (--val-x, --val-y)");
+                        "rows");
   UNICON_TRY(unicon__source_narrow(ctx, &whole->x, x, n_x, &out->whole.x));
   UNICON_TRY(unicon__source_narrow(ctx, &whole->y, y, n_y, &out->whole.y));
   UNICON_TRY(unicon__pairs_subset(ctx, whole->pairs, x, n_x, y, n_y, &out->own));

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/project.h"
+#include "io/object.h"
 
 /* Columns that a form has beside the vector. */
 static int64_t extra_columns(unicon_form form) {
@@ -113,6 +114,15 @@ unicon_status unicon__model_embed(unicon_ctx *ctx, const unicon_model *model, in
   return UNICON_OK;
 }
 
+unicon_status unicon__lens_usable(unicon_ctx *ctx, const unicon__lens *lens, const int64_t **keep,
+                                  int64_t *count) {
+  const bool direction = !lens->model || lens->model->part[0].map[lens->side].normalize;
+  UNICON_TRY(unicon__usable_rows(ctx, lens->rows, direction, true, keep, count, NULL));
+  if (*count > 0) return UNICON_OK;
+  return unicon__fail(ctx, UNICON_ERR_DATA, "%s: none of its %lld rows can be used: %s",
+                      lens->rows->name, (long long)lens->count, "all are zero or not finite");
+}
+
 /* ---- queries and candidates --------------------------------------------------------------- */
 
 unicon_status unicon__meet(unicon_ctx *ctx, const unicon__lens *queries,
@@ -153,6 +163,28 @@ static unicon_status index_rows(unicon_ctx *ctx, const unicon__lens *lens, int64
 unicon_status unicon__meeting_candidates(unicon_ctx *ctx, const unicon__meeting *m, int64_t first,
                                          int64_t count, float *out) {
   return index_rows(ctx, m->candidates, first, count, out, m->width);
+}
+
+/* ---- unicon_rows_usable ------------------------------------------------------------------- */
+
+static unicon_status usable(unicon_ctx *ctx, const unicon_view *view, int64_t *number,
+                            unicon_rows **out) {
+  unicon__lens lens;
+  const int64_t *keep;
+  int64_t count;
+  UNICON_NEED(ctx, out);
+  UNICON_TRY(unicon__lens_open(ctx, view, &lens));
+  UNICON_TRY(unicon__lens_usable(ctx, &lens, &keep, &count));
+  for (int64_t i = 0; number && i < count; i++) number[i] = keep ? keep[i] : i;
+  return unicon__rows_select(ctx, lens.rows, keep, count, out);
+}
+
+unicon_status unicon_rows_usable(unicon_ctx *ctx, const unicon_view *view, int64_t *number,
+                                 unicon_rows **out) {
+  if (out) *out = NULL;
+  if (!ctx) return UNICON_ERR_ARGUMENT;
+  unicon__block *frame = unicon__enter(ctx);
+  return unicon__leave(ctx, frame, usable(ctx, view, number, out));
 }
 
 /* ---- unicon_embed ------------------------------------------------------------------------- */

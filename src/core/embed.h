@@ -17,6 +17,10 @@ typedef struct unicon__lens {
 /* Checks the view against its model and its balance. */
 unicon_status unicon__lens_open(unicon_ctx *ctx, const unicon_view *view, unicon__lens *lens);
 
+/* unicon__usable_rows of the lens, dropping the others. */
+unicon_status unicon__lens_usable(unicon_ctx *ctx, const unicon__lens *lens, const int64_t **keep,
+                                  int64_t *count);
+
 /* Rows first..first+count-1 as vectors of the shared space, checked; ld floats between rows. */
 unicon_status unicon__lens_rows(unicon_ctx *ctx, const unicon__lens *lens, int64_t first,
                                 int64_t count, bool unit, float *out, int64_t ld);

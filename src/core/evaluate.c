@@ -30,6 +30,15 @@ static unicon_status embed_side(unicon_ctx *ctx, scene *s, int side) {
   return unicon__bias(ctx, lens->balance, side, s->z[side], n, s->width, s->bias[side], 1);
 }
 
+static unicon_status check_pairs(unicon_ctx *ctx, const unicon_pairs *pairs,
+                                 const unicon__lens lens[2]) {
+  if (pairs->n_x == lens[0].count && pairs->n_y == lens[1].count) return UNICON_OK;
+  return unicon__fail(ctx, UNICON_ERR_SHAPE,
+                      "the pairs are for %lld by %lld rows, but there are %lld and %lld",
+                      (long long)pairs->n_x, (long long)pairs->n_y, (long long)lens[0].count,
+                      (long long)lens[1].count);
+}
+
 static unicon_status open_scene(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
                                 const unicon_pairs *pairs, scene *s) {
   unicon__meeting meeting;
@@ -41,11 +50,7 @@ static unicon_status open_scene(unicon_ctx *ctx, const unicon_view *x, const uni
                         "both directions are evaluated, so rows must be vectors of the shared "
                         "space, not of form query or index");
   UNICON_TRY(unicon__meet(ctx, &s->lens[0], &s->lens[1], &meeting));
-  if (pairs->n_x != s->lens[0].count || pairs->n_y != s->lens[1].count)
-    return unicon__fail(ctx, UNICON_ERR_SHAPE,
-                        "the pairs are for %lld by %lld rows, but there are %lld and %lld",
-                        (long long)pairs->n_x, (long long)pairs->n_y, (long long)s->lens[0].count,
-                        (long long)s->lens[1].count);
+  UNICON_TRY(check_pairs(ctx, pairs, s->lens));
   s->width = s->lens[0].r + (s->lens[0].balance || s->lens[1].balance);
   UNICON_TRY(embed_side(ctx, s, 0));
   return embed_side(ctx, s, 1);
@@ -177,6 +182,30 @@ static unicon_status warn_training_rows(unicon_ctx *ctx, const unicon_view *x,
   return UNICON_OK;
 }
 
+/* Both views without the rows that cannot be used, and the pairs among the others. */
+static unicon_status run_usable(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
+                                const unicon_pairs *pairs, const wanted *w) {
+  unicon__lens lens[2];
+  const int64_t *keep[2];
+  int64_t count[2];
+  unicon_rows *rows[2] = {NULL, NULL};
+  unicon_pairs *among = NULL;
+  unicon_view view[2] = {*x, *y};
+  for (int s = 0; s < 2; s++) UNICON_TRY(unicon__lens_open(ctx, &view[s], &lens[s]));
+  UNICON_TRY(check_pairs(ctx, pairs, lens));
+  for (int s = 0; s < 2; s++) UNICON_TRY(unicon__lens_usable(ctx, &lens[s], &keep[s], &count[s]));
+  unicon_status status =
+      unicon__pairs_subset(ctx, pairs, keep[0], count[0], keep[1], count[1], &among);
+  for (int s = 0; s < 2 && status == UNICON_OK; s++) {
+    status = unicon__rows_select(ctx, lens[s].rows, keep[s], count[s], &rows[s]);
+    view[s].rows = rows[s];
+  }
+  if (status == UNICON_OK) status = run_both(ctx, &view[0], &view[1], among, w);
+  unicon_pairs_destroy(among);
+  for (int s = 0; s < 2; s++) unicon_rows_close(rows[s]);
+  return status;
+}
+
 /* Without pairs, row i belongs to row i. */
 static unicon_status evaluate(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
                               const unicon_pairs *pairs, const wanted *w) {
@@ -186,7 +215,9 @@ static unicon_status evaluate(unicon_ctx *ctx, const unicon_view *x, const unico
   unicon_status status = warn_training_rows(ctx, x, y);
   if (status == UNICON_OK && !pairs)
     status = unicon_pairs_identity(ctx, x->rows->count, y->rows->count, &own);
-  if (status == UNICON_OK) status = run_both(ctx, x, y, pairs ? pairs : own, w);
+  const bool drop = unicon__word(w->options, UNICON__BAD_ROWS) == 1;
+  if (status == UNICON_OK)
+    status = (drop ? run_usable : run_both)(ctx, x, y, pairs ? pairs : own, w);
   unicon_pairs_destroy(own);
   return status;
 }

@@ -103,7 +103,7 @@ static unicon_status report_bad(unicon_ctx *ctx, const scan *s, int64_t first, i
   char sentence[sizeof ctx->error];
   memcpy(sentence, ctx->error, used + 1);
   return unicon__fail(ctx, UNICON_ERR_DATA,
-                      "%s; %lld of %lld rows are all zero or not finite (--bad-rows drop leaves "
+                      "%s; %lld of %lld rows are all zero or not finite (bad_rows drop leaves "
                       "them and their pairs out)",
                       sentence, (long long)bad, (long long)s->rows->count);
 }

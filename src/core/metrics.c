@@ -319,6 +319,7 @@ static unicon_status summarize(unicon_ctx *ctx, const ranking *g, bool intervals
   average(g->value, list, b.count, -1, 0, b.ranks, out->value);
   out->queries = b.count;
   out->candidates = g->candidates;
+  out->pairs = g->pairs->positive.count;
   return intervals ? intervals_of(ctx, &b, out) : UNICON_OK;
 }
 

@@ -15,8 +15,8 @@
 #define CHECK UNICON_SCOPE_CHECK
 #define COMPARE UNICON_SCOPE_COMPARE
 #define REPORT UNICON_SCOPE_REPORT
+#define USE UNICON_SCOPE_USE
 #define CONTEXT UNICON_SCOPE_CONTEXT
-#define SEARCH UNICON_SCOPE_SEARCH
 #define BALANCE UNICON_SCOPE_BALANCE
 
 static const unicon_option_info table[] = {
@@ -37,7 +37,12 @@ typedef struct setting {
   const char *name, *value;
 } setting;
 
-static const setting preset_auto[] = {{0}}; /* chooses for itself, see auto.c */
+static const setting preset_auto[] = {{0}}; /* nothing is set: what it chooses, see select.c */
+static const setting auto_chooses[] = {{"kernel", "chosen"},       {"ridge", "chosen"},
+                                       {"metric", "chosen"},       {"rank", "chosen"},
+                                       {"exponent", "chosen"},     {"balance", "chosen"},
+                                       {"refine", "chosen"},       {"temperature", "chosen"},
+                                       {"refine_batch", "chosen"}, {0}};
 static const setting preset_fast[] = {{"metric", "whiten"},
                                       {"ridge", "0.01"},
                                       {"rank", "auto"},
@@ -69,6 +74,7 @@ static const setting *preset_settings(const char *preset) {
 int unicon_preset_at(const char *preset, size_t index, const char **name, const char **value) {
   const setting *list = preset ? preset_settings(preset) : NULL;
   if (!list || !name || !value) return 0;
+  if (list == preset_auto) list = auto_chooses;
   for (size_t k = 0; list[k].name; k++)
     if (k == index) {
       *name = list[k].name;

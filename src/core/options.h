@@ -51,7 +51,7 @@
     "all directions alike, as plain CCA does. auto: chosen on held-out pairs where there are "     \
     "any, "                                                                                        \
     "else 1.5, or 1 before iterations and refine.")                                                \
-  X(BALANCE, "balance", "form", "auto", "auto|off", "HOW", 0, 0, FIT | EVAL | SEARCH | BALANCE,    \
+  X(BALANCE, "balance", "form", "auto", "auto|off", "HOW", 0, 0, FIT | EVAL | USE | BALANCE,       \
     "Balance",                                                                                     \
     "How much a candidate's score is lowered for being near everything: off, softmax:BETA, "       \
     "csls:K (half the mean of the K nearest bank rows), or quadratic:BETA, which keeps no "        \
@@ -135,8 +135,8 @@
     "0.2 below 1500 rows of y and 5000 rows above 50000. Below 4000 rows on three splits.")        \
   X(BUDGET, "budget", "real", "none", "none", "SECONDS", 0.1, 1e7, FIT | COMPARE, "Run",           \
     "Time after which auto tries nothing new.")                                                    \
-  X(BAD_ROWS, "bad_rows", "word", "error", "error|drop", "HOW", 0, 0, FIT | COMPARE | CHECK,       \
-    "Data",                                                                                        \
+  X(BAD_ROWS, "bad_rows", "word", "error", "error|drop", "HOW", 0, 0,                              \
+    FIT | COMPARE | CHECK | EVAL | USE, "Data",                                                    \
     "What to do with rows that are all zero or not finite: stop, or drop them and their pairs.")   \
   X(SEED, "seed", "integer", "0", "", "N", 0, 9007199254740992.0,                                  \
     FIT | COMPARE | EVAL | SYNTH | CHECK | REPORT, "Run", "Seed of every random draw.")            \

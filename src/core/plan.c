@@ -285,15 +285,15 @@ static void advise(const estimate *e, unicon_plan_result *out) {
   const bool choice = chooses(e) && !unicon__given(e->options, UNICON__KERNEL);
   if (isinf(e->limit) || e->peak <= e->limit) {
     snprintf(out->advice, sizeof out->advice, "%s",
-             isinf(e->limit) ? "no memory limit is set" : "the fit stays within max-mem");
+             isinf(e->limit) ? "no memory limit is set" : "the fit stays within max_mem");
     return;
   }
-  snprintf(out->advice, sizeof out->advice, "max-mem is %.0f MiB, about %.0f MiB too little: %s",
+  snprintf(out->advice, sizeof out->advice, "max_mem is %.0f MiB, about %.0f MiB too little: %s",
            e->limit / mib, (e->peak - e->limit) / mib,
            choice ? "kernels that do not fit will be left out"
            : e->side[0].linear && e->side[1].linear
-               ? "lower --rank, use fewer --threads, or reduce the width of the vectors"
-               : "lower --landmarks or --features, use fewer --threads, or --kernel linear");
+               ? "lower rank, use fewer threads, or reduce the width of the vectors"
+               : "lower landmarks or features, use fewer threads, or kernel linear");
 }
 
 static unicon_status plan(unicon_ctx *ctx, const unicon_data *data, const unicon_options *options,

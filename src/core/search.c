@@ -7,6 +7,7 @@
 
 #include "base/parallel.h"
 #include "core/embed.h"
+#include "io/object.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
 
@@ -116,6 +117,8 @@ static unicon_status run_search(unicon_ctx *ctx, const unicon_view *queries,
   UNICON_TRY(unicon__meet(ctx, &lens_q, &lens_b, &meeting));
   if (k < 1)
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "k is %lld; accepted: 1 or more", (long long)k);
+  UNICON_NEED(ctx, ids);
+  UNICON_NEED(ctx, scores);
   const int64_t n = lens_b.count, kept = k < n ? k : n;
   search s = {.queries = lens_q.count, .r = meeting.width, .k = kept};
   s.rows = s.queries < QUERY_ROWS ? s.queries : QUERY_ROWS;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/side.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "linalg/blas.h"
@@ -24,6 +26,16 @@ static unicon_status guess_mean(unicon_ctx *ctx, const unicon__source *source, f
   return UNICON_OK;
 }
 
+/* Squares are summed from float32 products: says where values leave their range. */
+static unicon_status fail_size(unicon_ctx *ctx, const unicon__side *side, double square) {
+  const bool large = !(square <= (double)FLT_MAX); /* or NaN, a difference of infinities */
+  return unicon__fail(ctx, UNICON_ERR_DATA, "%s: %s; scale the rows %s, or set normalize on",
+                      side->source.rows->name,
+                      large ? "values are too large, squares of them pass float32"
+                            : "values are zero or too small, squares of them vanish in float32",
+                      large ? "down" : "up");
+}
+
 /* Refuses rows that are all alike: centred, they are rounding noise and nothing else. `spread` is
  * the trace of their covariance. */
 static unicon_status check_spread(unicon_ctx *ctx, const unicon__side *side, double spread) {
@@ -31,6 +43,8 @@ static unicon_status check_spread(unicon_ctx *ctx, const unicon__side *side, dou
   for (int64_t k = 0; k < side->map.out; k++)
     square += (double)side->map.mean[k] * (double)side->map.mean[k];
   if (spread > 1e-11 * (square + spread)) return UNICON_OK;
+  if (!isfinite(square + spread) || square + spread < (double)FLT_MIN)
+    return fail_size(ctx, side, square + spread);
   return unicon__fail(ctx, UNICON_ERR_DATA,
                       "%s: all rows are the same up to rounding, so there is nothing to align",
                       side->source.rows->name);
@@ -88,6 +102,9 @@ unicon_status unicon__side_fit(unicon_ctx *ctx, unicon__arena *arena, const unic
   else if (side->sigma)
     UNICON_TRY(unicon__second_moment(ctx, &side->source, side->sigma, NULL));
   if (!side->sigma) return UNICON_OK;
+  double trace = 0;
+  for (int64_t k = 0; k < side->map.out; k++) trace += side->sigma[k * side->map.out + k];
+  if (!isfinite(trace) || trace <= 0) return fail_size(ctx, side, trace);
   unicon__blas_begin(ctx->threads);
   const unicon_status status =
       unicon__largest_eigenvalue(ctx, side->sigma, side->map.out, &side->mu);

@@ -6,6 +6,9 @@
 
 #include "base/ctx.h"
 
+/* A file that says its header is longer than this is refused: no honest header is. */
+enum { UNICON__HEADER_MAX = 1 << 20 };
+
 typedef struct unicon__bytes {
   const unsigned char *data;
   size_t size;

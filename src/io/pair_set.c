@@ -81,8 +81,9 @@ static unicon_status check_weights(unicon_ctx *ctx, const char *what, const doub
     const float w = (float)weight[p];
     if (!(w >= 0.0f) || isinf(w))
       return unicon__fail(ctx, UNICON_ERR_PAIRS,
-                          "%s %" PRId64 " has weight %g; weights are finite and at least 0", what,
-                          p, weight[p]);
+                          "%s %" PRId64
+                          " has weight %g; weights are float32 numbers from 0 to 3.4e38",
+                          what, p, weight[p]);
     some |= w > 0.0f;
     *all_one &= w == 1.0f; /* NOLINT: exactly 1 */
   }
@@ -111,14 +112,17 @@ static unicon_status check_twice(unicon_ctx *ctx, const char *what, const unicon
   return UNICON_OK;
 }
 
+unicon_status unicon__fail_empty_list(unicon_ctx *ctx, const char *what, const char *hint) {
+  const char *colon = strrchr(what, ':'), *kind = colon ? colon + 2 : what;
+  return unicon__fail(ctx, UNICON_ERR_PAIRS, "%.*sthe list of %ss is empty; %s", (int)(kind - what),
+                      what, kind, hint);
+}
+
 unicon_status unicon__pair_set_build(unicon_ctx *ctx, unicon__arena *arena, const char *what,
                                      int64_t n_x, int64_t n_y, const int64_t *x, const int64_t *y,
                                      const double *weight, int64_t count, unicon__pair_set *out) {
   bool all_one;
-  if (count < 1)
-    return unicon__fail(ctx, UNICON_ERR_PAIRS,
-                        "%s 0 is missing: %" PRId64 " were given, at least 1 is needed", what,
-                        count);
+  if (count < 1) return unicon__fail_empty_list(ctx, what, "at least 1 is needed");
   UNICON_TRY(check_range(ctx, what, n_x, n_y, x, y, count));
   UNICON_TRY(check_weights(ctx, what, weight, count, &all_one));
   unicon__lists by_x, by_y;

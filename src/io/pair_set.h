@@ -36,6 +36,10 @@ unicon_status unicon__pairs_from_list(unicon_ctx *ctx, const char *what, int64_t
                                       int64_t count, unicon_pairs **out);
 unicon_status unicon__pairs_from_labels(unicon_ctx *ctx, const int64_t *label_x, int64_t n_x,
                                         const int64_t *label_y, int64_t n_y, unicon_pairs **out);
+/* "FILE: the list of negative pairs is empty; HINT" of "FILE: negative pair". */
+unicon_status unicon__fail_empty_list(unicon_ctx *ctx, const char *what, const char *hint);
+
+/* No ignored pairs are simply none; no negatives at all leave nothing to tell pairs from. */
 unicon_status unicon__pairs_add_set(unicon_ctx *ctx, unicon_pairs *pairs, bool negatives,
                                     const char *what, const int64_t *x, const int64_t *y,
                                     int64_t count);

@@ -239,6 +239,10 @@ unicon_status unicon__pairs_add_set(unicon_ctx *ctx, unicon_pairs *pairs, bool n
                                     const char *what, const int64_t *x, const int64_t *y,
                                     int64_t count) {
   UNICON_NEED(ctx, pairs);
+  if (count == 0 && !negatives) return UNICON_OK;
+  if (count == 0)
+    return unicon__fail_empty_list(
+        ctx, what, "without a list every pair that is not positive and not ignored is negative");
   UNICON_NEED(ctx, x);
   UNICON_NEED(ctx, y);
   unicon__pair_set *target = negatives ? &pairs->negative : &pairs->ignore;

@@ -44,7 +44,8 @@ static bool accept(scanner *s, char c) {
   return true;
 }
 
-/* A quoted string without escapes, cut off where `out` is full. */
+/* A quoted string without escapes, cut off where `out` is full. Its length is an int: that of the
+ * header is limited. */
 static bool scan_string(scanner *s, char *out, size_t room) {
   const char quote = accept(s, '\'') ? '\'' : '"';
   if (quote == '"' && !accept(s, '"')) return false;
@@ -144,6 +145,10 @@ static unicon_status find_header(unicon_ctx *ctx, const char *name, unicon__byte
   const size_t start = version == 1 ? 10 : 12;
   const uint64_t length =
       bytes.size < start ? 0 : little_endian(bytes.data + 8, version == 1 ? 2 : 4);
+  if (length > UNICON__HEADER_MAX)
+    return unicon__fail(ctx, UNICON_ERR_FORMAT,
+                        "%s: its header takes %" PRIu64 " bytes, but at most %d are read", name,
+                        length, UNICON__HEADER_MAX);
   if (bytes.size < start || length > bytes.size - start)
     return unicon__fail(ctx, UNICON_ERR_FORMAT,
                         "%s is cut off: its header takes %" PRIu64 " bytes, the file has %zu", name,
@@ -283,7 +288,9 @@ void unicon__npy_reals(const unicon__npy *npy, int64_t column, double *out) {
     int64_t whole = 0;
     if (npy->descr[1] == 'f')
       out[row] = real_of(p);
+    else if (integer_of(npy->descr, p, &whole))
+      out[row] = (double)whole;
     else
-      out[row] = integer_of(npy->descr, p, &whole) ? (double)whole : INFINITY;
+      out[row] = (double)little_endian(p, 8); /* uint64 from 2^63 on */
   }
 }

@@ -8,8 +8,6 @@
 
 #include "io/text.h"
 
-enum { HEADER_LIMIT = 16 << 20 };
-
 static const char meta_name[] = "__metadata__";
 
 static const struct {
@@ -182,7 +180,7 @@ static unicon_status check_header_memory(unicon_ctx *ctx, const char *name, uint
   if (limit == UINT64_MAX || 45 * length <= limit) return UNICON_OK;
   return unicon__fail(ctx, UNICON_ERR_MEMORY,
                       "%s: reading its header of %" PRIu64
-                      " bytes may take more than max-mem allows (%" PRIu64 " bytes)",
+                      " bytes may take more than max_mem allows (%" PRIu64 " bytes)",
                       name, length, limit);
 }
 
@@ -194,11 +192,11 @@ unicon_status unicon__safetensors_parse(unicon_ctx *ctx, unicon__arena *arena, c
   if (bytes.size > 6 && memcmp(bytes.data, "\x93NUMPY", 6) == 0)
     return unicon__fail(ctx, UNICON_ERR_FORMAT, "%s is an .npy file, not a .safetensors file",
                         name);
-  if (bytes.size < 8 || length > HEADER_LIMIT || length > bytes.size - 8)
+  if (bytes.size < 8 || length > UNICON__HEADER_MAX || length > bytes.size - 8)
     return unicon__fail(ctx, UNICON_ERR_FORMAT,
                         "%s is not a .safetensors file: its header would take %" PRIu64
                         " bytes (at most %d are read) of %zu",
-                        name, length, HEADER_LIMIT, bytes.size);
+                        name, length, UNICON__HEADER_MAX, bytes.size);
   UNICON_TRY(check_header_memory(ctx, name, length));
   json_error_t error;
   json_t *root =

@@ -31,9 +31,15 @@ static bool add_meta(json_t *root, const unicon__safetensors *content) {
   return fine;
 }
 
-/* The header as text in the context's frame. */
-static unicon_status header_text(unicon_ctx *ctx, const json_t *root, char **out) {
+/* The header as text in the context's frame; never one that would not be read again. */
+static unicon_status header_text(unicon_ctx *ctx, const char *path, const json_t *root,
+                                 char **out) {
   const size_t length = json_dumpb(root, NULL, 0, JSON_COMPACT);
+  if (length > UNICON__HEADER_MAX - ALIGNMENT)
+    return unicon__fail(ctx, UNICON_ERR_UNSUPPORTED,
+                        "cannot write %s: its header would take %zu bytes, but at most %d are "
+                        "read; a model of fewer batches has a shorter one",
+                        path, length, UNICON__HEADER_MAX);
   UNICON_NEW(ctx, *out, (int64_t)length + 1);
   json_dumpb(root, *out, length, JSON_COMPACT);
   return UNICON_OK;
@@ -49,7 +55,7 @@ static unicon_status make_header(unicon_ctx *ctx, const char *path,
     begin += (int64_t)content->tensor[k].bytes;
   }
   const unicon_status status =
-      fine ? header_text(ctx, root, out)
+      fine ? header_text(ctx, path, root, out)
            : unicon__fail(ctx, UNICON_ERR_DATA,
                           "cannot write %s: a name or metadata text is not UTF-8", path);
   json_decref(root);

@@ -32,7 +32,7 @@ absent z.npy
 
 # All-zero rows: counted, the first named, with the way out; and the way out works.
 npy write zero.npy f4 20 8 1 '4,*=0' '9,*=0'
-bad "--bad-rows drop" zero.npy y.npy
+bad "bad_rows drop" zero.npy y.npy
 says "zero.npy"
 says "2"
 grep -qE 'row 4\b' err || fail "row 4 is not named"
@@ -101,7 +101,7 @@ run 0 fit d/x.train.npy d/y.train.npy -o fits.safetensors --rank 30
 
 # Memory that does not suffice.
 npy write wide.npy f4 30 600 1
-bad "max-mem" wide.npy wide.npy --max-mem 1M
+bad "max_mem" wide.npy wide.npy --max-mem 1M
 
 refused 1 "x.npy is an .npy file, not a .safetensors file" eval x.npy d/x.test.npy d/y.test.npy
 
@@ -131,6 +131,23 @@ if [ "$(id -u)" -ne 0 ]; then
   mkdir locked && chmod 500 locked
   refused 1 "locked" fit d/x.train.npy d/y.train.npy -o locked/m.safetensors
 fi
+
+# A model is a .safetensors file: other formats are refused by their names, a name that says nothing
+# is taken with a warning.
+for suffix in pt pth bin npy npz pkl onnx; do
+  refused 2 "m.$suffix: a model is written in the format safetensors; call it m.safetensors" \
+    fit d/x.train.npy d/y.train.npy -o m.$suffix
+  absent m.$suffix
+done
+for name in model m.model .hidden; do
+  run 0 fit d/x.train.npy d/y.train.npy --preset fast -o $name
+  says "warning: $name is written in the format safetensors, which its name does not say"
+  [ "$(wc -l <err)" -eq 1 ] || fail "$last: more than one line on stderr"
+  run 0 info $name
+  rm $name
+done
+run 0 fit d/x.train.npy d/y.train.npy --preset fast -o m.safetensors
+says_nothing
 
 # Nothing but what was asked for is left in the folder.
 for f in .[!.]* *.tmp* *~ *.part*; do absent "$f"; done

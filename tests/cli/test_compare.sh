@@ -39,7 +39,7 @@ json "len(j['rows']) == 1 and j['train']['pairs'] == 300 and not j['validation']
 run 0 compare $train --only fast,ridge,pls
 says_nothing
 prints "held out: no --test-x and --test-y were given"
-prints "as good as ridge after"
+prints "as good as ridge after: fast "
 prints "test        60 x 60 rows, 60 pairs"
 prints "ridge: metric_x="
 # shellcheck disable=SC2086
@@ -55,6 +55,49 @@ run 0 compare d/x.train.npy d/x.train.npy --only none,procrustes --json
 json "j['rows'][0]['x_to_y']['hit@1'] == 1 and j['rows'][1]['x_to_y']['hit@1'] == 1"
 run 0 compare d/x.train.npy d/y.train.npy --x-labels d/label.train.npy --y-labels d/label.train.npy --only fast,cca --rank 4 --json
 json "j['rows'][0]['x_to_y']['hit@1'] > .9"
+
+# A row appears when it is finished, and stays when the rest is interrupted. sgd_mlp has many seconds
+# to go here; the signal comes as soon as the row before it is there.
+run 0 synth linear -o big --train 6000 --test 10 --dim-x 64 --dim-y 64 --latent 32 --noise 2
+for form in table json; do
+  options=(--only "fast,sgd_mlp,cca" --threads 1)
+  if [ $form = json ]; then options+=(--json); fi
+  : >out
+  $UNICON compare big/x.train.npy big/y.train.npy "${options[@]}" --verbose >out 2>err </dev/null &
+  job=$!
+  last="unicon compare, $form, and SIGINT"
+  for _ in $(seq 1200); do
+    if [ $form = table ] && grep -q "^fast " out; then break; fi
+    if [ $form = json ] && grep -q "unicon compare: fast: " err; then break; fi
+    kill -0 $job 2>/dev/null || fail "$last: it ended by itself"
+    sleep 0.1
+  done
+  grep -q "^cca " out && fail "$last: too late"
+  kill -s INT $job
+  got=0
+  wait $job || got=$?
+  [ "$got" = 130 ] || fail "$last: exit status $got"
+  says "unicon compare: interrupted after 1 of 3 methods"
+  if [ $form = table ]; then
+    grep -q "^fast  *0\.[0-9]* " out || fail "$last: the finished row is gone"
+    prints "interrupted: sgd_mlp and cca were not run"
+  else
+    json "[r['name'] for r in j['rows']] == ['fast'] and j['interrupted'] and j['not_run'] == ['sgd_mlp', 'cca']"
+  fi
+done
+# Interrupted before any row: no table, but still one JSON object.
+$UNICON compare big/x.train.npy big/y.train.npy --only sgd_mlp,cca --threads 1 --json --progress >out 2>err </dev/null &
+job=$!
+for _ in $(seq 1200); do
+  if grep -q "sgd_mlp, fit" err; then break; fi
+  sleep 0.1
+done
+kill -s INT $job
+got=0
+wait $job || got=$?
+last="unicon compare --json and SIGINT in the first method"
+[ "$got" = 130 ] || fail "$last: exit status $got"
+json "j['rows'] == [] and j['interrupted'] and j['not_run'] == ['sgd_mlp', 'cca']"
 
 # Mistakes.
 # shellcheck disable=SC2086

@@ -54,6 +54,29 @@ for file in README.md SECURITY.md docs/method.md docs/architecture.md docs/model
   done
 done
 
+# The README shows both first commands and the way to Python and the examples.
+for text in 'make demo' 'make test' '(python/README.md)' '(examples/)' '(examples/python/README.md)'; do
+  grep -qF -- "$text" "$root/README.md" || fail "README.md lacks $text"
+done
+
+# What is run on the source's own data, by the README or by make demo, writes into a folder of its
+# own; the demo builds the command alone and prints what fits on a screen or two.
+grep -oE 'build/unicon .* -o [^ ]+' "$root/README.md" | sed 's/.* -o //' >targets
+[ -s targets ] || fail "README.md runs nothing on the digits"
+grep -qv '^\$out/' targets && fail "README.md writes to $(grep -v '^\$out/' targets | head -1)"
+make -s -n -C "$root" BUILD="$PWD/build" demo >plan.txt 2>err || fail "make -n demo"
+grep -qF -- '--target unicon_command' plan.txt || fail "make demo builds more than the command"
+listing() { find "$root" -maxdepth 2 -not -path '*/.*' -not -path "$root/build*" | sort; }
+listing >before
+mkdir tmp
+last="scripts/demo.sh"
+TMPDIR=$PWD/tmp DEMO_FIT="--preset fast" bash "$root/scripts/demo.sh" >out 2>err || fail "$last"
+listing >after
+cmp -s before after || fail "$last leaves $(comm -13 before after | tr '\n' ' ')"
+[ "$(find tmp -name digits.safetensors | wc -l)" -eq 1 ] || fail "$last: no model in the temporary folder"
+[ "$(wc -l <out)" -lt 60 ] || fail "$last prints $(wc -l <out) lines"
+prints "hit@1"
+
 # Functions that docs/method.md names as file:function exist.
 grep -oE '`[a-z_]+\.[ch]:[a-z_0-9]+`' "$root/docs/method.md" | tr -d '`' | sort -u |
   while IFS=: read -r file name; do

@@ -9,7 +9,7 @@ import os, re
 root = os.environ["UNICON_SOURCE_DIR"]
 text = open(os.path.join(root, "src/core/options.h")).read().replace("\\\n", " ")
 commands = {"FIT": ["fit", "plan"], "EVAL": ["eval"], "SYNTH": ["synth"],
-            "PROBE": ["probe"], "CHECK": ["check"], "COMPARE": ["compare"], "REPORT": ["report"],
+            "USE": ["embed", "search"], "PROBE": ["probe"], "CHECK": ["check"], "COMPARE": ["compare"], "REPORT": ["report"],
             "CONTEXT": ["fit", "plan", "check", "compare", "eval", "report", "probe", "embed", "search", "info",
                         "synth"]}
 string = r'"((?:[^"\\]|\\.)*)"\s*(?:"(?:[^"\\]|\\.)*"\s*)*'
@@ -50,6 +50,34 @@ while read -r command option; do
   grep -qF -- "$option" completion.zsh || fail "zsh lacks $option"
   grep -qE -- "$command.* -l ${option#--} " completion.fish || fail "fish lacks $command $option"
 done <options
+
+# Where the default preset chooses a value, help and report say so, and not a default that is not
+# used. What it chooses is what auto.c writes.
+python3 - >chosen <<'PYTHON'
+import os, re
+text = open(os.path.join(os.environ["UNICON_SOURCE_DIR"], "src/core/auto.c")).read()
+body = text[text.index("static unicon_status write_choice("):]
+body = body[:body.index("\n}\n")]
+print(*sorted({name.lower() for name in re.findall(r"options_(?:choose|replace)\(ctx, w->options, UNICON__([A-Z_]+)", body)}), sep="\n")
+PYTHON
+[ "$(wc -l <chosen)" -ge 5 ] || fail "what auto chooses was not read"
+for command in fit plan; do
+  python3 - $command <<'PYTHON' || fail "$command --help: what auto chooses"
+import re, sys
+text = " ".join(open("help." + sys.argv[1]).read().split())
+said = set(re.findall(r"--([a-z-]+) \S+ (?:(?! --[a-z]).)*?Default: chosen by auto", text))
+want = {line.strip().replace("_", "-") for line in open("chosen")}
+assert said == want, (said, want)
+PYTHON
+done
+grep -q "chosen by auto" help.check && fail "check --help: auto chooses nothing there"
+run 0 info
+prints "kernel chosen, ridge chosen"
+run 0 info --json
+json "sorted(n for n, v in j['presets']['auto'].items() if v == 'chosen') == open('chosen').read().split()"
+run 0 --help
+prints "held-out pairs"
+[ "$(sed -n 1p out | tr -d '\n' | wc -c)" -lt 90 ] || fail "the first line of --help is long"
 
 # Formulas stand at the end of fit --help, and only for words that are accepted.
 grep -q "^Losses (--loss):" help.fit || fail "fit --help lacks the losses"

@@ -49,6 +49,14 @@ printf '0\t1\n1\t0\n' >ignore.tsv
 run 0 fit d/x.train.npy d/y.train.npy --ignore ignore.tsv -o i.safetensors
 run 0 fit d/x.train.npy d/y.train.npy --negatives ignore.tsv --iterations 1 -o n.safetensors
 run 0 eval i.safetensors d/x.test.npy d/y.test.npy --ignore ignore.tsv
+: >none.tsv
+run 0 fit d/x.train.npy d/y.train.npy --ignore none.tsv -o i0.safetensors
+run 0 fit d/x.train.npy d/y.train.npy -o without.safetensors
+cmp -s i0.safetensors without.safetensors || fail "an empty list of ignored pairs is not none"
+run 0 eval i.safetensors d/x.test.npy d/y.test.npy --ignore none.tsv
+refused 1 "none.tsv: the list of negative pairs is empty" fit d/x.train.npy d/y.train.npy --negatives none.tsv -o no.safetensors
+printf '0\t0\t1\n1\t1\t1e308\n' >heavy.tsv
+refused 1 "has weight 1e+308; weights are float32 numbers from 0 to 3.4e38" fit d/x.train.npy d/y.train.npy --pairs heavy.tsv -o no.safetensors
 printf '0\t0\n' >both.tsv
 refused 1 "" fit d/x.train.npy d/y.train.npy --ignore both.tsv -o no.safetensors
 refused 1 "nowhere.tsv" fit d/x.train.npy d/y.train.npy --ignore nowhere.tsv -o no.safetensors

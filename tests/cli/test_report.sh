@@ -32,6 +32,8 @@ json "j['x_to_y']['queries'] == 90 and 'hit@1' in j['x_to_y']['ci'] and len(j['w
 json "len(j['model']['metadata']['refine_loss_log'].split()) == 2 and 'labels' not in j['view']"
 json "sum(b['count'] for b in j['ranks']['x_to_y']) == 90 and j['ranks']['y_to_x'][0]['from'] == 1"
 json "all(p['rank'] >= 1 for p in j['view']['points'])"
+json "{o['name']: o['default'] for o in j['model']['options']}['ridge'] == 'chosen by auto'"
+json "{o['name']: o['default'] for o in j['model']['options']}['split'] == '0.5'"
 run 0 report m.safetensors d/x.test.npy d/y.test.npy --json --threads 1
 cmp -s out plain.json || fail "the number of threads changes the report"
 run 0 report m.safetensors d/x.test.npy d/y.test.npy -o plain2.html
