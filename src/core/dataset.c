@@ -38,7 +38,8 @@ static unicon_status check_left(unicon_ctx *ctx, const unicon__batch *whole) {
 
 unicon_status unicon__dataset_open(unicon_ctx *ctx, const unicon_data *data,
                                    const unicon_options *options, unicon__dataset *out) {
-  const bool normalize = unicon__word(options, UNICON__NORMALIZE) == 0;
+  const unicon__row_need need =
+      unicon__word(options, UNICON__NORMALIZE) == 0 ? UNICON__ROW_DIRECTED : UNICON__ROW_SQUARED;
   const bool drop = unicon__word(options, UNICON__BAD_ROWS) == 1;
   unicon__batch *whole = &out->whole;
   *out = (unicon__dataset){.whole = {.x = {.rows = data->x}, .y = {.rows = data->y}}};
@@ -46,10 +47,10 @@ unicon_status unicon__dataset_open(unicon_ctx *ctx, const unicon_data *data,
   if (!data->pairs)
     UNICON_TRY(unicon_pairs_identity(ctx, data->x->count, data->y->count, &out->own));
   whole->pairs = data->pairs ? data->pairs : out->own;
-  UNICON_TRY(unicon__usable_rows(ctx, data->x, normalize, drop, &whole->x.index, &whole->x.count,
-                                 &out->hash));
-  UNICON_TRY(unicon__usable_rows(ctx, data->y, normalize, drop, &whole->y.index, &whole->y.count,
-                                 &out->hash));
+  UNICON_TRY(
+      unicon__usable_rows(ctx, data->x, need, drop, &whole->x.index, &whole->x.count, &out->hash));
+  UNICON_TRY(
+      unicon__usable_rows(ctx, data->y, need, drop, &whole->y.index, &whole->y.count, &out->hash));
   if (whole->x.index || whole->y.index) {
     unicon_pairs *kept = NULL;
     UNICON_TRY(unicon__pairs_subset(ctx, whole->pairs, whole->x.index, whole->x.count,

@@ -59,11 +59,20 @@ static inline float *unicon__map_raw(const unicon__map *map, float *buffer, int6
   return map->kind == UNICON__MAP_LINEAR ? buffer : buffer + count * map->out;
 }
 
-/* Rows that can be used: finite and, when they are scaled, not all zero. Writes the usable row
- * numbers to a new array *keep of the frame, or sets it to NULL when all are. With `drop` false
- * the first bad row is an error that names file, row and column. `hash` (may be NULL) receives a
- * number that depends on every value. */
-unicon_status unicon__usable_rows(unicon_ctx *ctx, const unicon_rows *rows, bool normalize,
+/* What rows must be, beside finite. */
+typedef enum unicon__row_need {
+  UNICON__ROW_FINITE,   /* nothing */
+  UNICON__ROW_DIRECTED, /* not all zero: they are scaled to length 1 */
+  UNICON__ROW_SQUARED   /* no longer than 1e17: their squares are taken in float32, and summed */
+} unicon__row_need;
+
+/* In the place of the column of a value that is not finite. */
+enum { UNICON__ROW_ZERO = -1, UNICON__ROW_LONG = -2 };
+
+/* Rows that can be used. Writes their numbers to a new array *keep of the frame, or sets it to NULL
+ * when all can. With `drop` false the first bad row is an error that names file, row and column.
+ * `hash` (may be NULL) receives a number that depends on every value. */
+unicon_status unicon__usable_rows(unicon_ctx *ctx, const unicon_rows *rows, unicon__row_need need,
                                   bool drop, const int64_t **keep, int64_t *count, uint64_t *hash);
 
 /* Mean of the source's features (its map's own mean left aside) and, in *spread (may be NULL), the
@@ -91,12 +100,12 @@ void unicon__unit_rows(float *rows, int64_t count, int64_t width);
  * *cache (may be changed until the source is used) is the kept array, or NULL. */
 unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__source *source, float **cache);
 
-/* Number of the first row among first..first+count-1 that cannot be used, with its column (-1: all
- * zero), or -1. `buffer` holds the raw rows. */
-int64_t unicon__first_bad_row(const float *buffer, int64_t count, int64_t width, bool normalize,
-                              int64_t *column);
+/* Number of the first row of `buffer` that cannot be used, with its column (or ROW_ZERO, ROW_LONG),
+ * or -1. */
+int64_t unicon__first_bad_row(const float *buffer, int64_t count, int64_t width,
+                              unicon__row_need need, int64_t *column);
 
-/* "FILE: row R, column C is not a finite number" or "FILE: row R is all zero". */
+/* "FILE: row R, column C is not a finite number", "... is all zero" or "... is longer than". */
 unicon_status unicon__bad_row(unicon_ctx *ctx, const unicon_rows *rows, int64_t row,
                               int64_t column);
 

@@ -48,6 +48,10 @@ typedef struct unicon__kernel {
 /* The kind of an alias: angular is arccos1, laplace is matern12. */
 unicon__kernel_kind unicon__kernel_plain(unicon__kernel_kind kind);
 
+/* Is it a function of |x - y| alone? Then a common shift of all rows changes nothing, and a shift
+ * to the middle of them keeps the digits of |x|^2 + |y|^2 - 2 x.y: callers take it. */
+bool unicon__kernel_of_distance(unicon__kernel_kind kind);
+
 /* Does it have random features: powers of the positive part, or cosines? */
 bool unicon__kernel_is_relu(unicon__kernel_kind kind);
 bool unicon__kernel_is_fourier(unicon__kernel_kind kind);
@@ -59,7 +63,8 @@ bool unicon__kernel_has_width(unicon__kernel_kind kind);
 double unicon__kernel_value(const unicon__kernel *kernel, double product, double square_x,
                             double square_y);
 
-/* Products t (rows by cols, ld between rows) become kernel values. */
+/* Products t (rows by cols, ld between rows) become kernel values. A distance whose square is no
+ * float32 is a large one: k is 0 there. */
 void unicon__kernel_tile(const unicon__kernel *kernel, float *t, int64_t rows, int64_t cols,
                          int64_t ld, const float *square_x, const float *square_y);
 

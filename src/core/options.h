@@ -126,7 +126,8 @@
     "Time after which auto tries nothing new.")                                                    \
   X(BAD_ROWS, "bad_rows", "word", "error", "error|drop", "HOW", 0, 0, FIT | COMPARE | CHECK,       \
     "Data",                                                                                        \
-    "What to do with rows that are all zero or not finite: stop, or drop them and their pairs.")   \
+    "What to do with rows that are all zero, not finite or, with normalize off, too large to "     \
+    "square: stop, or drop them and their pairs.")                                                 \
   X(SEED, "seed", "integer", "0", "", "N", 0, 9007199254740992.0,                                  \
     FIT | COMPARE | EVAL | SYNTH | CHECK | REPORT, "Run", "Seed of every random draw.")            \
   X(THREADS, "threads", "integer", "all", "all", "N", 1, 256, CONTEXT, "Run", "Threads to use.")   \
