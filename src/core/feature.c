@@ -202,10 +202,14 @@ static void random_features(const unicon__map *map, float *t, int64_t count) {
   }
 }
 
-static void subtract_mean(const unicon__map *map, float *rows, int64_t count) {
-  if (!map->mean) return;
+/* rows -= shift */
+static void shift_rows(float *rows, int64_t count, int64_t width, const float *shift) {
   for (int64_t i = 0; i < count; i++)
-    unicon__vec_best()->scale_shift(rows + i * map->out, map->out, 1.0f, map->mean);
+    unicon__vec_best()->scale_shift(rows + i * width, width, 1.0f, shift);
+}
+
+static void subtract_mean(const unicon__map *map, float *rows, int64_t count) {
+  if (map->mean) shift_rows(rows, count, map->out, map->mean);
 }
 
 /* Products with the landmarks or directions, the pointwise function, the factor. */
@@ -213,9 +217,10 @@ static void apply_points(const unicon__map *map, float *buffer, int64_t count) {
   float *raw = unicon__map_raw(map, buffer, count), *values = raw + count * map->in;
   float *square = values + count * map->points;
   if (map->normalize) unicon__unit_rows(raw, count, map->in);
+  if (map->center) shift_rows(raw, count, map->in, map->center);
   float *products = map->factor ? values : buffer;
-  unicon__sgemm(false, true, count, map->points, map->in, 1, raw, map->in, map->base, map->in, 0,
-                products, map->points);
+  unicon__sgemm(false, true, count, map->points, map->in, 1, raw, map->in,
+                map->center ? map->near : map->base, map->in, 0, products, map->points);
   if (!map->factor) {
     random_features(map, products, count);
     return;
@@ -225,6 +230,34 @@ static void apply_points(const unicon__map *map, float *buffer, int64_t count) {
   unicon__kernel_tile(&map->kernel, values, count, map->points, map->points, square, map->square);
   unicon__sgemm(false, false, count, map->out, map->points, 1, values, map->points, map->factor,
                 map->out, 0, buffer, map->out);
+}
+
+void unicon__mean_row(const float *rows, int64_t count, int64_t width, double *mean) {
+  for (int64_t k = 0; k < width; k++) mean[k] = 0;
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t k = 0; k < width; k++) mean[k] += (double)rows[i * width + k];
+  for (int64_t k = 0; k < width; k++) mean[k] /= (double)count;
+}
+
+unicon_status unicon__map_settle(unicon_ctx *ctx, unicon__arena *arena, unicon__map *map) {
+  const int64_t m = map->points, d = map->in;
+  const float *landmarks = map->base;
+  if (unicon__kernel_of_distance(map->kernel.kind)) {
+    double *mean;
+    UNICON_NEW(ctx, mean, d);
+    UNICON_ARENA_NEW(ctx, arena, map->center, d);
+    UNICON_ARENA_NEW(ctx, arena, map->near, m * d);
+    unicon__mean_row(map->base, m, d, mean);
+    for (int64_t k = 0; k < d; k++) map->center[k] = (float)mean[k];
+    memcpy(map->near, map->base, (size_t)(m * d) * sizeof *map->near);
+    shift_rows(map->near, m, d, map->center);
+    unicon__drop(ctx, mean);
+    landmarks = map->near;
+  }
+  UNICON_ARENA_NEW(ctx, arena, map->square, m);
+  for (int64_t i = 0; i < m; i++)
+    map->square[i] = (float)unicon__vec_best()->sum_squares(landmarks + i * d, d);
+  return UNICON_OK;
 }
 
 void unicon__map_apply(const unicon__map *map, float *buffer, int64_t count) {

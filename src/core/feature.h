@@ -3,7 +3,8 @@
  *
  *     linear        phi(x) = x/|x| - mean
  *     exact,nystrom phi(x) = factor^T k(landmarks, x/|x|) - mean,
- *                   factor factor^T = (K + ridge I)^-1
+ *                   factor factor^T = (K + ridge I)^-1; for kernels of distances both the landmarks
+ *                   and x/|x| without the mean of the landmarks, which changes no distance
  *     random        phi(x) = sqrt(2/m) relu(W x/|x|)^n - mean, or
  *                   sqrt(2/m) cos(W x/|x| + b) - mean
  *     hidden        phi(x) = sqrt(2/m) relu(W x/|x| + b) - mean, W and b trained by refine
@@ -36,8 +37,11 @@ typedef struct unicon__map {
   unicon__kernel kernel;
   int64_t points; /* landmarks, random directions or hidden units */
   float *base;    /* points by in: landmarks or W */
-  float *square; /* points: squared lengths of the landmarks, or b of Fourier and hidden features */
-  float *factor; /* points by out; NULL for random and hidden features */
+  float *center;  /* in: mean of the landmarks where the kernel is one of distances, else NULL */
+  float *near;    /* points by in: landmarks - center, where there is one */
+  float *square;  /* points: squared lengths of the landmarks (those of `near`, where there is one),
+                     or b of Fourier and hidden features */
+  float *factor;  /* points by out; NULL for random and hidden features */
 } unicon__map;
 
 typedef struct unicon__source {
@@ -94,6 +98,13 @@ void unicon__map_apply(const unicon__map *map, float *buffer, int64_t count);
 
 /* Scales raw rows of `width` to length 1. */
 void unicon__unit_rows(float *rows, int64_t count, int64_t width);
+
+/* What products with the landmarks in `base` need: `square` and, for a kernel of distances,
+ * `center` and `near`. Allocated in `arena`. */
+unicon_status unicon__map_settle(unicon_ctx *ctx, unicon__arena *arena, unicon__map *map);
+
+/* Mean of `count` rows of `width`, in float64. */
+void unicon__mean_row(const float *rows, int64_t count, int64_t width, double *mean);
 
 /* Computes the features of all rows once and keeps them, if that takes at most half of the memory
  * still allowed (or 1 GB of 2); otherwise leaves the source as it is.
