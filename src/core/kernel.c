@@ -30,6 +30,11 @@ bool unicon__kernel_has_width(unicon__kernel_kind kind) {
   return kind == UNICON__KERNEL_EXPCOS || unicon__kernel_of_distance(kind);
 }
 
+double unicon__kernel_error(unicon__kernel_kind kind) {
+  const unicon__kernel_kind plain = unicon__kernel_plain(kind);
+  return plain == UNICON__KERNEL_ARCCOS0 ? 2e-4 : plain == UNICON__KERNEL_MATERN12 ? 6e-4 : 2e-6;
+}
+
 /* The arc-cosine kernel of order n on the sphere. */
 static double arccos(int order, double c) {
   const double theta = acos(c), rest = pi - theta, sine = sqrt((1 - c) * (1 + c));

@@ -16,7 +16,7 @@
  *
  * (Cho & Saul 2009 for the arc-cosine family.) In float32 a product near 1 is off by 1e-7, so near
  * theta = 0 kernels with a square-root there are less exact: arccos0 2e-4, matern12 6e-4 of k(x,x);
- * the others 1e-6. */
+ * the others 2e-6 (unicon__kernel_error). */
 #ifndef UNICON_CORE_KERNEL_H
 #define UNICON_CORE_KERNEL_H
 
@@ -58,6 +58,10 @@ bool unicon__kernel_is_fourier(unicon__kernel_kind kind);
 
 /* Does the kernel have a width? */
 bool unicon__kernel_has_width(unicon__kernel_kind kind);
+
+/* How far a value of unicon__kernel_tile may be from the exact one, as a share of k(x, x). What is
+ * smaller than that, a pivot of K above all, is rounding. */
+double unicon__kernel_error(unicon__kernel_kind kind);
 
 /* k of one product in float64; squares are the squared lengths of the two rows. */
 double unicon__kernel_value(const unicon__kernel *kernel, double product, double square_x,

@@ -12,9 +12,6 @@
 
 enum { EXACT_UP_TO = 4000, WIDTH_ROWS = 1000 };
 
-/* A pivot of K below this share of the largest is rounding: kernel values are float32. */
-static const double pivot_floor = 2e-6;
-
 /* `count` different rows of n, ascending. */
 static unicon_status sample_rows(unicon_ctx *ctx, uint64_t seed, uint32_t stream, int64_t n,
                                  int64_t count, int64_t **out) {
@@ -134,7 +131,8 @@ static void keep_landmarks(unicon__map *map, const int *kept, int64_t count, flo
 
 /* factor = L^{-T} of the pivoted Cholesky factorisation K + ridge I = L L^T, so that
  * factor^T k(landmarks, x) has the kernel (Nystrom) as its inner product. Landmarks that others
- * explain (duplicates) are dropped: on them this is the pseudo-inverse. */
+ * explain (duplicates, or nearly: the pivot is below the error of a kernel value) are dropped: on
+ * them this is the pseudo-inverse. */
 static unicon_status fit_factor(unicon_ctx *ctx, unicon__arena *arena, double ridge, int side,
                                 unicon__map *map) {
   const int64_t m = map->points;
@@ -147,11 +145,12 @@ static unicon_status fit_factor(unicon_ctx *ctx, unicon__arena *arena, double ri
   UNICON_NEW(ctx, scratch, m * map->in);
   UNICON_TRY(landmark_kernel(ctx, map, k));
   double top = 0;
+  const double floor = unicon__kernel_error(map->kernel.kind);
   for (int64_t i = 0; i < m; i++) {
     k[i * m + i] += ridge;
     top = k[i * m + i] > top ? k[i * m + i] : top;
   }
-  UNICON_TRY(unicon__dpstrf(ctx, m, k, pivot, pivot_floor * top, &rank));
+  UNICON_TRY(unicon__dpstrf(ctx, m, k, pivot, floor * top, &rank));
   if (rank == 0)
     return unicon__fail(ctx, UNICON_ERR_DATA, "the kernel of %s is zero on every landmark",
                         side == 0 ? "x" : "y");

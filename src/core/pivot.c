@@ -15,6 +15,7 @@ typedef struct pivoting {
   const unicon__source *source;
   const unicon__kernel *kernel;
   bool normalize;
+  double error;                /* of a kernel value: residuals below are rounding */
   float *center;               /* a mean of rows that distances are taken around, or NULL */
   int64_t most;                /* columns that f can hold */
   int64_t done;                /* columns of f in use */
@@ -101,7 +102,7 @@ static unicon_status factor_block(unicon_ctx *ctx, pivoting *p, int64_t *pick, d
   UNICON_NEW(ctx, order, BLOCK);
   residuals(p, p->point, p->point_square, p->point_f, p->block, values);
   for (int64_t i = 0; i < p->block * p->block; i++) k[i] = (double)values[i];
-  UNICON_TRY(unicon__dpstrf(ctx, p->block, k, order, 1e-5 * top, &rank));
+  UNICON_TRY(unicon__dpstrf(ctx, p->block, k, order, fmax(1e-5, p->error) * top, &rank));
   for (int64_t i = 0; i < rank; i++) {
     kept[i] = pick[order[i]];
     inverse[i * rank + i] = 1;
@@ -173,14 +174,18 @@ unicon_status unicon__pivot_rows(unicon_ctx *ctx, const unicon__source *source,
                                  const unicon__kernel *kernel, bool normalize, int64_t count,
                                  uint64_t seed, uint32_t stream, int64_t *row, int64_t *picked,
                                  double *left) {
-  pivoting p = {.source = source, .kernel = kernel, .normalize = normalize, .most = count};
+  pivoting p = {.source = source,
+                .kernel = kernel,
+                .normalize = normalize,
+                .error = unicon__kernel_error(kernel->kind),
+                .most = count};
   unicon__block *frame = unicon__frame_open(ctx);
   UNICON_TRY(pivot_open(ctx, &p));
   const double whole = sum_left(&p);
   /* At least about eight rounds, so that later picks see what earlier ones left. */
   const int64_t block = count / 8 < 1 ? 1 : count / 8 < BLOCK ? count / 8 : BLOCK;
   double total = whole;
-  for (uint32_t round = 0; p.done < count && total > 1e-6 * whole; round++) {
+  for (uint32_t round = 0; p.done < count && total > p.error * whole; round++) {
     int64_t pick[BLOCK];
     UNICON_TRY(unicon__progress(ctx, "landmarks", (double)p.done / (double)count));
     const int64_t wanted = count - p.done < block ? count - p.done : block;
