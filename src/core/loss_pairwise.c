@@ -11,7 +11,8 @@
  * psi' is 1 where s_ij > nu s_ik - margin, strictly: with the positives of a row sorted by that
  * threshold, a negative is active for the first few of them, so it costs one search
  * (O(log |P|)), a bucket count and a bucket sum; suffix sums give the rest. identity is a hinge
- * without threshold. softplus has no such order and costs O(|P|) per negative. */
+ * without threshold. softplus, psi(x) = tau log(1 + e^{x/tau}), a hinge with a smooth corner of
+ * width tau, has no such order and costs O(|P|) per negative. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -45,7 +46,7 @@ typedef struct side {
 
 typedef struct pairwise {
   int psi, phi;
-  double nu, own, margin;
+  double nu, own, margin, temperature;
   side x, y;
   tally *slot_tally; /* columns, per slot */
   float *held;       /* per slot */
@@ -63,11 +64,11 @@ static int by_threshold(const void *a, const void *b) {
   return (left->place > right->place) - (left->place < right->place);
 }
 
-/* psi and psi' of softplus at v. */
-static double softplus(double v, double *slope) {
-  const double e = exp(-fabs(v));
+/* psi and psi' of softplus at v: tau log(1 + e^{v/tau}) and sigma(v/tau). */
+static double softplus(const pairwise *st, double v, double *slope) {
+  const double e = exp(-fabs(v) / st->temperature);
   *slope = v > 0 ? 1 / (1 + e) : e / (1 + e);
-  return (v > 0 ? v : 0) + log1p(e);
+  return (v > 0 ? v : 0) + st->temperature * log1p(e);
 }
 
 /* ---- setting up --------------------------------------------------------------------------- */
@@ -129,6 +130,7 @@ static unicon_status pairwise_begin(unicon_ctx *ctx, unicon__loss *loss) {
                    .nu = params->nu,
                    .own = params->own,
                    .margin = params->psi == UNICON__PSI_HINGE ? params->margin : 0,
+                   .temperature = params->temperature,
                    .tile_y = ctx->tile_y};
   UNICON_TRY(side_begin(ctx, loss, &st->x, true));
   UNICON_TRY(side_begin(ctx, loss, &st->y, false));
@@ -171,7 +173,7 @@ static void count_negative(const pairwise *st, const positive *list, int64_t cou
   }
   for (int64_t k = 0; k < count; k++) {
     double slope;
-    out[k].sum += softplus(s - st->nu * list[k].score, &slope);
+    out[k].sum += softplus(st, s - st->nu * list[k].score, &slope);
     out[k].slope += slope;
   }
 }
@@ -211,7 +213,7 @@ static void pairwise_fold(unicon__loss *loss, int sweep, int slot, int64_t from,
 /* psi of the positive's own term and its slope. */
 static double own_term(const pairwise *st, double score, double *slope) {
   const double v = (1 - st->nu) * score;
-  if (st->psi == UNICON__PSI_SOFTPLUS) return softplus(v, slope);
+  if (st->psi == UNICON__PSI_SOFTPLUS) return softplus(st, v, slope);
   *slope = st->psi == UNICON__PSI_IDENTITY || v + st->margin > 0;
   return *slope * (v + st->margin);
 }
@@ -290,7 +292,7 @@ static double pull(const pairwise *st, const positive *list, int64_t count, doub
   double sum = 0;
   for (int64_t k = 0; k < count; k++) {
     double slope;
-    (void)softplus(s - st->nu * list[k].score, &slope);
+    (void)softplus(st, s - st->nu * list[k].score, &slope);
     sum += list[k].g * slope;
   }
   return sum;
