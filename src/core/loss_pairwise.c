@@ -12,7 +12,11 @@
  * threshold, a negative is active for the first few of them, so it costs one search
  * (O(log |P|)), a bucket count and a bucket sum; suffix sums give the rest. identity is a hinge
  * without threshold. softplus, psi(x) = tau log(1 + e^{x/tau}), a hinge with a smooth corner of
- * width tau, has no such order and costs O(|P|) per negative. */
+ * width tau, has no such order and costs O(|P|) per negative.
+ *
+ * A negative is compared with the positives of its row and of its column, so both must be there
+ * when a tile is: 144 bytes per pair, and 16 for each thread. Class labels make n^2/classes pairs;
+ * beyond LABEL_PAIRS of them these losses refuse. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -20,7 +24,7 @@
 #include "core/loss.h"
 #include "linalg/vec.h"
 
-enum { SETTLE_ROWS = 256 };
+enum { SETTLE_ROWS = 256, LABEL_PAIRS = 1 << 24 };
 
 /* One positive of a row. */
 typedef struct positive {
@@ -115,13 +119,33 @@ static unicon_status side_begin(unicon_ctx *ctx, unicon__loss *loss, side *s, bo
   return UNICON_OK;
 }
 
-static unicon_status pairwise_begin(unicon_ctx *ctx, unicon__loss *loss) {
-  const unicon__loss_params *params = &loss->params;
-  if (params->psi == UNICON__PSI_SOFTPLUS && loss->plane.pairs->class_x)
+/* Refuses class labels that make too many pairs. Batches of `rows` x rows have a tenth fewer than
+ * allowed, for they are drawn at random. */
+static unicon_status check_labels(unicon_ctx *ctx, const unicon__loss *loss) {
+  const unicon_pairs *pairs = loss->plane.pairs;
+  const double count = (double)pairs->positive.count;
+  if (!pairs->class_x) return UNICON_OK;
+  if (loss->params.psi == UNICON__PSI_SOFTPLUS)
     return unicon__fail(ctx, UNICON_ERR_UNSUPPORTED,
                         "psi softplus costs rows x pairs, and class labels make %lld pairs; use "
                         "psi exp or hinge, or give a list of pairs",
-                        (long long)loss->plane.pairs->positive.count);
+                        (long long)pairs->positive.count);
+  if (count <= LABEL_PAIRS) return UNICON_OK;
+  const double rows = 0.9 * LABEL_PAIRS * (double)pairs->n_x / count;
+  return unicon__fail(ctx, UNICON_ERR_UNSUPPORTED,
+                      "%s keeps numbers for every pair, and these class labels make %lld pairs: at "
+                      "most %d are supported; use --batch %lld or fewer, or loss supcon or clip, "
+                      "which keep numbers for every row only",
+                      loss->params.kind == UNICON__LOSS_TRIPLET  ? "loss triplet"
+                      : loss->params.psi == UNICON__PSI_IDENTITY ? "psi identity"
+                                                                 : "psi hinge",
+                      (long long)pairs->positive.count, LABEL_PAIRS,
+                      (long long)(rows > 2 ? rows : 2));
+}
+
+static unicon_status pairwise_begin(unicon_ctx *ctx, unicon__loss *loss) {
+  const unicon__loss_params *params = &loss->params;
+  UNICON_TRY(check_labels(ctx, loss));
   pairwise *st;
   UNICON_NEW(ctx, st, 1);
   loss->state = st;
