@@ -124,8 +124,8 @@ static void load_points(pivoting *p, const int64_t *pick) {
     memcpy(p->point_f + i * p->most, p->f + pick[i] * p->most, (size_t)p->done * sizeof *p->f);
 }
 
-/* The mean of TILE_ROWS rows spread over the source, for a kernel of distances. `scratch` has a row
- * more. */
+/* For a kernel of distances: the mean of TILE_ROWS rows spread over the source. `scratch` holds as
+ * many rows and their squared lengths. */
 static unicon_status find_center(unicon_ctx *ctx, pivoting *p, float *scratch) {
   const int64_t n = p->source->count, d = p->source->rows->width;
   const int64_t count = n < TILE_ROWS ? n : TILE_ROWS;
