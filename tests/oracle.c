@@ -35,7 +35,7 @@ double oracle_psi(const unicon__loss_params *params, double x, int derivative) {
       if (!(x + f.margin > 0)) return 0;
       return derivative ? 1 : x + f.margin;
     case UNICON__PSI_SOFTPLUS:
-      return derivative ? 1 / (1 + exp(-x)) : log1p(exp(x));
+      return derivative ? 1 / (1 + exp(-x / t)) : t * log1p(exp(x / t));
     default:
       return derivative ? 1 : x;
   }
@@ -326,8 +326,13 @@ bool oracle_has_directions(const unicon__loss_params *params) {
   return params->kind != UNICON__LOSS_SIGLIP && params->kind != UNICON__LOSS_SPECTRAL;
 }
 
-bool oracle_has_temperature(const unicon__loss_params *params) {
+bool oracle_is_exponential(const unicon__loss_params *params) {
   return oracle_has_directions(params) && family(params).psi == UNICON__PSI_EXP;
+}
+
+bool oracle_has_temperature(const unicon__loss_params *params) {
+  return oracle_is_exponential(params) ||
+         (oracle_has_directions(params) && family(params).psi == UNICON__PSI_SOFTPLUS);
 }
 
 bool oracle_has_kink(const unicon__loss_params *params) {
@@ -335,7 +340,7 @@ bool oracle_has_kink(const unicon__loss_params *params) {
 }
 
 bool oracle_overflows(const unicon__loss_params *params) {
-  return oracle_has_temperature(params) && family(params).phi == UNICON__PHI_IDENTITY;
+  return oracle_is_exponential(params) && family(params).phi == UNICON__PHI_IDENTITY;
 }
 
 bool oracle_refuses(const unicon__loss_params *params, const oracle_problem *problem) {

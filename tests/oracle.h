@@ -64,8 +64,10 @@ typedef struct oracle_case {
 extern const oracle_case oracle_cases[];
 extern const int oracle_case_count;
 
-/* Whether the temperature matters, whether the loss is a sum of two directions (or one), whether
- * it has a kink, and whether it is defined by all of exp(s/tau) without a logarithm. */
+/* Whether psi is e^(x/tau), whether the temperature matters, whether the loss is a sum of two
+ * directions (or one), whether it has a kink, and whether it is defined by all of exp(s/tau)
+ * without a logarithm. */
+bool oracle_is_exponential(const unicon__loss_params *params);
 bool oracle_has_temperature(const unicon__loss_params *params);
 bool oracle_has_directions(const unicon__loss_params *params);
 bool oracle_has_kink(const unicon__loss_params *params);

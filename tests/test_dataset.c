@@ -216,6 +216,35 @@ static void labels_split_rows(void **state) {
 
 /* ---- one component ------------------------------------------------------------------------ */
 
+/* Components of class labels, beside groups: a class is one, whatever the number of its pairs.
+ * There are 1.2e11 of them here, so a walk over all of them would not end. Classes 0 and 1 share a
+ * group, class 2 stands alone, class 3 is on x only, so that each of its rows does. */
+static void classes_are_components(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  enum { ROWS = 600000 };
+  int64_t *label = malloc(2 * ROWS * sizeof *label), *group = malloc(ROWS * sizeof *group);
+  assert_true(label && group);
+  for (int64_t i = 0; i < ROWS; i++) {
+    label[i] = i < 6 ? 3 : i % 3;
+    label[ROWS + i] = i % 3;
+    group[i] = i == 6 || i == 7 ? ROWS : i; /* rows of classes 0 and 1 */
+  }
+  unicon_pairs *pairs = NULL;
+  CHECK_OK(ctx, unicon_pairs_labels(ctx, label, ROWS, label + ROWS, ROWS, &pairs));
+  const unicon__batch whole = {.x = {.count = ROWS}, .y = {.count = ROWS}, .pairs = pairs};
+  int64_t *number = NULL, count = 0, largest = 0;
+  unicon__block *frame = unicon__frame_open(ctx);
+  CHECK_OK(ctx, unicon__components(ctx, &whole, group, &number, &count, &largest));
+  assert_int_equal(count, 6 + 2);
+  assert_int_equal(largest, 2 * 2 * ROWS / 3 - 4);
+  for (int64_t k = 0; k < 2 * ROWS; k++) /* in order of first appearance: 6 single rows first */
+    if (number[k] != (k < 6 ? k : label[k] == 2 ? 7 : 6)) fail_msg("row %lld", (long long)k);
+  unicon__frame_close(ctx, frame);
+  unicon_pairs_destroy(pairs);
+  free(label);
+  free(group);
+}
+
 /* All rows in one ring: y rows are held out, x rows stay, and the log says so. */
 static void one_component_holds_out_y_rows(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
@@ -275,9 +304,10 @@ static void too_little_is_a_sentence(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCRATCH_TEST(components_stay_together),       SCRATCH_TEST(seed_and_share_settle_it),
-      SCRATCH_TEST(groups_are_never_split),         SCRATCH_TEST(labels_split_rows),
-      SCRATCH_TEST(one_component_holds_out_y_rows), SCRATCH_TEST(too_little_is_a_sentence),
+      SCRATCH_TEST(components_stay_together), SCRATCH_TEST(seed_and_share_settle_it),
+      SCRATCH_TEST(groups_are_never_split),   SCRATCH_TEST(labels_split_rows),
+      SCRATCH_TEST(classes_are_components),   SCRATCH_TEST(one_component_holds_out_y_rows),
+      SCRATCH_TEST(too_little_is_a_sentence),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

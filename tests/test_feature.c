@@ -210,6 +210,44 @@ static void bad_values_are_named(void **state) {
   problem_free(&p);
 }
 
+/* With normalize off, a row whose square is no float32 is named: among training rows, validation
+ * rows and rows to embed; it may be dropped. */
+static void long_rows_are_named(void **state) {
+  static const char *const kernels[] = {"linear", "angular", "rbf", "matern12", "matern32"};
+  scratch *s = *state;
+  problem p;
+  problem_make(s->ctx, 4, 50, 6, 5, 3, 0.1, &p);
+  float *bad = support_floats(50 * 6), out[50 * 4];
+  memcpy(bad, p.x, 50 * 6 * sizeof *bad);
+  for (int k = 0; k < 6; k++) bad[7 * 6 + k] *= 1e20f;
+  unicon_rows *rows = support_rows(s->ctx, "bad.npy", bad, 50, 6);
+  const unicon_data good = {p.rows_x, p.rows_y, NULL, NULL}, data = {rows, p.rows_y, NULL, NULL};
+  for (size_t c = 0; c < sizeof kernels / sizeof *kernels; c++) {
+    unicon_options *options = support_options(s->ctx, "kernel", kernels[c], "normalize", "off",
+                                              "rank", "4", "iterations", "1", NULL);
+    unicon_model *model = support_fit(s->ctx, p.rows_x, p.rows_y, NULL, options), *none = NULL;
+    scratch_failed(s, unicon_fit(s->ctx, &data, NULL, options, &none), UNICON_ERR_DATA,
+                   "bad.npy: row 7 ", "too large");
+    scratch_failed(s, unicon_fit(s->ctx, &good, &data, options, &none), UNICON_ERR_DATA,
+                   "bad.npy: row 7 ", "too large");
+    if (c > 0) /* a linear map squares nothing */
+      scratch_failed(
+          s,
+          unicon_embed(s->ctx, &(unicon_view){.rows = rows, .model = model, .side = UNICON_X}, 0,
+                       50, 1, out),
+          UNICON_ERR_DATA, "bad.npy: row 7 ", "too large");
+    CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "bad_rows", "drop"));
+    unicon_model *without = support_fit(s->ctx, rows, p.rows_y, NULL, options);
+    assert_string_equal(unicon_model_meta(without, "n_x"), "49");
+    unicon_model_destroy(without);
+    unicon_model_destroy(model);
+    unicon_options_destroy(options);
+  }
+  unicon_rows_close(rows);
+  free(bad);
+  problem_free(&p);
+}
+
 static void double_beyond_float_is_refused(void **state) {
   scratch *s = *state;
   double wide[4] = {1, 2, 1e39, 4};
@@ -303,6 +341,7 @@ int main(void) {
       SCRATCH_TEST(mean_is_the_plain_mean),
       SCRATCH_TEST(cache_changes_nothing),
       SCRATCH_TEST(bad_values_are_named),
+      SCRATCH_TEST(long_rows_are_named),
       SCRATCH_TEST(double_beyond_float_is_refused),
       SCRATCH_TEST(dropped_rows_take_their_pairs_along),
       SCRATCH_TEST(nothing_left_is_a_sentence),

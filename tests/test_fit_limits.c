@@ -173,6 +173,48 @@ static void values_beyond_float32_are_named(void **state) {
   }
 }
 
+/* Class labels of 17 million pairs in 64 MB: losses that keep numbers per row make no list of them.
+ * Those that keep numbers per pair refuse, before they allocate, and what they advise works. */
+static void labels_make_no_list(void **state) {
+  scratch *s = *state;
+  enum { ROWS = 4600 };
+  static const char *const rowwise[] = {"clip", "supcon", "siglip"};
+  static const char *const pairwise[][2] = {
+      {"triplet", "exp"}, {"general", "hinge"}, {"general", "identity"}};
+  problem p;
+  problem_make(s->ctx, 6, ROWS, 6, 5, 3, 0.3, &p);
+  int64_t *label = malloc(ROWS * sizeof *label);
+  assert_non_null(label);
+  for (int64_t i = 0; i < ROWS; i++) label[i] = i % 10 > 0;
+  unicon_pairs *pairs = NULL;
+  CHECK_OK(s->ctx, unicon_pairs_labels(s->ctx, label, ROWS, label, ROWS, &pairs));
+  assert_true(unicon_pairs_count(pairs) > 1 << 24);
+  unicon__ctx_set_threads(s->ctx, 2); /* each has its tiles */
+  CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "max-mem", "64M"));
+  for (size_t c = 0; c < sizeof rowwise / sizeof *rowwise; c++) {
+    unicon_options *options =
+        support_options(s->ctx, "loss", rowwise[c], "iterations", "1", "damping", "plain", NULL);
+    unicon_model_destroy(support_fit(s->ctx, p.rows_x, p.rows_y, pairs, options));
+    unicon_options_destroy(options);
+  }
+  const unicon_data data = {p.rows_x, p.rows_y, pairs, NULL};
+  for (size_t c = 0; c < sizeof pairwise / sizeof *pairwise; c++) {
+    unicon_options *options = support_options(s->ctx, "loss", pairwise[c][0], "psi", pairwise[c][1],
+                                              "phi", "identity", "iterations", "1", NULL);
+    unicon_model *model = NULL;
+    scratch_failed(s, unicon_fit(s->ctx, &data, NULL, options, &model), UNICON_ERR_UNSUPPORTED,
+                   c == 0 ? "triplet" : pairwise[c][1], "batch");
+    assert_non_null(strstr(unicon_ctx_error(s->ctx), "supcon"));
+    CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "batch", "60"));
+    CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "damping", "plain")); /* no trials */
+    if (c == 0) unicon_model_destroy(support_fit(s->ctx, p.rows_x, p.rows_y, pairs, options));
+    unicon_options_destroy(options);
+  }
+  unicon_pairs_destroy(pairs);
+  free(label);
+  problem_free(&p);
+}
+
 static void memory_limit_is_kept(void **state) {
   scratch *s = *state;
   problem p;
@@ -349,6 +391,7 @@ int main(void) {
       SCRATCH_TEST(constant_data_without_centring),
       SCRATCH_TEST(extreme_sizes_without_normalize),
       SCRATCH_TEST(values_beyond_float32_are_named),
+      SCRATCH_TEST(labels_make_no_list),
       SCRATCH_TEST(memory_limit_is_kept),
       SCRATCH_TEST(batch_of_everything_is_full),
       SCRATCH_TEST(seeds_choose_the_batches),

@@ -224,6 +224,21 @@ static void odd_products_stay_finite(void **state) {
   }
 }
 
+/* A squared distance that is no float32 is a large one: k is 0, and never that of a row with
+ * itself. */
+static void distances_beyond_float_are_large(void **state) {
+  (void)state;
+  for (int c = 0; c < CASES; c++) {
+    if (!unicon__kernel_of_distance(cases[c].kernel.kind)) continue;
+    float tile[4] = {INFINITY, -INFINITY, 1e38f, 0};
+    const float x[2] = {INFINITY, 3e38f}, y[2] = {INFINITY, 3e38f};
+    unicon__kernel narrow = cases[c].kernel;
+    narrow.width = 1e-6;
+    unicon__kernel_tile(&narrow, tile, 2, 2, 2, x, y);
+    for (int k = 0; k < 4; k++) assert_true(tile[k] == 0);
+  }
+}
+
 /* ---- identities --------------------------------------------------------------------------- */
 
 /* T19, on unit rows. */
@@ -307,6 +322,7 @@ int main(void) {
       cmocka_unit_test(tiles_are_the_values),
       cmocka_unit_test(own_values),
       cmocka_unit_test(odd_products_stay_finite),
+      cmocka_unit_test(distances_beyond_float_are_large),
       cmocka_unit_test(kernels_that_are_others),
       cmocka_unit_test(widths_belong_to_some),
       SCRATCH_TEST(kernels_are_positive),

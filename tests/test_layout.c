@@ -130,22 +130,29 @@ static int64_t nearest(const float *place, int64_t width, int64_t n, int64_t i, 
   return best;
 }
 
-/* Far from the origin, too, where a float32 dot product would see no distances. */
+/* Far from the origin, too, where a float32 dot product would see no distances, and where squares
+ * of the points are no float32 or vanish. */
 static void clusters_stay_apart(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   enum { GROUPS = 6, EACH = 40, POINTS = GROUPS * EACH, WIDE = 12 };
-  float *z = support_normals(3, POINTS * WIDE), out[POINTS * 2];
+  static const struct {
+    float shift, scale;
+  } places[] = {{0, 1}, {20000, 1}, {0, 1e25f}, {0, 1e-25f}};
+  float *z = support_normals(3, POINTS * WIDE), *moved = support_floats(POINTS * WIDE);
+  float out[POINTS * 2];
   for (int64_t i = 0; i < POINTS; i++) z[i * WIDE + i / EACH] += 8;
-  for (int far = 0; far < 2; far++) {
+  for (size_t t = 0; t < sizeof places / sizeof *places; t++) {
     double divergence = 0, least;
     int64_t kept = 0;
-    for (int64_t k = 0; k < POINTS * WIDE && far; k++) z[k] += 20000;
-    CHECK_OK(ctx, unicon_layout(ctx, z, POINTS, WIDE, NULL, out, &divergence));
+    for (int64_t k = 0; k < POINTS * WIDE; k++)
+      moved[k] = (z[k] + places[t].shift) * places[t].scale;
+    CHECK_OK(ctx, unicon_layout(ctx, moved, POINTS, WIDE, NULL, out, &divergence));
     for (int64_t i = 0; i < POINTS; i++)
       kept += nearest(out, 2, POINTS, i, &least) / EACH == i / EACH;
     assert_int_equal(kept, POINTS);
     assert_true(divergence > 0 && divergence < 1.5);
   }
+  free(moved);
   free(z);
 }
 

@@ -59,7 +59,7 @@ static void expect_row_sums(const oracle_case *c, const oracle_problem *problem,
   unicon__loss_params params = c->params;
   params.temperature = 0.1;
   const bool named = params.kind != UNICON__LOSS_GENERAL;
-  const bool log_sum = oracle_has_temperature(&params) && params.phi == UNICON__PHI_LOG;
+  const bool log_sum = oracle_is_exponential(&params) && params.phi == UNICON__PHI_LOG;
   oracle_matrix w;
   if (!oracle_has_directions(&params) || (!named && params.nu != 1 && !log_sum)) return;
   oracle_weights_x(&params, problem, s, &w);

@@ -194,6 +194,33 @@ static float *embed_both(unicon_ctx *ctx, const unicon_model *model, const probl
   return out;
 }
 
+/* A side has a kernel if its own word, or without one that of both, is another than linear. The
+ * word linear makes none, and batches of linear rows share their basis: one part. */
+static void linear_is_no_kernel(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  static const struct {
+    const char *both, *x, *y, *parts;
+  } cases[] = {{"linear", "same", "same", "1"},   {"linear", "linear", "same", "1"},
+               {"linear", "same", "linear", "1"}, {"linear", "linear", "linear", "1"},
+               {"rbf", "linear", "linear", "1"},  {"rbf", "same", "same", "3"},
+               {"rbf", "linear", "same", "3"},    {"linear", "rbf", "same", "3"},
+               {"linear", "same", "poly", "3"},   {"cosine", "linear", "same", "3"}};
+  problem p;
+  problem_make(ctx, 6, N, DX, DY, LATENT, 0.3, &p);
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    unicon_options *options =
+        support_options(ctx, "kernel", cases[c].both, "kernel_x", cases[c].x, "kernel_y",
+                        cases[c].y, "batch", "50", "rank", "4", NULL);
+    unicon_model *model = support_fit(ctx, p.rows_x, p.rows_y, NULL, options);
+    if (strcmp(unicon_model_meta(model, "parts"), cases[c].parts) != 0)
+      print_error("kernel %s, of x %s, of y %s\n", cases[c].both, cases[c].x, cases[c].y);
+    assert_string_equal(unicon_model_meta(model, "parts"), cases[c].parts);
+    unicon_model_destroy(model);
+    unicon_options_destroy(options);
+  }
+  problem_free(&p);
+}
+
 static void files_give_the_same_bits(void **state) {
   scratch *s = *state;
   problem p, q;
@@ -306,6 +333,7 @@ int main(void) {
       SCRATCH_TEST(fused_cosine_is_the_mean_cosine),
       SCRATCH_TEST(order_inside_a_batch_does_not_matter),
       SCRATCH_TEST(rank_is_that_of_a_part),
+      SCRATCH_TEST(linear_is_no_kernel),
       SCRATCH_TEST(files_give_the_same_bits),
       SCRATCH_TEST(threads_do_not_matter),
       SCRATCH_TEST(memory_limit_is_kept),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The solver: the closed form against a plain double version of the whole method, the split of the
  * singular values (T20), and steps that never raise the loss (T24). */
+#include "core/batch.h"
 #include "linalg/blas.h"
 #include "support.h"
 
@@ -258,6 +259,70 @@ static void plain_steps_may_raise_the_loss(void **state) {
   problem_free(&p);
 }
 
+/* The cosines of a batch alone, rows with rows of the same batch. */
+static double batch_loss(const double *cosines, int64_t n, const int64_t *row, int64_t count) {
+  double *own = support_doubles(count * count);
+  for (int64_t a = 0; a < count; a++)
+    for (int64_t b = 0; b < count; b++) own[a * count + b] = cosines[row[a] * n + row[b]];
+  const double loss = clip_loss(own, count, 0.3);
+  free(own);
+  return loss;
+}
+
+/* One of four batches has wrong pairs, and `robust` drops it: it counts neither in C nor in the
+ * loss that steps are held to. */
+static void dropped_batches_are_not_in_the_loss(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  enum { ROWS = 160, BATCHES = 4 };
+  problem p, held;
+  problem_make(ctx, 31, ROWS + 100, DX, DY, 4, 0.3, &p);
+  held = p;
+  held.rows_x = support_rows(ctx, "held x", p.x + ROWS * DX, 100, DX);
+  held.rows_y = support_rows(ctx, "held y", p.y + ROWS * DY, 100, DY);
+  unicon_rows *x = support_rows(ctx, "x", p.x, ROWS, DX),
+              *y = support_rows(ctx, "y", p.y, ROWS, DY);
+  unicon_pairs *pairs = NULL;
+  CHECK_OK(ctx, unicon_pairs_identity(ctx, ROWS, ROWS, &pairs));
+  unicon__problem cut = {
+      .whole = {.x = {.rows = x, .count = ROWS}, .y = {.rows = y, .count = ROWS}, .pairs = pairs}};
+  unicon__block *frame = unicon__frame_open(ctx);
+  CHECK_OK(ctx, unicon__problem_cut(ctx, ROWS / BATCHES, 0, &cut));
+  assert_int_equal(cut.batches, BATCHES);
+  const unicon__batch *wrong = &cut.batch[1];
+  for (int64_t k = 0; k < wrong->x.count; k++) /* y rows of the batch, none with its x */
+    for (int64_t j = 0; j < DY && k % 2 == 0; j++) {
+      float *a = p.y + wrong->x_row[k] * DY + j, *b = p.y + wrong->x_row[k + 1] * DY + j, c = *a;
+      *a = -*b;
+      *b = -c;
+    }
+  log_book book = {0};
+  double loss[64], wanted = 0;
+  unicon_options *options = support_options(ctx, "batch", "40", "aggregate", "robust", "iterations",
+                                            "3", "temperature", "0.3", NULL);
+  unicon_model *model = NULL;
+  unicon_ctx_set_log(ctx, support_log, &book);
+  CHECK_OK(ctx, unicon_fit(ctx, &(unicon_data){x, y, NULL, NULL},
+                           &(unicon_data){held.rows_x, held.rows_y, NULL, NULL}, options, &model));
+  unicon_ctx_set_log(ctx, NULL, NULL);
+  assert_non_null(strstr(book.last[UNICON_LOG_INFO], "1 of 4 batches dropped"));
+  double *cosines = support_cosines(ctx, model, x, y);
+  for (int b = 0; b < BATCHES; b++)
+    if (b != 1) wanted += batch_loss(cosines, ROWS, cut.batch[b].x_row, cut.batch[b].x.count) / 3;
+  assert_true(read_log(model, "loss_log", loss) > 0);
+  CHECK_CLOSE(loss[atoi(unicon_model_meta(model, "best_step"))], wanted, 2e-6);
+  free(cosines);
+  unicon_model_destroy(model);
+  unicon_options_destroy(options);
+  unicon__problem_close(&cut);
+  unicon__frame_close(ctx, frame);
+  unicon_pairs_destroy(pairs);
+  unicon_rows_close(x);
+  unicon_rows_close(y);
+  unicon_rows_close(held.rows_x);
+  unicon_rows_close(held.rows_y);
+  problem_free(&p);
+}
+
 /* Where every triplet keeps its margin S is 0, and there is no step to take: the model stays. */
 static void a_loss_of_zero_ends_it(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
@@ -299,9 +364,13 @@ static void moment_needs_no_iterations(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCRATCH_TEST(closed_form_is_the_formula),      SCRATCH_TEST(split_keeps_the_product),
-      SCRATCH_TEST(safe_steps_never_raise_the_loss), SCRATCH_TEST(plain_steps_may_raise_the_loss),
-      SCRATCH_TEST(moment_needs_no_iterations),      SCRATCH_TEST(a_loss_of_zero_ends_it),
+      SCRATCH_TEST(closed_form_is_the_formula),
+      SCRATCH_TEST(split_keeps_the_product),
+      SCRATCH_TEST(safe_steps_never_raise_the_loss),
+      SCRATCH_TEST(plain_steps_may_raise_the_loss),
+      SCRATCH_TEST(moment_needs_no_iterations),
+      SCRATCH_TEST(dropped_batches_are_not_in_the_loss),
+      SCRATCH_TEST(a_loss_of_zero_ends_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

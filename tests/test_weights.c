@@ -64,6 +64,36 @@ static void every_loss_matches_the_oracle(void **state) {
   }
 }
 
+/* The loss alone makes no n_x by n_y matrix, which would be 64 MB here, and is the loss beside the
+ * weights. */
+static void the_loss_alone_is_small(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  enum { ROWS = 4000 };
+  float *z = support_normals(7, 2 * ROWS * DIMS), *weights = support_floats(ROWS * ROWS);
+  unicon_rows *x = support_rows(ctx, "x", z, ROWS, DIMS);
+  unicon_rows *y = support_rows(ctx, "y", z + ROWS * DIMS, ROWS, DIMS);
+  const unicon_view vx = {.rows = x, .model = NULL, .side = UNICON_X},
+                    vy = {.rows = y, .model = NULL, .side = UNICON_Y};
+  unicon_pairs *pairs = NULL;
+  CHECK_OK(ctx, unicon_pairs_identity(ctx, ROWS, ROWS, &pairs));
+  unicon__ctx_set_threads(ctx, 2); /* each has its tiles */
+  for (size_t w = 0; w < sizeof words / sizeof *words; w++) {
+    unicon_options *options = options_of(ctx, words[w]);
+    double beside = 0, alone = 0;
+    CHECK_OK(ctx, unicon_ctx_set(ctx, "max-mem", "none"));
+    CHECK_OK(ctx, unicon_weights(ctx, &vx, &vy, pairs, options, NULL, weights, &beside));
+    CHECK_OK(ctx, unicon_ctx_set(ctx, "max-mem", "24M"));
+    CHECK_OK(ctx, unicon_weights(ctx, &vx, &vy, pairs, options, NULL, NULL, &alone));
+    assert_true(alone == beside);
+    unicon_options_destroy(options);
+  }
+  unicon_pairs_destroy(pairs);
+  unicon_rows_close(x);
+  unicon_rows_close(y);
+  free(weights);
+  free(z);
+}
+
 static void mistakes_are_named(void **state) {
   scratch *s = *state;
   const float z[] = {1, 0, 0, 1, 1, 1};
@@ -88,6 +118,7 @@ static void mistakes_are_named(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(every_loss_matches_the_oracle),
+      SCRATCH_TEST(the_loss_alone_is_small),
       SCRATCH_TEST(mistakes_are_named),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

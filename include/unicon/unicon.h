@@ -210,7 +210,9 @@ UNICON_API UNICON_CHECK unicon_status unicon_rows_read(unicon_ctx *ctx, const un
 typedef enum unicon_side { UNICON_X = 0, UNICON_Y = 1 } unicon_side;
 
 /* The sparse set of positive pairs (i, j) of an n_x by n_y problem. Class labels are kept as
- * labels: no list of n_x n_y / classes pairs is ever made. */
+ * labels: no list of n_x n_y / classes pairs is made. Only the loss `triplet` and psi `hinge` and
+ * `identity` of the loss `general` keep numbers for every pair, and refuse more than 2^24 pairs of
+ * labels at once (option `batch` makes them fewer). */
 typedef struct unicon_pairs unicon_pairs;
 
 /* Row i with row i; n_x must equal n_y. */

@@ -91,6 +91,35 @@ def test_onnx(fitted, linear, tmp_path):
         aligner.to_onnx(tmp_path / "z.onnx", "z")
 
 
+@pytest.fixture(scope="module", params=["rbf", "matern12", "matern32", "matern52"])
+def far(request, linear):
+    """A kernel of distances, fitted on rows at 1000 times their spread."""
+    x, y = (rows + np.float32(1000) for rows in linear)
+    options = dict(kernel=request.param, map="nystrom", landmarks=50, normalize="off")
+    return fast(rank=6, **options).fit(x[:200], y[:200]), options, x, y
+
+
+@pytest.mark.ecosystem
+def test_torch_far_from_the_origin(far):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    aligner, options, x, y = far
+    module = aligner.to_torch()
+    with torch.no_grad():
+        agree(aligner, options, module.x(torch.tensor(x)).numpy(), aligner.transform_x(x))
+        agree(aligner, options, module.y(torch.tensor(y)).numpy(), aligner.transform_y(y))
+
+
+@pytest.mark.ecosystem
+def test_onnx_far_from_the_origin(far, tmp_path):
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    aligner, options, x, _ = far
+    aligner.to_onnx(tmp_path / "x.onnx", "x")
+    session = runtime.InferenceSession(str(tmp_path / "x.onnx"),
+                                       providers=["CPUExecutionProvider"])
+    agree(aligner, options, session.run(["embedding"], {"rows": x})[0], aligner.transform_x(x))
+
+
 def test_unknown_layouts_are_refused(linear, monkeypatch):
     from unicon import _parts
 

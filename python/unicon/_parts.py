@@ -25,7 +25,11 @@ _MATERN = {"matern12": 1.0, "laplace": 1.0, "matern32": math.sqrt(3), "matern52"
 
 
 class Part(NamedTuple):
-    """z = (features(rows) - mean) @ weight, then unit rows."""
+    """z = (features(rows) - mean) @ weight, then unit rows.
+
+    Kernels of distances have one tensor more than the file, `center`, the mean of the landmarks,
+    and `landmarks` without it: |x|^2 + |y|^2 - 2 x.y keeps its digits around the mean only.
+    """
 
     map: str
     kernel: str
@@ -96,8 +100,15 @@ def _part(side: str, prefix: str, tensors: dict[str, np.ndarray],
         raise UnsupportedError(f"side {side} of the model is a map \"{kind}\" of "
                                f"{', '.join(sorted(names))}, which this export does not know")
     own = {name: tensors.pop(prefix + name) for name in sorted(names)}
-    return Part(kind, noted("kernel", "linear"), float(noted("kernel_width", 1)),
-                int(noted("kernel_degree", 1)), own)
+    kernel = noted("kernel", "linear")
+    if "landmarks" in own and _of_distance(kernel):
+        own["center"] = own["landmarks"].mean(axis=0, dtype="f8").astype("f4")
+        own["landmarks"] = own["landmarks"] - own["center"]
+    return Part(kind, kernel, float(noted("kernel_width", 1)), int(noted("kernel_degree", 1)), own)
+
+
+def _of_distance(kernel: str) -> bool:
+    return kernel == "rbf" or kernel in _MATERN
 
 
 def embed(side: Side, tensors: Mapping[str, Any], ops: Any, rows: Any) -> Any:
@@ -146,13 +157,15 @@ def _directed(part: Part, tensors: Mapping[str, Any], ops: Any, rows: Any) -> An
 
 def _kernel(part: Part, tensors: Mapping[str, Any], ops: Any, rows: Any) -> Any:
     landmarks = tensors["landmarks"]
+    if "center" in tensors:
+        rows = rows - tensors["center"]
     products = ops.matmul(rows, ops.transpose(landmarks))
     if part.kernel == "linear":
         return products
     if part.kernel == "poly":
         return ops.power((1 + products) / 2, part.degree)
     square_x, square_y = ops.sum_squares(rows), ops.transpose(ops.sum_squares(landmarks))
-    if part.kernel == "rbf" or part.kernel in _MATERN:
+    if _of_distance(part.kernel):
         gap = ops.clip(square_x + square_y - 2 * products, 0, 1e30)
         if part.kernel == "rbf":
             return ops.exp(gap * (-0.5 / part.width**2))

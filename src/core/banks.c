@@ -85,7 +85,7 @@ static unicon_status take_bank(unicon_ctx *ctx, const unicon_rows *rows, int64_t
                         rows->name, (long long)n, FEWEST_ROWS);
   UNICON_ARENA_NEW(ctx, arena, z, n * width);
   unicon__rows_load(rows, NULL, 0, n, z, width);
-  const int64_t bad = unicon__first_bad_row(z, n, width, true, &column);
+  const int64_t bad = unicon__first_bad_row(z, n, width, UNICON__ROW_DIRECTED, &column);
   if (bad >= 0) return unicon__bad_row(ctx, rows, bad, column);
   for (int64_t i = 0; i < n && width > r; i++)
     memmove(z + i * r, z + i * width, (size_t)r * sizeof *z);
@@ -221,8 +221,8 @@ static unicon_status make_rebalanced(unicon_ctx *ctx, const unicon_model *model,
     unicon__source *side[2] = {&set.whole.x, &set.whole.y};
     for (int s = 0; s < 2 && status == UNICON_OK; s++) {
       side[s]->rows = s == 0 ? data->x : data->y;
-      status = unicon__usable_rows(ctx, side[s]->rows, true, drop, &side[s]->index, &side[s]->count,
-                                   NULL);
+      status = unicon__usable_rows(ctx, side[s]->rows, UNICON__ROW_DIRECTED, drop, &side[s]->index,
+                                   &side[s]->count, NULL);
     }
   }
   if (status == UNICON_OK) status = rebalance(ctx, model, &set, options, data->pairs != NULL, made);

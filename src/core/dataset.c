@@ -48,7 +48,8 @@ static unicon_status check_left(unicon_ctx *ctx, const unicon__batch *whole) {
 
 unicon_status unicon__dataset_open(unicon_ctx *ctx, const unicon_data *data,
                                    const unicon_options *options, unicon__dataset *out) {
-  const bool normalize = unicon__word(options, UNICON__NORMALIZE) == 0;
+  const unicon__row_need need =
+      unicon__word(options, UNICON__NORMALIZE) == 0 ? UNICON__ROW_DIRECTED : UNICON__ROW_SQUARED;
   const bool drop = unicon__word(options, UNICON__BAD_ROWS) == 1;
   unicon__batch *whole = &out->whole;
   *out = (unicon__dataset){.whole = {.x = {.rows = data->x}, .y = {.rows = data->y}}};
@@ -56,10 +57,10 @@ unicon_status unicon__dataset_open(unicon_ctx *ctx, const unicon_data *data,
   if (!data->pairs)
     UNICON_TRY(unicon_pairs_identity(ctx, data->x->count, data->y->count, &out->own));
   whole->pairs = data->pairs ? data->pairs : out->own;
-  UNICON_TRY(unicon__usable_rows(ctx, data->x, normalize, drop, &whole->x.index, &whole->x.count,
-                                 &out->hash));
-  UNICON_TRY(unicon__usable_rows(ctx, data->y, normalize, drop, &whole->y.index, &whole->y.count,
-                                 &out->hash));
+  UNICON_TRY(
+      unicon__usable_rows(ctx, data->x, need, drop, &whole->x.index, &whole->x.count, &out->hash));
+  UNICON_TRY(
+      unicon__usable_rows(ctx, data->y, need, drop, &whole->y.index, &whole->y.count, &out->hash));
   if (whole->x.index || whole->y.index) {
     unicon_pairs *kept = NULL;
     UNICON_TRY(unicon__pairs_subset(ctx, whole->pairs, whole->x.index, whole->x.count,
@@ -111,6 +112,21 @@ static unicon_status join_groups(unicon_ctx *ctx, const unicon__batch *whole, co
   return UNICON_OK;
 }
 
+/* Joins partners. Those of a class are one component: every row joins the first row of its class on
+ * the other side, O(n) instead of n^2/classes. */
+static void join_pairs(const unicon_pairs *pairs, int64_t *parent) {
+  const bool labels = pairs->class_x != NULL;
+  for (int64_t i = 0; i < pairs->n_x; i++) {
+    const unicon__partners p = unicon__positives_x(pairs, i);
+    for (int64_t k = 0; k < (labels && p.count > 1 ? 1 : p.count); k++)
+      join(parent, i, pairs->n_x + p.item[k]);
+  }
+  for (int64_t j = 0; j < pairs->n_y && labels; j++) {
+    const unicon__partners p = unicon__positives_y(pairs, j);
+    if (p.count > 0) join(parent, pairs->n_x + j, p.item[0]);
+  }
+}
+
 unicon_status unicon__components(unicon_ctx *ctx, const unicon__batch *whole, const int64_t *groups,
                                  int64_t **number, int64_t *count, int64_t *largest) {
   const int64_t n_x = whole->x.count, n = n_x + whole->y.count;
@@ -119,10 +135,7 @@ unicon_status unicon__components(unicon_ctx *ctx, const unicon__batch *whole, co
   UNICON_NEW(ctx, size, n);
   UNICON_NEW(ctx, *number, n);
   for (int64_t k = 0; k < n; k++) parent[k] = k;
-  for (int64_t i = 0; i < n_x; i++) {
-    const unicon__partners p = unicon__positives_x(whole->pairs, i);
-    for (int64_t k = 0; k < p.count; k++) join(parent, i, n_x + p.item[k]);
-  }
+  join_pairs(whole->pairs, parent);
   if (groups) UNICON_TRY(join_groups(ctx, whole, groups, parent));
   *count = *largest = 0;
   for (int64_t k = 0; k < n; k++) {

@@ -116,8 +116,11 @@ unicon_status unicon__model_embed(unicon_ctx *ctx, const unicon_model *model, in
 
 unicon_status unicon__lens_usable(unicon_ctx *ctx, const unicon__lens *lens, const int64_t **keep,
                                   int64_t *count) {
-  const bool direction = !lens->model || lens->model->part[0].map[lens->side].normalize;
-  UNICON_TRY(unicon__usable_rows(ctx, lens->rows, direction, true, keep, count, NULL));
+  const unicon__map *map = lens->model ? &lens->model->part[0].map[lens->side] : NULL;
+  const unicon__row_need need = !map || map->normalize       ? UNICON__ROW_DIRECTED
+                                : unicon__map_is_kernel(map) ? UNICON__ROW_SQUARED
+                                                             : UNICON__ROW_FINITE;
+  UNICON_TRY(unicon__usable_rows(ctx, lens->rows, need, true, keep, count, NULL));
   if (*count > 0) return UNICON_OK;
   return unicon__fail(ctx, UNICON_ERR_DATA, "%s: none of its %lld rows can be used: %s",
                       lens->rows->name, (long long)lens->count, "all are zero or not finite");

@@ -174,8 +174,8 @@ static unicon_status warn_training_rows(unicon_ctx *ctx, const unicon_view *x,
   const int64_t *keep;
   int64_t count;
   uint64_t hash = 0;
-  UNICON_TRY(unicon__usable_rows(ctx, x->rows, false, true, &keep, &count, &hash));
-  UNICON_TRY(unicon__usable_rows(ctx, y->rows, false, true, &keep, &count, &hash));
+  UNICON_TRY(unicon__usable_rows(ctx, x->rows, UNICON__ROW_FINITE, true, &keep, &count, &hash));
+  UNICON_TRY(unicon__usable_rows(ctx, y->rows, UNICON__ROW_FINITE, true, &keep, &count, &hash));
   if (strtoull(noted, NULL, 16) == hash)
     unicon__log(ctx, UNICON_LOG_WARNING,
                 "the model was fitted on these rows: the result says nothing about new ones");

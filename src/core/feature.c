@@ -30,14 +30,19 @@ static void make_unit(const unicon__vec *vec, float *row, int64_t width, const f
     row[k] = (float)((double)row[k] / (length > 0 ? length : 1)) - (shift ? shift[k] : 0);
 }
 
-int64_t unicon__first_bad_row(const float *buffer, int64_t count, int64_t width, bool normalize,
-                              int64_t *column) {
+/* The longest row whose square, and the sum of a thousand of them, is a float32. */
+static const double longest = 1e17;
+
+int64_t unicon__first_bad_row(const float *buffer, int64_t count, int64_t width,
+                              unicon__row_need need, int64_t *column) {
   const unicon__vec *vec = unicon__vec_best();
   for (int64_t i = 0; i < count; i++) {
     const float *row = buffer + i * width;
     const double length = row_length(vec, row, width);
-    if (isfinite(length) && (length > 0 || !normalize)) continue;
-    *column = -1;
+    const bool zero = need == UNICON__ROW_DIRECTED && !(length > 0);
+    const bool far = need == UNICON__ROW_SQUARED && length > longest;
+    if (isfinite(length) && !zero && !far) continue;
+    *column = far ? UNICON__ROW_LONG : UNICON__ROW_ZERO;
     for (int64_t k = 0; k < width && *column < 0; k++)
       if (!isfinite(row[k])) *column = k;
     return i;
@@ -47,6 +52,11 @@ int64_t unicon__first_bad_row(const float *buffer, int64_t count, int64_t width,
 
 unicon_status unicon__bad_row(unicon_ctx *ctx, const unicon_rows *rows, int64_t row,
                               int64_t column) {
+  if (column == UNICON__ROW_LONG)
+    return unicon__fail(ctx, UNICON_ERR_DATA,
+                        "%s: row %lld is longer than %g, and its values are too large for squares "
+                        "and kernels in float32; scale the rows down, or use normalize on",
+                        rows->name, (long long)row, longest);
   if (column < 0)
     return unicon__fail(ctx, UNICON_ERR_DATA, "%s: row %lld is all zero and has no direction",
                         rows->name, (long long)row);
@@ -60,7 +70,7 @@ unicon_status unicon__bad_row(unicon_ctx *ctx, const unicon_rows *rows, int64_t 
 
 typedef struct scan {
   const unicon_rows *rows;
-  bool normalize;
+  unicon__row_need need;
   float *buffer; /* SCAN_ROWS rows per worker */
   unsigned char *bad;
   uint64_t *hash; /* per block */
@@ -87,7 +97,7 @@ static void scan_block(void *state, int64_t item, int worker) {
   for (int64_t i = 0; i < count;) {
     int64_t column;
     const int64_t bad =
-        unicon__first_bad_row(buffer + i * width, count - i, width, s->normalize, &column);
+        unicon__first_bad_row(buffer + i * width, count - i, width, s->need, &column);
     if (bad < 0) break;
     s->bad[first + i + bad] = 1;
     i += bad + 1;
@@ -97,20 +107,20 @@ static void scan_block(void *state, int64_t item, int worker) {
 static unicon_status report_bad(unicon_ctx *ctx, const scan *s, int64_t first, int64_t bad) {
   int64_t column = -1;
   unicon__rows_load(s->rows, NULL, first, 1, s->buffer, s->rows->width);
-  (void)unicon__first_bad_row(s->buffer, 1, s->rows->width, s->normalize, &column);
+  (void)unicon__first_bad_row(s->buffer, 1, s->rows->width, s->need, &column);
   (void)unicon__bad_row(ctx, s->rows, first, column);
   const size_t used = strlen(ctx->error);
   char sentence[sizeof ctx->error];
   memcpy(sentence, ctx->error, used + 1);
   return unicon__fail(ctx, UNICON_ERR_DATA,
-                      "%s; %lld of %lld rows are all zero or not finite (bad_rows drop leaves "
-                      "them and their pairs out)",
+                      "%s; %lld of %lld rows cannot be used (bad_rows drop leaves them and "
+                      "their pairs out)",
                       sentence, (long long)bad, (long long)s->rows->count);
 }
 
-unicon_status unicon__usable_rows(unicon_ctx *ctx, const unicon_rows *rows, bool normalize,
+unicon_status unicon__usable_rows(unicon_ctx *ctx, const unicon_rows *rows, unicon__row_need need,
                                   bool drop, const int64_t **keep, int64_t *count, uint64_t *hash) {
-  scan s = {rows, normalize, NULL, NULL, NULL};
+  scan s = {rows, need, NULL, NULL, NULL};
   const int64_t blocks = (rows->count + SCAN_ROWS - 1) / SCAN_ROWS;
   UNICON_NEW(ctx, s.hash, blocks);
   UNICON_NEW(ctx, s.bad, rows->count);
@@ -133,8 +143,9 @@ unicon_status unicon__usable_rows(unicon_ctx *ctx, const unicon_rows *rows, bool
   UNICON_NEW(ctx, list, *count);
   for (int64_t i = 0, next = 0; i < rows->count; i++)
     if (!s.bad[i]) list[next++] = i;
-  unicon__log(ctx, UNICON_LOG_WARNING, "%s: %lld of %lld rows dropped (all zero or not finite)",
-              rows->name, (long long)bad, (long long)rows->count);
+  unicon__log(ctx, UNICON_LOG_WARNING,
+              "%s: %lld of %lld rows dropped (all zero, not finite or too large)", rows->name,
+              (long long)bad, (long long)rows->count);
   *keep = list;
   return UNICON_OK;
 }
@@ -191,10 +202,14 @@ static void random_features(const unicon__map *map, float *t, int64_t count) {
   }
 }
 
-static void subtract_mean(const unicon__map *map, float *rows, int64_t count) {
-  if (!map->mean) return;
+/* rows -= shift */
+static void shift_rows(float *rows, int64_t count, int64_t width, const float *shift) {
   for (int64_t i = 0; i < count; i++)
-    unicon__vec_best()->scale_shift(rows + i * map->out, map->out, 1.0f, map->mean);
+    unicon__vec_best()->scale_shift(rows + i * width, width, 1.0f, shift);
+}
+
+static void subtract_mean(const unicon__map *map, float *rows, int64_t count) {
+  if (map->mean) shift_rows(rows, count, map->out, map->mean);
 }
 
 /* Products with the landmarks or directions, the pointwise function, the factor. */
@@ -202,9 +217,10 @@ static void apply_points(const unicon__map *map, float *buffer, int64_t count) {
   float *raw = unicon__map_raw(map, buffer, count), *values = raw + count * map->in;
   float *square = values + count * map->points;
   if (map->normalize) unicon__unit_rows(raw, count, map->in);
+  if (map->center) shift_rows(raw, count, map->in, map->center);
   float *products = map->factor ? values : buffer;
-  unicon__sgemm(false, true, count, map->points, map->in, 1, raw, map->in, map->base, map->in, 0,
-                products, map->points);
+  unicon__sgemm(false, true, count, map->points, map->in, 1, raw, map->in,
+                map->center ? map->near : map->base, map->in, 0, products, map->points);
   if (map->kind == UNICON__MAP_RANDOM || map->kind == UNICON__MAP_HIDDEN) {
     random_features(map, products, count);
     return;
@@ -215,6 +231,34 @@ static void apply_points(const unicon__map *map, float *buffer, int64_t count) {
   if (!map->factor) return;
   unicon__sgemm(false, false, count, map->out, map->points, 1, values, map->points, map->factor,
                 map->out, 0, buffer, map->out);
+}
+
+void unicon__mean_row(const float *rows, int64_t count, int64_t width, double *mean) {
+  for (int64_t k = 0; k < width; k++) mean[k] = 0;
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t k = 0; k < width; k++) mean[k] += (double)rows[i * width + k];
+  for (int64_t k = 0; k < width; k++) mean[k] /= (double)count;
+}
+
+unicon_status unicon__map_settle(unicon_ctx *ctx, unicon__arena *arena, unicon__map *map) {
+  const int64_t m = map->points, d = map->in;
+  const float *landmarks = map->base;
+  if (unicon__kernel_of_distance(map->kernel.kind)) {
+    double *mean;
+    UNICON_NEW(ctx, mean, d);
+    UNICON_ARENA_NEW(ctx, arena, map->center, d);
+    UNICON_ARENA_NEW(ctx, arena, map->near, m * d);
+    unicon__mean_row(map->base, m, d, mean);
+    for (int64_t k = 0; k < d; k++) map->center[k] = (float)mean[k];
+    memcpy(map->near, map->base, (size_t)(m * d) * sizeof *map->near);
+    shift_rows(map->near, m, d, map->center);
+    unicon__drop(ctx, mean);
+    landmarks = map->near;
+  }
+  UNICON_ARENA_NEW(ctx, arena, map->square, m);
+  for (int64_t i = 0; i < m; i++)
+    map->square[i] = (float)unicon__vec_best()->sum_squares(landmarks + i * d, d);
+  return UNICON_OK;
 }
 
 void unicon__map_apply(const unicon__map *map, float *buffer, int64_t count) {

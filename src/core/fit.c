@@ -51,12 +51,18 @@ static unicon_status given_landmarks(unicon_ctx *ctx, const fit *f, unicon__part
   return UNICON_OK;
 }
 
+/* Is the kernel of a side, its own or that of both, another than linear? */
+static bool has_kernel(const unicon_options *options, int own_option) {
+  const int own = unicon__word(options, own_option);
+  const int kernel = own <= UNICON__KERNEL_POLY ? own : unicon__word(options, UNICON__KERNEL);
+  return kernel != UNICON__KERNEL_LINEAR;
+}
+
 /* Batches with a kernel have no basis in common: each gets a model of its own, fused in the end. */
 static bool is_fused(const fit *f) {
   const int map = unicon__word(f->options, UNICON__MAP);
-  const bool kernel = unicon__word(f->options, UNICON__KERNEL) != UNICON__KERNEL_LINEAR ||
-                      unicon__word(f->options, UNICON__KERNEL_X) <= UNICON__KERNEL_POLY ||
-                      unicon__word(f->options, UNICON__KERNEL_Y) <= UNICON__KERNEL_POLY;
+  const bool kernel =
+      has_kernel(f->options, UNICON__KERNEL_X) || has_kernel(f->options, UNICON__KERNEL_Y);
   return kernel && (map == 0 || map == 1 + UNICON__MAP_EXACT) &&
          unicon__word(f->options, UNICON__BATCH) != 0 &&
          unicon__integer(f->options, UNICON__BATCH) < f->train.whole.x.count;

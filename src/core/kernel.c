@@ -17,14 +17,22 @@ bool unicon__kernel_is_relu(unicon__kernel_kind kind) {
   return kind >= UNICON__KERNEL_ARCCOS0 && kind <= UNICON__KERNEL_ARCCOS2;
 }
 
-bool unicon__kernel_is_fourier(unicon__kernel_kind kind) {
+bool unicon__kernel_of_distance(unicon__kernel_kind kind) {
   return kind == UNICON__KERNEL_RBF ||
          (kind >= UNICON__KERNEL_MATERN12 && kind <= UNICON__KERNEL_MATERN52);
 }
 
+bool unicon__kernel_is_fourier(unicon__kernel_kind kind) {
+  return unicon__kernel_of_distance(kind);
+}
+
 bool unicon__kernel_has_width(unicon__kernel_kind kind) {
-  return kind == UNICON__KERNEL_EXPCOS || kind == UNICON__KERNEL_RBF ||
-         (kind >= UNICON__KERNEL_MATERN12 && kind <= UNICON__KERNEL_MATERN52);
+  return kind == UNICON__KERNEL_EXPCOS || unicon__kernel_of_distance(kind);
+}
+
+double unicon__kernel_error(unicon__kernel_kind kind) {
+  const unicon__kernel_kind plain = unicon__kernel_plain(kind);
+  return plain == UNICON__KERNEL_ARCCOS0 ? 2e-4 : plain == UNICON__KERNEL_MATERN12 ? 6e-4 : 2e-6;
 }
 
 /* The arc-cosine kernel of order n on the sphere. */
@@ -100,11 +108,14 @@ static void tile_arccos(int order, float *t, int64_t n, float square_x, const fl
   }
 }
 
-/* Squared distances times `factor`. */
+/* Squared distances times `factor`, at most `far`: every kernel is 0 there, and infinite products
+ * (their difference is NaN) are as far. */
 static void to_distances(float *t, int64_t n, float square_x, const float *square_y, float factor) {
+  const float far = 1e30f;
   for (int64_t j = 0; j < n; j++) {
-    const float gap = square_x + square_y[j] - 2 * t[j];
-    t[j] = (gap > 0 ? gap : 0) * factor;
+    const float gap = (square_x + square_y[j] - 2 * t[j]) * factor;
+    const float bounded = gap < far ? gap : far;
+    t[j] = bounded > 0 ? bounded : 0;
   }
 }
 
@@ -142,7 +153,8 @@ static void tile_row(const unicon__kernel *kernel, float *t, int64_t n, float sq
       vec->exp(t, n);
       return;
     case UNICON__KERNEL_RBF:
-      to_distances(t, n, square_x, square_y, -inverse / 2);
+      to_distances(t, n, square_x, square_y, inverse / 2);
+      vec->scale_shift(t, n, -1, NULL);
       vec->exp(t, n);
       return;
     case UNICON__KERNEL_POLY:

@@ -16,7 +16,7 @@
  *
  * (Cho & Saul 2009 for the arc-cosine family.) In float32 a product near 1 is off by 1e-7, so near
  * theta = 0 kernels with a square-root there are less exact: arccos0 2e-4, matern12 6e-4 of k(x,x);
- * the others 1e-6. */
+ * the others 2e-6 (unicon__kernel_error). */
 #ifndef UNICON_CORE_KERNEL_H
 #define UNICON_CORE_KERNEL_H
 
@@ -48,6 +48,10 @@ typedef struct unicon__kernel {
 /* The kind of an alias: angular is arccos1, laplace is matern12. */
 unicon__kernel_kind unicon__kernel_plain(unicon__kernel_kind kind);
 
+/* Is it a function of |x - y| alone? Then a common shift of all rows changes nothing, and a shift
+ * to the middle of them keeps the digits of |x|^2 + |y|^2 - 2 x.y: callers take it. */
+bool unicon__kernel_of_distance(unicon__kernel_kind kind);
+
 /* Does it have random features: powers of the positive part, or cosines? */
 bool unicon__kernel_is_relu(unicon__kernel_kind kind);
 bool unicon__kernel_is_fourier(unicon__kernel_kind kind);
@@ -55,11 +59,16 @@ bool unicon__kernel_is_fourier(unicon__kernel_kind kind);
 /* Does the kernel have a width? */
 bool unicon__kernel_has_width(unicon__kernel_kind kind);
 
+/* How far a value of unicon__kernel_tile may be from the exact one, as a share of k(x, x). What is
+ * smaller than that, a pivot of K above all, is rounding. */
+double unicon__kernel_error(unicon__kernel_kind kind);
+
 /* k of one product in float64; squares are the squared lengths of the two rows. */
 double unicon__kernel_value(const unicon__kernel *kernel, double product, double square_x,
                             double square_y);
 
-/* Products t (rows by cols, ld between rows) become kernel values. */
+/* Products t (rows by cols, ld between rows) become kernel values. A distance whose square is no
+ * float32 is a large one: k is 0 there. */
 void unicon__kernel_tile(const unicon__kernel *kernel, float *t, int64_t rows, int64_t cols,
                          int64_t ld, const float *square_x, const float *square_y);
 

@@ -34,14 +34,20 @@ static unicon_status main_directions(unicon_ctx *ctx, const float *points, int64
   return UNICON_OK;
 }
 
-/* Distances come from dot products, which lose everything far from the origin. */
+/* Distances come from dot products, which lose everything far from the origin, and whose squares
+ * must be float32. Affinities do not depend on the scale, so points that are very large or small
+ * get another one. */
 static unicon_status centred_points(unicon_ctx *ctx, const float *points, int64_t n, int64_t d,
                                     float **out) {
   double *mean;
   UNICON_NEW(ctx, mean, d);
   UNICON_NEW(ctx, *out, n * d);
   for (int64_t k = 0; k < n * d; k++) mean[k % d] += (double)points[k] / (double)n;
-  for (int64_t k = 0; k < n * d; k++) (*out)[k] = (float)((double)points[k] - mean[k % d]);
+  double most = 0;
+  for (int64_t k = 0; k < n * d; k++) most = fmax(most, fabs((double)points[k] - mean[k % d]));
+  const double scale = most > 0 && (most < 1e-6 || most > 1e12) ? 1 / most : 1;
+  for (int64_t k = 0; k < n * d; k++)
+    (*out)[k] = (float)(((double)points[k] - mean[k % d]) * scale);
   unicon__drop(ctx, mean);
   return UNICON_OK;
 }

@@ -11,7 +11,12 @@
  * psi' is 1 where s_ij > nu s_ik - margin, strictly: with the positives of a row sorted by that
  * threshold, a negative is active for the first few of them, so it costs one search
  * (O(log |P|)), a bucket count and a bucket sum; suffix sums give the rest. identity is a hinge
- * without threshold. softplus has no such order and costs O(|P|) per negative. */
+ * without threshold. softplus, psi(x) = tau log(1 + e^{x/tau}), a hinge with a smooth corner of
+ * width tau, has no such order and costs O(|P|) per negative.
+ *
+ * A negative is compared with the positives of its row and of its column, so both must be there
+ * when a tile is: 144 bytes per pair, and 16 for each thread. Class labels make n^2/classes pairs;
+ * beyond LABEL_PAIRS of them these losses refuse. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -19,7 +24,7 @@
 #include "core/loss.h"
 #include "linalg/vec.h"
 
-enum { SETTLE_ROWS = 256 };
+enum { SETTLE_ROWS = 256, LABEL_PAIRS = 1 << 24 };
 
 /* One positive of a row. */
 typedef struct positive {
@@ -45,7 +50,7 @@ typedef struct side {
 
 typedef struct pairwise {
   int psi, phi;
-  double nu, own, margin;
+  double nu, own, margin, temperature;
   side x, y;
   tally *slot_tally; /* columns, per slot */
   float *held;       /* per slot */
@@ -63,11 +68,11 @@ static int by_threshold(const void *a, const void *b) {
   return (left->place > right->place) - (left->place < right->place);
 }
 
-/* psi and psi' of softplus at v. */
-static double softplus(double v, double *slope) {
-  const double e = exp(-fabs(v));
+/* psi and psi' of softplus at v: tau log(1 + e^{v/tau}) and sigma(v/tau). */
+static double softplus(const pairwise *st, double v, double *slope) {
+  const double e = exp(-fabs(v) / st->temperature);
   *slope = v > 0 ? 1 / (1 + e) : e / (1 + e);
-  return (v > 0 ? v : 0) + log1p(e);
+  return (v > 0 ? v : 0) + st->temperature * log1p(e);
 }
 
 /* ---- setting up --------------------------------------------------------------------------- */
@@ -114,13 +119,33 @@ static unicon_status side_begin(unicon_ctx *ctx, unicon__loss *loss, side *s, bo
   return UNICON_OK;
 }
 
-static unicon_status pairwise_begin(unicon_ctx *ctx, unicon__loss *loss) {
-  const unicon__loss_params *params = &loss->params;
-  if (params->psi == UNICON__PSI_SOFTPLUS && loss->plane.pairs->class_x)
+/* Refuses class labels that make too many pairs. Batches of `rows` x rows have a tenth fewer than
+ * allowed, for they are drawn at random. */
+static unicon_status check_labels(unicon_ctx *ctx, const unicon__loss *loss) {
+  const unicon_pairs *pairs = loss->plane.pairs;
+  const double count = (double)pairs->positive.count;
+  if (!pairs->class_x) return UNICON_OK;
+  if (loss->params.psi == UNICON__PSI_SOFTPLUS)
     return unicon__fail(ctx, UNICON_ERR_UNSUPPORTED,
                         "psi softplus costs rows x pairs, and class labels make %lld pairs; use "
                         "psi exp or hinge, or give a list of pairs",
-                        (long long)loss->plane.pairs->positive.count);
+                        (long long)pairs->positive.count);
+  if (count <= LABEL_PAIRS) return UNICON_OK;
+  const double rows = 0.9 * LABEL_PAIRS * (double)pairs->n_x / count;
+  return unicon__fail(ctx, UNICON_ERR_UNSUPPORTED,
+                      "%s keeps numbers for every pair, and these class labels make %lld pairs: at "
+                      "most %d are supported; use batch %lld or fewer, or loss supcon or clip, "
+                      "which keep numbers for every row only",
+                      loss->params.kind == UNICON__LOSS_TRIPLET  ? "loss triplet"
+                      : loss->params.psi == UNICON__PSI_IDENTITY ? "psi identity"
+                                                                 : "psi hinge",
+                      (long long)pairs->positive.count, LABEL_PAIRS,
+                      (long long)(rows > 2 ? rows : 2));
+}
+
+static unicon_status pairwise_begin(unicon_ctx *ctx, unicon__loss *loss) {
+  const unicon__loss_params *params = &loss->params;
+  UNICON_TRY(check_labels(ctx, loss));
   pairwise *st;
   UNICON_NEW(ctx, st, 1);
   loss->state = st;
@@ -129,6 +154,7 @@ static unicon_status pairwise_begin(unicon_ctx *ctx, unicon__loss *loss) {
                    .nu = params->nu,
                    .own = params->own,
                    .margin = params->psi == UNICON__PSI_HINGE ? params->margin : 0,
+                   .temperature = params->temperature,
                    .tile_y = ctx->tile_y};
   UNICON_TRY(side_begin(ctx, loss, &st->x, true));
   UNICON_TRY(side_begin(ctx, loss, &st->y, false));
@@ -171,7 +197,7 @@ static void count_negative(const pairwise *st, const positive *list, int64_t cou
   }
   for (int64_t k = 0; k < count; k++) {
     double slope;
-    out[k].sum += softplus(s - st->nu * list[k].score, &slope);
+    out[k].sum += softplus(st, s - st->nu * list[k].score, &slope);
     out[k].slope += slope;
   }
 }
@@ -211,7 +237,7 @@ static void pairwise_fold(unicon__loss *loss, int sweep, int slot, int64_t from,
 /* psi of the positive's own term and its slope. */
 static double own_term(const pairwise *st, double score, double *slope) {
   const double v = (1 - st->nu) * score;
-  if (st->psi == UNICON__PSI_SOFTPLUS) return softplus(v, slope);
+  if (st->psi == UNICON__PSI_SOFTPLUS) return softplus(st, v, slope);
   *slope = st->psi == UNICON__PSI_IDENTITY || v + st->margin > 0;
   return *slope * (v + st->margin);
 }
@@ -290,7 +316,7 @@ static double pull(const pairwise *st, const positive *list, int64_t count, doub
   double sum = 0;
   for (int64_t k = 0; k < count; k++) {
     double slope;
-    (void)softplus(s - st->nu * list[k].score, &slope);
+    (void)softplus(st, s - st->nu * list[k].score, &slope);
     sum += list[k].g * slope;
   }
   return sum;

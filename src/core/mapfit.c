@@ -12,9 +12,6 @@
 
 enum { EXACT_UP_TO = 4000, WIDTH_ROWS = 1000 };
 
-/* A pivot of K below this share of the largest is rounding: kernel values are float32. */
-static const double pivot_floor = 2e-6;
-
 /* `count` different rows of n, ascending. */
 static unicon_status sample_rows(unicon_ctx *ctx, uint64_t seed, uint32_t stream, int64_t n,
                                  int64_t count, int64_t **out) {
@@ -91,26 +88,27 @@ unicon_status unicon__kernel_fit(unicon_ctx *ctx, const unicon_options *options,
 
 /* ---- landmarks ---------------------------------------------------------------------------- */
 
-/* Landmark rows (unit if asked) and their squared lengths into the map. */
+/* Landmark rows (unit if asked) into the map. */
 static unicon_status load_landmarks(unicon_ctx *ctx, unicon__arena *arena,
                                     const unicon__source *source, const int64_t *row, int64_t count,
                                     unicon__map *map) {
   map->points = count;
   UNICON_ARENA_NEW(ctx, arena, map->base, count * map->in);
-  UNICON_ARENA_NEW(ctx, arena, map->square, count);
   unicon__source_load(source, row, 0, count, map->base);
   if (map->normalize) unicon__unit_rows(map->base, count, map->in);
-  for (int64_t i = 0; i < count; i++)
-    map->square[i] = (float)unicon__vec_best()->sum_squares(map->base + i * map->in, map->in);
   return UNICON_OK;
 }
 
-/* K of the landmarks in float64, products included: its small pivots decide the factor. */
+/* K of the landmarks in float64, products included: its small pivots decide the factor. Distances
+ * are taken around the mean, so that they keep their digits far from the origin. */
 static unicon_status landmark_kernel(unicon_ctx *ctx, const unicon__map *map, double *k) {
   const int64_t m = map->points, d = map->in;
-  double *rows;
+  double *rows, *mean;
   UNICON_NEW(ctx, rows, m * d);
-  for (int64_t i = 0; i < m * d; i++) rows[i] = (double)map->base[i];
+  UNICON_NEW(ctx, mean, d);
+  if (unicon__kernel_of_distance(map->kernel.kind)) unicon__mean_row(map->base, m, d, mean);
+  for (int64_t i = 0; i < m * d; i++) rows[i] = (double)map->base[i] - mean[i % d];
+  unicon__drop(ctx, mean);
   unicon__dgemm(false, true, m, m, d, 1, rows, d, rows, d, 0, k, m);
   unicon__drop(ctx, rows);
   double *square;
@@ -125,18 +123,16 @@ static unicon_status landmark_kernel(unicon_ctx *ctx, const unicon__map *map, do
 
 /* Keeps only landmarks kept[0..count-1], in that order. */
 static void keep_landmarks(unicon__map *map, const int *kept, int64_t count, float *scratch) {
-  for (int64_t i = 0; i < count; i++) {
+  for (int64_t i = 0; i < count; i++)
     memcpy(scratch + i * map->in, map->base + kept[i] * map->in, (size_t)map->in * sizeof *scratch);
-    scratch[count * map->in + i] = map->square[kept[i]];
-  }
   memcpy(map->base, scratch, (size_t)(count * map->in) * sizeof *scratch);
-  memcpy(map->square, scratch + count * map->in, (size_t)count * sizeof *scratch);
   map->points = count;
 }
 
 /* factor = L^{-T} of the pivoted Cholesky factorisation K + ridge I = L L^T, so that
  * factor^T k(landmarks, x) has the kernel (Nystrom) as its inner product. Landmarks that others
- * explain (duplicates) are dropped: on them this is the pseudo-inverse. */
+ * explain (duplicates, or nearly: the pivot is below the error of a kernel value) are dropped: on
+ * them this is the pseudo-inverse. */
 static unicon_status fit_factor(unicon_ctx *ctx, unicon__arena *arena, double ridge, int side,
                                 unicon__map *map) {
   const int64_t m = map->points;
@@ -146,14 +142,15 @@ static unicon_status fit_factor(unicon_ctx *ctx, unicon__arena *arena, double ri
   int64_t rank = 0;
   UNICON_NEW(ctx, k, m * m);
   UNICON_NEW(ctx, pivot, m);
-  UNICON_NEW(ctx, scratch, m * (map->in + 1));
+  UNICON_NEW(ctx, scratch, m * map->in);
   UNICON_TRY(landmark_kernel(ctx, map, k));
   double top = 0;
+  const double floor = unicon__kernel_error(map->kernel.kind);
   for (int64_t i = 0; i < m; i++) {
     k[i * m + i] += ridge;
     top = k[i * m + i] > top ? k[i * m + i] : top;
   }
-  UNICON_TRY(unicon__dpstrf(ctx, m, k, pivot, pivot_floor * top, &rank));
+  UNICON_TRY(unicon__dpstrf(ctx, m, k, pivot, floor * top, &rank));
   if (rank == 0)
     return unicon__fail(ctx, UNICON_ERR_DATA, "the kernel of %s is zero on every landmark",
                         side == 0 ? "x" : "y");
@@ -162,6 +159,8 @@ static unicon_status fit_factor(unicon_ctx *ctx, unicon__arena *arena, double ri
                 "%s: %lld of %lld landmarks are explained by the others and were dropped",
                 side == 0 ? "x" : "y", (long long)(m - rank), (long long)m);
   keep_landmarks(map, pivot, rank, scratch);
+  unicon__drop(ctx, scratch);
+  UNICON_TRY(unicon__map_settle(ctx, arena, map));
   UNICON_NEW(ctx, inverse, rank * rank);
   for (int64_t i = 0; i < rank; i++) inverse[i * rank + i] = 1;
   unicon__dtrsm_left(true, rank, rank, k, m, inverse, rank);
@@ -169,7 +168,6 @@ static unicon_status fit_factor(unicon_ctx *ctx, unicon__arena *arena, double ri
   UNICON_ARENA_NEW(ctx, arena, map->factor, rank * rank);
   for (int64_t i = 0; i < rank * rank; i++) map->factor[i] = (float)inverse[i];
   unicon__drop(ctx, inverse);
-  unicon__drop(ctx, scratch);
   unicon__drop(ctx, pivot);
   unicon__drop(ctx, k);
   return UNICON_OK;

@@ -95,6 +95,8 @@ unicon_status unicon__part_copy_side(unicon_ctx *ctx, unicon__arena *arena,
   *copy = *map;
   UNICON_TRY(copy_floats(ctx, arena, map->mean, map->out, &copy->mean));
   UNICON_TRY(copy_floats(ctx, arena, map->base, map->points * map->in, &copy->base));
+  UNICON_TRY(copy_floats(ctx, arena, map->center, map->in, &copy->center));
+  UNICON_TRY(copy_floats(ctx, arena, map->near, map->points * map->in, &copy->near));
   UNICON_TRY(copy_floats(ctx, arena, map->square, map->points, &copy->square));
   UNICON_TRY(copy_floats(ctx, arena, map->factor, map->points * map->out, &copy->factor));
   return copy_floats(ctx, arena, from->weight[side], map->out * from->rank, &to->weight[side]);

@@ -9,7 +9,6 @@
 #include "core/model.h"
 #include "core/options.h"
 #include "linalg/convert.h"
-#include "linalg/vec.h"
 
 enum { FORMAT_MAJOR = 1, SIDE_TENSORS = 5, NAME_SIZE = 48, PARTS_MAX = 1 << 16 };
 
@@ -250,10 +249,7 @@ static unicon_status read_points(unicon_ctx *ctx, const reading *r, int64_t b, i
   side_name(r->model, b, side, "phases", name);
   if (directions)
     return shifted(map) ? read_tensor(ctx, r, name, map->points, 0, &map->square) : UNICON_OK;
-  UNICON_ARENA_NEW(ctx, &r->model->arena, map->square, map->points);
-  for (int64_t i = 0; i < map->points; i++)
-    map->square[i] = (float)unicon__vec_best()->sum_squares(map->base + i * map->in, map->in);
-  return UNICON_OK;
+  return unicon__map_settle(ctx, &r->model->arena, map);
 }
 
 static unicon_status read_side(unicon_ctx *ctx, const reading *r, int64_t b, int side) {

@@ -21,13 +21,13 @@
   X(LOSS, "loss", "word", "clip", "clip|infonce|general|triplet|supcon|siglip|spectral|moment",    \
     "NAME", 0, 0, FIT, "Loss", "The loss whose weights S = -dL/ds the iterations use.")            \
   X(TEMPERATURE, "temperature", "real", "0.1", "", "T", 1e-3, 1e3, FIT, "Loss",                    \
-    "Temperature of exponential losses.")                                                          \
+    "Temperature of exponential losses and of psi softplus.")                                      \
   X(MARGIN, "margin", "real", "0.2", "", "M", 0, 1e3, FIT, "Loss",                                 \
     "Margin of triplet and of psi hinge.")                                                         \
   X(SCALE, "scale", "real", "10", "", "T", 1e-6, 1e4, FIT, "Loss", "Scale t of siglip.")           \
   X(BIAS, "bias", "real", "-10", "", "B", -1e4, 1e4, FIT, "Loss", "Bias b of siglip.")             \
   X(PSI, "psi", "word", "exp", "exp|hinge|softplus|identity", "NAME", 0, 0, FIT, "Loss",           \
-    "psi of the general loss: e^(x/T), [x+M]+, log(1+e^x) or x.")                                  \
+    "psi of the general loss: e^(x/T), [x+M]+, T log(1+e^(x/T)) or x.")                            \
   X(PHI, "phi", "word", "log", "log|log1p|identity", "NAME", 0, 0, FIT, "Loss",                    \
     "phi of the general loss; log and log1p are multiplied by T where psi is exp.")                \
   X(NU, "nu", "real", "1", "", "NU", 0, 1e3, FIT, "Loss",                                          \
@@ -137,7 +137,8 @@
     "Time after which auto tries nothing new.")                                                    \
   X(BAD_ROWS, "bad_rows", "word", "error", "error|drop", "HOW", 0, 0,                              \
     FIT | COMPARE | CHECK | EVAL | USE, "Data",                                                    \
-    "What to do with rows that are all zero or not finite: stop, or drop them and their pairs.")   \
+    "What to do with rows that are all zero, not finite or, with normalize off, too large to "     \
+    "square: stop, or drop them and their pairs.")                                                 \
   X(SEED, "seed", "integer", "0", "", "N", 0, 9007199254740992.0,                                  \
     FIT | COMPARE | EVAL | SYNTH | CHECK | REPORT, "Run", "Seed of every random draw.")            \
   X(THREADS, "threads", "integer", "all", "all", "N", 1, 256, CONTEXT, "Run", "Threads to use.")   \

@@ -15,6 +15,8 @@ typedef struct pivoting {
   const unicon__source *source;
   const unicon__kernel *kernel;
   bool normalize;
+  double error;                /* of a kernel value: residuals below are rounding */
+  float *center;               /* a mean of rows that distances are taken around, or NULL */
   int64_t most;                /* columns that f can hold */
   int64_t done;                /* columns of f in use */
   int64_t block;               /* rows picked this round */
@@ -31,6 +33,8 @@ static void load_unit(const pivoting *p, const int64_t *pick, int64_t first, int
   const int64_t d = p->source->rows->width;
   unicon__source_load(p->source, pick, first, count, rows);
   if (p->normalize) unicon__unit_rows(rows, count, d);
+  for (int64_t i = 0; i < count && p->center; i++)
+    unicon__vec_best()->scale_shift(rows + i * d, d, 1.0f, p->center);
   for (int64_t i = 0; i < count; i++)
     square[i] = (float)unicon__vec_best()->sum_squares(rows + i * d, d);
 }
@@ -98,7 +102,7 @@ static unicon_status factor_block(unicon_ctx *ctx, pivoting *p, int64_t *pick, d
   UNICON_NEW(ctx, order, BLOCK);
   residuals(p, p->point, p->point_square, p->point_f, p->block, values);
   for (int64_t i = 0; i < p->block * p->block; i++) k[i] = (double)values[i];
-  UNICON_TRY(unicon__dpstrf(ctx, p->block, k, order, 1e-5 * top, &rank));
+  UNICON_TRY(unicon__dpstrf(ctx, p->block, k, order, fmax(1e-5, p->error) * top, &rank));
   for (int64_t i = 0; i < rank; i++) {
     kept[i] = pick[order[i]];
     inverse[i * rank + i] = 1;
@@ -120,6 +124,24 @@ static void load_points(pivoting *p, const int64_t *pick) {
     memcpy(p->point_f + i * p->most, p->f + pick[i] * p->most, (size_t)p->done * sizeof *p->f);
 }
 
+/* For a kernel of distances: the mean of TILE_ROWS rows spread over the source. `scratch` holds as
+ * many rows and their squared lengths. */
+static unicon_status find_center(unicon_ctx *ctx, pivoting *p, float *scratch) {
+  const int64_t n = p->source->count, d = p->source->rows->width;
+  const int64_t count = n < TILE_ROWS ? n : TILE_ROWS;
+  int64_t pick[TILE_ROWS];
+  double *mean;
+  if (!unicon__kernel_of_distance(p->kernel->kind)) return UNICON_OK;
+  UNICON_NEW(ctx, mean, d);
+  for (int64_t i = 0; i < count; i++) pick[i] = i * n / count;
+  load_unit(p, pick, 0, count, scratch, scratch + TILE_ROWS * d);
+  unicon__mean_row(scratch, count, d, mean);
+  UNICON_NEW(ctx, p->center, d);
+  for (int64_t k = 0; k < d; k++) p->center[k] = (float)mean[k];
+  unicon__drop(ctx, mean);
+  return UNICON_OK;
+}
+
 static unicon_status pivot_open(unicon_ctx *ctx, pivoting *p) {
   const int64_t n = p->source->count, d = p->source->rows->width;
   UNICON_NEW(ctx, p->f, n * p->most);
@@ -130,6 +152,7 @@ static unicon_status pivot_open(unicon_ctx *ctx, pivoting *p) {
   UNICON_NEW(ctx, p->solve, BLOCK * BLOCK);
   UNICON_NEW(ctx, p->raw, unicon__workers(ctx) * TILE_ROWS * (d + 1));
   UNICON_NEW(ctx, p->values, unicon__workers(ctx) * TILE_ROWS * BLOCK);
+  UNICON_TRY(find_center(ctx, p, p->raw));
   for (int64_t first = 0; first < n; first += TILE_ROWS) {
     const int64_t count = n - first < TILE_ROWS ? n - first : TILE_ROWS;
     float *square = p->raw + TILE_ROWS * d;
@@ -151,14 +174,18 @@ unicon_status unicon__pivot_rows(unicon_ctx *ctx, const unicon__source *source,
                                  const unicon__kernel *kernel, bool normalize, int64_t count,
                                  uint64_t seed, uint32_t stream, int64_t *row, int64_t *picked,
                                  double *left) {
-  pivoting p = {.source = source, .kernel = kernel, .normalize = normalize, .most = count};
+  pivoting p = {.source = source,
+                .kernel = kernel,
+                .normalize = normalize,
+                .error = unicon__kernel_error(kernel->kind),
+                .most = count};
   unicon__block *frame = unicon__frame_open(ctx);
   UNICON_TRY(pivot_open(ctx, &p));
   const double whole = sum_left(&p);
   /* At least about eight rounds, so that later picks see what earlier ones left. */
   const int64_t block = count / 8 < 1 ? 1 : count / 8 < BLOCK ? count / 8 : BLOCK;
   double total = whole;
-  for (uint32_t round = 0; p.done < count && total > 1e-6 * whole; round++) {
+  for (uint32_t round = 0; p.done < count && total > p.error * whole; round++) {
     int64_t pick[BLOCK];
     UNICON_TRY(unicon__progress(ctx, "landmarks", (double)p.done / (double)count));
     const int64_t wanted = count - p.done < block ? count - p.done : block;

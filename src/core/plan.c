@@ -14,6 +14,7 @@
 typedef struct side_sizes {
   double n, d;      /* rows and their width */
   double p, points; /* features, landmarks or directions */
+  double tables;    /* of points by d: kernels of distances hold landmarks around their mean too */
   bool linear;
 } side_sizes;
 
@@ -69,6 +70,9 @@ static void size_side(estimate *e, int number, bool kernel) {
     s->points = s->n;
   else
     s->points = least(s->n, (double)unicon__integer(e->options, UNICON__LANDMARKS));
+  const int word = own <= UNICON__KERNEL_POLY ? own : unicon__word(e->options, UNICON__KERNEL);
+  const bool landmark = map != 1 + UNICON__MAP_RANDOM && map != 1 + UNICON__MAP_HIDDEN;
+  s->tables = landmark && unicon__kernel_of_distance((unicon__kernel_kind)word) ? 2 : 1;
   if (kernel) s->points = least(s->points, e->most_points);
   s->p = s->points;
 }
@@ -85,7 +89,7 @@ static void plan_side(estimate *e, int number, bool often, bool metric) {
   pass_by(e, s->n + w * 512 * s->d * 4);
   e->reads[number] += 1;
   if (!s->linear) {
-    keep(e, (s->points * s->d + s->points + s->points * p) * 4);
+    keep(e, (s->points * s->d * s->tables + s->points + s->points * p) * 4);
     pass_by(e, s->points * (s->points * 16 + s->d * 8 + (s->d + 1) * 4));
     e->small_flops += 2 * s->points * s->points * (s->d + s->points);
   }

@@ -38,7 +38,7 @@ void unicon__scale_rows(float *rows, int64_t count, int64_t r, int64_t ld, doubl
   }
 }
 
-enum { OVERFLOW = -2 }; /* in the place of a column */
+enum { OVERFLOW = -3 }; /* in the place of a column */
 
 /* The first row that holds an infinity or NaN, or -1: weights of a strange model. */
 static int64_t first_overflow(const float *rows, int64_t count, int64_t r, int64_t ld,
@@ -73,8 +73,10 @@ static void project_tile(void *state, int64_t item, int worker) {
   if (p->check) {
     float *raw = unicon__map_raw(map, buffer, count);
     unicon__source_load(p->source, NULL, p->first + start, count, raw);
-    p->bad[item] =
-        unicon__first_bad_row(raw, count, map->in, map->normalize || !p->weight, &p->column[item]);
+    const unicon__row_need need = map->normalize || !p->weight ? UNICON__ROW_DIRECTED
+                                  : unicon__map_is_kernel(map) ? UNICON__ROW_SQUARED
+                                                               : UNICON__ROW_FINITE;
+    p->bad[item] = unicon__first_bad_row(raw, count, map->in, need, &p->column[item]);
     if (p->bad[item] >= 0) return;
     unicon__map_apply(map, buffer, count);
   } else {

@@ -25,7 +25,7 @@ typedef struct solver {
   bool cosine; /* the loss takes cosines; else dot products, and the norm of M matters */
   int64_t p_x, p_y;
   double *c, *part; /* p_x by p_y: mean over batches, and one batch */
-  double *share;    /* weight of each batch in c; they sum to 1 */
+  double *share;    /* weight of each batch in c and in the loss; they sum to 1 */
 } solver;
 
 /* ---- factors ------------------------------------------------------------------------------ */
@@ -246,12 +246,12 @@ static unicon_status evaluate_batch(solver *s, int64_t b, int64_t r, const float
     UNICON_TRY(unicon__pass_cross(s->ctx, &loss, &batch->x, &batch->y, s->part));
     add_part(s, b);
   }
-  *value += loss.value / (double)s->problem->batches;
+  *value += s->share[b] * loss.value;
   unicon__frame_close(s->ctx, frame);
   return UNICON_OK;
 }
 
-/* Mean loss over the batches at `state`; C goes to s->c if `cross`. */
+/* Loss over the batches at `state`, weighted as their C are; C goes to s->c if `cross`. */
 static unicon_status evaluate(solver *s, const unicon__state *state, bool cross, double *value) {
   unicon__block *frame = unicon__frame_open(s->ctx);
   const unicon__batch *whole = &s->problem->whole;
@@ -267,7 +267,7 @@ static unicon_status evaluate(solver *s, const unicon__state *state, bool cross,
   *value = 0;
   if (cross) memset(s->c, 0, (size_t)(s->p_x * s->p_y) * sizeof *s->c);
   for (int64_t b = 0; b < s->problem->batches; b++)
-    UNICON_TRY(evaluate_batch(s, b, state->r, zx, zy, cross, value));
+    if (s->share[b] > 0) UNICON_TRY(evaluate_batch(s, b, state->r, zx, zy, cross, value));
   unicon__frame_close(s->ctx, frame);
   return UNICON_OK;
 }

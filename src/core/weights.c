@@ -30,11 +30,11 @@ static unicon_status weigh(unicon_ctx *ctx, unicon__loss_params params, const un
   }
   unicon__plane_init(&plane, pairs, r, zx, zy);
   UNICON_TRY(unicon__loss_begin(ctx, &params, &plane, &loss));
-  picture p = {weights, pairs->n_y};
-  const unicon__consumer consumer = {&p, keep_tile, NULL, NULL};
-  if (!weights) UNICON_NEW(ctx, p.weights, pairs->n_x * pairs->n_y);
-  if (!loss.ops->pointwise) UNICON_TRY(unicon__pass_observe(ctx, &loss));
-  UNICON_TRY(unicon__pass_weights(ctx, &loss, &consumer));
+  if (!weights || !loss.ops->pointwise) UNICON_TRY(unicon__pass_observe(ctx, &loss));
+  if (weights) {
+    picture p = {weights, pairs->n_y};
+    UNICON_TRY(unicon__pass_weights(ctx, &loss, &(unicon__consumer){&p, keep_tile, NULL, NULL}));
+  }
   if (value) *value = loss.value;
   return UNICON_OK;
 }
