@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Preset auto, weights of batches, shared encoders: the choices that held-out pairs make. */
+#include "core/dataset.h"
 #include "core/metric.h"
-#include "core/solve.h"
+#include "core/part.h"
 #include "scratch.h"
 #include "support.h"
 
@@ -312,7 +313,11 @@ static void few_pairs_fall_back(void **state) {
            unicon_fit(ctx, &(unicon_data){p.rows_x, p.rows_y, NULL, NULL}, NULL, NULL, &model));
   assert_non_null(strstr(book.last[UNICON_LOG_WARNING], "30 pairs"));
   assert_null(unicon_model_meta(model, "auto_chosen"));
-  unicon_model *fast = support_fit(ctx, p.rows_x, p.rows_y, NULL, NULL);
+  unicon_options *options = NULL;
+  CHECK_OK(ctx, unicon_options_create(ctx, &options));
+  CHECK_OK(ctx, unicon_options_set(ctx, options, "preset", "fast"));
+  unicon_model *fast = support_fit(ctx, p.rows_x, p.rows_y, NULL, options);
+  unicon_options_destroy(options);
   double *a = support_cosines(ctx, model, p.rows_x, p.rows_y);
   double *b = support_cosines(ctx, fast, p.rows_x, p.rows_y);
   CHECK_CLOSE(support_distance(a, b, 900), 0, 1e-6);
@@ -321,6 +326,66 @@ static void few_pairs_fall_back(void **state) {
   unicon_model_destroy(fast);
   unicon_model_destroy(model);
   problem_free(&p);
+}
+
+/* Near-exact pairs: every candidate finds every match among 80 rows, so the held-out score is 1 for
+ * all. The search goes on, and the margin decides: not for a few directions of many. */
+static void a_perfect_score_does_not_end_the_search(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  enum { ROWS = 400, D = 80 };
+  uint64_t random = 3;
+  float *x = support_normals(1, ROWS * D), *y = support_floats(ROWS * D);
+  double *turn = support_orthonormal(2, D, D);
+  for (int64_t i = 0; i < ROWS; i++)
+    for (int64_t k = 0; k < D; k++) {
+      double sum = 0.02 * support_normal(&random);
+      for (int64_t j = 0; j < D; j++) sum += (double)x[i * D + j] * turn[j * D + k];
+      y[i * D + k] = (float)sum;
+    }
+  unicon_rows *rows_x = support_rows(ctx, "x", x, ROWS, D);
+  unicon_rows *rows_y = support_rows(ctx, "y", y, ROWS, D);
+  unicon_model *model = NULL;
+  CHECK_OK(ctx, unicon_fit(ctx, &(unicon_data){rows_x, rows_y, NULL, NULL}, NULL, NULL, &model));
+  assert_true(atof(unicon_model_meta(model, "auto_score")) > 0.999);
+  assert_true(unicon_model_rank(model) >= 64);
+  assert_non_null(strstr(unicon_model_meta(model, "auto_tried"), "angular"));
+  unicon_model_destroy(model);
+  unicon_rows_close(rows_y);
+  unicon_rows_close(rows_x);
+  free(turn);
+  free(y);
+  free(x);
+}
+
+/* The fit that follows a choice of 3 of 8 epochs runs the schedule that was scored: its losses are
+ * the first 3 of 8 epochs, not those of a rate that falls to 0 within 3. */
+static void a_schedule_is_kept(void **state) {
+  scratch *s = *state;
+  cut c;
+  cut_make(s->ctx, 4, &c);
+  double loss[3][UNICON__EPOCH_LOG];
+  static const int epochs[3] = {8, 3, 3}, schedule[3] = {0, 8, 0};
+  for (int k = 0; k < 3; k++) {
+    char text[8];
+    snprintf(text, sizeof text, "%d", epochs[k]);
+    unicon_options *options = support_options(s->ctx, "refine", text, "refine_batch", "100", NULL);
+    unicon__dataset set;
+    unicon__part part = {0};
+    unicon__part_log log;
+    CHECK_OK(s->ctx,
+             unicon__dataset_open(s->ctx, &(unicon_data){c.x, c.y, NULL, NULL}, options, &set));
+    const unicon__part_job job = {
+        .options = options, .data = set.whole, .arena = &s->ctx->arena, .schedule = schedule[k]};
+    CHECK_OK(s->ctx, unicon__part_fit(s->ctx, &job, &part, &log));
+    memcpy(loss[k], log.refine.loss, sizeof loss[k]);
+    assert_int_equal(log.refine.epochs, epochs[k]);
+    unicon__dataset_close(&set);
+    unicon_options_destroy(options);
+    unicon__frame_close(s->ctx, NULL);
+  }
+  for (int e = 1; e <= 3; e++) CHECK_CLOSE(loss[1][e], loss[0][e], 0);
+  assert_true(fabs(loss[2][2] - loss[0][2]) > 1e-6);
+  cut_free(&c);
 }
 
 static void weights_follow_the_scores(void **state) {
@@ -534,6 +599,8 @@ int main(void) {
       SCRATCH_TEST(few_rows_of_a_side_are_no_error),
       SCRATCH_TEST(groups_that_cannot_be_split),
       SCRATCH_TEST(patience_leaves_no_zeros),
+      SCRATCH_TEST(a_perfect_score_does_not_end_the_search),
+      SCRATCH_TEST(a_schedule_is_kept),
       SCRATCH_TEST(weights_follow_the_scores),
       SCRATCH_TEST(robust_batches_resist),
       SCRATCH_TEST(shared_encoder_is_shared),

@@ -283,11 +283,11 @@ static void one_component_holds_out_y_rows(void **state) {
 static void too_little_is_a_sentence(void **state) {
   scratch *t = *state;
   unicon_ctx *ctx = t->ctx;
-  static const int64_t all_x[4] = {0, 0, 1, 1}, all_y[4] = {0, 1, 0, 1};
+  static const int64_t all_x[3] = {0, 0, 1}, all_y[3] = {0, 1, 1}; /* one component */
   for (int c = 0; c < 3; c++)
     for (uint64_t seed = 0; seed < 6; seed++) {
       unicon_pairs *pairs = NULL;
-      if (c == 1) CHECK_OK(ctx, unicon_pairs_list(ctx, 2, 2, all_x, all_y, NULL, 4, &pairs));
+      if (c == 1) CHECK_OK(ctx, unicon_pairs_list(ctx, 2, 2, all_x, all_y, NULL, 3, &pairs));
       if (c == 2) CHECK_OK(ctx, unicon_pairs_labels(ctx, all_y, 2, all_y, 2, &pairs));
       split s;
       split_open(ctx, 2, 2, pairs, NULL, &s);
@@ -302,12 +302,34 @@ static void too_little_is_a_sentence(void **state) {
     }
 }
 
+/* Where every row belongs to every other nothing can be told apart: no fit, and no score of 1. */
+static void pairs_without_information(void **state) {
+  scratch *t = *state;
+  int64_t label[40], x[400], y[400];
+  for (int64_t k = 0; k < 40; k++) label[k] = 3;
+  for (int64_t k = 0; k < 400; k++) x[k] = k / 20, y[k] = k % 20;
+  for (int c = 0; c < 2; c++) {
+    const int64_t n = c == 0 ? 40 : 20;
+    unicon_pairs *pairs = NULL;
+    unicon_model *model = NULL;
+    problem p;
+    problem_make(t->ctx, 3, n, 5, 4, 3, 0.3, &p);
+    if (c == 0) CHECK_OK(t->ctx, unicon_pairs_labels(t->ctx, label, n, label, n, &pairs));
+    if (c == 1) CHECK_OK(t->ctx, unicon_pairs_list(t->ctx, n, n, x, y, NULL, 400, &pairs));
+    scratch_failed(
+        t, unicon_fit(t->ctx, &(unicon_data){p.rows_x, p.rows_y, pairs, NULL}, NULL, NULL, &model),
+        UNICON_ERR_DATA, "every row of x", "nothing to align");
+    unicon_pairs_destroy(pairs);
+    problem_free(&p);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(components_stay_together), SCRATCH_TEST(seed_and_share_settle_it),
       SCRATCH_TEST(groups_are_never_split),   SCRATCH_TEST(labels_split_rows),
       SCRATCH_TEST(classes_are_components),   SCRATCH_TEST(one_component_holds_out_y_rows),
-      SCRATCH_TEST(too_little_is_a_sentence),
+      SCRATCH_TEST(too_little_is_a_sentence), SCRATCH_TEST(pairs_without_information),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

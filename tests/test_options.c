@@ -170,7 +170,9 @@ static void presets_hold_known_values(void **state) {
   scratch *s = *state;
   static const char *const presets[] = {"fast", "paper"};
   for (size_t p = 0; p < 2; p++) {
-    unicon_options *options = support_options(s->ctx, "preset", presets[p], NULL);
+    unicon_options *options = NULL;
+    CHECK_OK(s->ctx, unicon_options_create(s->ctx, &options));
+    CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "preset", presets[p]));
     const char *name, *value;
     size_t count = 0;
     for (; unicon_preset_at(presets[p], count, &name, &value); count++) {

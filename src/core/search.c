@@ -149,8 +149,5 @@ unicon_status unicon_search(unicon_ctx *ctx, const unicon_view *queries, const u
                             int64_t k, int64_t *ids, float *scores) {
   if (!ctx) return UNICON_ERR_ARGUMENT;
   unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame,
-                       ids && scores ? run_search(ctx, queries, base, k, ids, scores)
-                                     : unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                                                    "search needs room for ids and for scores"));
+  return unicon__leave(ctx, frame, run_search(ctx, queries, base, k, ids, scores));
 }
