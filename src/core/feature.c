@@ -212,6 +212,17 @@ static void subtract_mean(const unicon__map *map, float *rows, int64_t count) {
   if (map->mean) shift_rows(rows, count, map->out, map->mean);
 }
 
+/* Kernel values times the factor, which is upper triangular: block after block of its columns, with
+ * the rows above and in the block alone. */
+static void times_factor(const unicon__map *map, const float *values, int64_t count, float *out) {
+  enum { COLUMNS = 256 };
+  for (int64_t from = 0; from < map->out; from += COLUMNS) {
+    const int64_t cols = map->out - from < COLUMNS ? map->out - from : COLUMNS;
+    unicon__sgemm(false, false, count, cols, from + cols, 1, values, map->points,
+                  map->factor + from, map->out, 0, out + from, map->out);
+  }
+}
+
 /* Products with the landmarks or directions, the pointwise function, the factor. */
 static void apply_points(const unicon__map *map, float *buffer, int64_t count) {
   float *raw = unicon__map_raw(map, buffer, count), *values = raw + count * map->in;
@@ -228,9 +239,7 @@ static void apply_points(const unicon__map *map, float *buffer, int64_t count) {
   for (int64_t i = 0; i < count; i++)
     square[i] = (float)unicon__vec_best()->sum_squares(raw + i * map->in, map->in);
   unicon__kernel_tile(&map->kernel, products, count, map->points, map->points, square, map->square);
-  if (!map->factor) return;
-  unicon__sgemm(false, false, count, map->out, map->points, 1, values, map->points, map->factor,
-                map->out, 0, buffer, map->out);
+  if (map->factor) times_factor(map, values, count, buffer);
 }
 
 void unicon__mean_row(const float *rows, int64_t count, int64_t width, double *mean) {

@@ -318,11 +318,13 @@ static unicon_status judge_model(unicon_ctx *ctx, const fit *f, const unicon_mod
   return UNICON_OK;
 }
 
-/* Of a fit that nothing was chosen for: with validation pairs the best of a few strengths. */
+/* With validation pairs the best of a few strengths, the finished model being judged; what a choice
+ * has found stays unless one is better. */
 static unicon_status choose_balance(unicon_ctx *ctx, const fit *f, unicon_model *model) {
-  static const double strength[] = {0, 5, 10, 15};
+  static const double strength[] = {0, 5, 10, 15, 20};
   unicon__balancing best = model->balance.how;
   double top = -1;
+  if (f->chosen.folds > 0) UNICON_TRY(judge_model(ctx, f, model, best, &top));
   for (size_t k = 0; k < sizeof strength / sizeof *strength; k++) {
     const unicon__balancing how = {strength[k] > 0 ? UNICON__BALANCE_SOFTMAX : UNICON__BALANCE_OFF,
                                    strength[k]};
@@ -337,7 +339,17 @@ static unicon_status choose_balance(unicon_ctx *ctx, const fit *f, unicon_model 
   return UNICON_OK;
 }
 
-static unicon_status balance(unicon_ctx *ctx, const fit *f, unicon_model *model) {
+/* The words about the choice say what is in force. */
+static void reword_balance(char *chosen, size_t size, const char *text) {
+  char *at = strstr(chosen, "balance ");
+  char rest[sizeof((unicon__select_log *)0)->chosen] = "";
+  if (!at) return;
+  at += strlen("balance ");
+  snprintf(rest, sizeof rest, "%s", at + strcspn(at, ","));
+  snprintf(at, size - (size_t)(at - chosen), "%s%s", text, rest);
+}
+
+static unicon_status balance(unicon_ctx *ctx, fit *f, unicon_model *model) {
   const unicon__bank_plan plan = {
       .side = {f->train.whole.x, f->train.whole.y},
       .pairs = f->train.whole.pairs,
@@ -346,11 +358,16 @@ static unicon_status balance(unicon_ctx *ctx, const fit *f, unicon_model *model)
       .seed = (uint64_t)unicon__integer(f->options, UNICON__SEED),
   };
   UNICON_TRY(unicon__banks_make(ctx, &plan, model));
-  const bool open = unicon__word(f->options, UNICON__BALANCE) == 0;
+  const bool open = !unicon__given(f->options, UNICON__BALANCE) &&
+                    (f->chosen.folds > 0 || unicon__word(f->options, UNICON__BALANCE) == 0);
   if (f->judged && open && plan.how.kind != UNICON__BALANCE_OFF)
     UNICON_TRY(choose_balance(ctx, f, model));
   char text[UNICON__BALANCING_TEXT];
   unicon__balancing_print(model->balance.how, text);
+  if (f->chosen.folds > 0) {
+    reword_balance(f->chosen.chosen, sizeof f->chosen.chosen, text);
+    UNICON_TRY(unicon__options_choose(ctx, f->own_options, UNICON__BALANCE, text));
+  }
   return unicon__model_note_text(ctx, model, "balance", text);
 }
 

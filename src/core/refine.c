@@ -300,6 +300,7 @@ static unicon_status run_epochs(unicon_ctx *ctx, refiner *f) {
       keep_best(f, epoch);
     }
     if (f->params->patience > 0 && epoch - log->best >= f->params->patience) break;
+    if (f->held && epoch == 1 && score < f->params->bar) break;
   }
   return UNICON_OK;
 }

@@ -363,24 +363,38 @@ static void plan_refine(const selection *w, unicon__refine_params *params) {
   params->epochs = (int)(epochs < 1 ? 1 : epochs > 12 ? 12 : epochs);
 }
 
+/* Ways to balance that refined factors, whose scores spread wider, may like better. */
+static const unicon__balancing stronger[] = {
+    {UNICON__BALANCE_SOFTMAX, 15}, {UNICON__BALANCE_SOFTMAX, 20}, {UNICON__BALANCE_SOFTMAX, 30}};
+enum { STRONGER = 3 };
+
 /* Mean held-out score of each epoch over the folds decides how many epochs are run. */
 static unicon_status refine_once(unicon_ctx *ctx, selection *w, const candidate *from,
                                  const unicon__refine_params *params, candidate *best) {
-  double score[UNICON__EPOCH_LOG] = {0};
+  double score[UNICON__EPOCH_LOG] = {0}, balanced[STRONGER] = {0};
+  const bool open = unicon__word(w->options, UNICON__BALANCE) == 0;
   candidate c = *from;
   int tried = params->epochs < UNICON__EPOCH_LOG ? params->epochs : UNICON__EPOCH_LOG - 1;
   c.temperature = params->loss.temperature;
   c.schedule = params->epochs;
   for (int f = 0; f < w->folds; f++) {
     unicon__refine_log log;
-    UNICON_TRY(unicon__trial_refine(ctx, w->trial[f], &c.setting, params, &log));
-    if (log.epochs < tried) tried = log.epochs; /* patience ended it */
+    double own[STRONGER];
+    UNICON_TRY(unicon__trial_refine(ctx, w->trial[f], &c.setting, params, &log, stronger,
+                                    open ? STRONGER : 0, own));
+    for (int k = 0; open && k < STRONGER; k++) balanced[k] += own[k] / w->folds;
+    if (log.epochs < tried) tried = log.epochs; /* patience or the bar ended it */
     for (int e = 0; e <= tried; e++) score[e] += log.score[e] / w->folds;
   }
   c.epochs = 1;
   for (int e = 2; e <= tried; e++)
     if (score[e] > score[c.epochs]) c.epochs = e;
   c.score = score[c.epochs];
+  for (int k = 0; open && k < STRONGER; k++)
+    if (balanced[k] > c.score) {
+      c.score = balanced[k];
+      c.setting.balance = stronger[k];
+    }
   remember(ctx, w, &c);
   if (c.score > best->score || w->log->epochs == 0) {
     w->log->epochs = tried;
@@ -401,6 +415,7 @@ static unicon_status refine_kernel(unicon_ctx *ctx, selection *w, const candidat
   if (own.score > from->score && unicon__now() < w->refine_deadline && !heat_given) {
     unicon__refine_params colder = *params;
     colder.loss.temperature /= 2;
+    colder.bar = w->log->by_epoch[1]; /* what is behind after an epoch stays behind */
     UNICON_TRY(refine_once(ctx, w, from, &colder, &own));
   }
   if (own.score > best->score) *best = own;

@@ -292,9 +292,29 @@ static unicon_status open_rows(unicon_ctx *ctx, unicon__trial *t) {
   return UNICON_OK;
 }
 
+/* Scores of factors under several ways to balance. */
+static unicon_status balance_factors(unicon_ctx *ctx, const unicon__trial *t,
+                                     const unicon__metric metric[2], const unicon__factors *factors,
+                                     const unicon__balancing *how, int hows, double *score) {
+  static const double *const as_it_is[2] = {NULL, NULL};
+  unicon__embedded z;
+  float *f[2];
+  for (int s = 0; s < 2; s++) {
+    UNICON_NEW(ctx, f[s], t->q[s] * factors->r);
+    for (int64_t k = 0; k < t->q[s] * factors->r; k++)
+      f[s][k] = (float)metric[s].scale[k / factors->r] * factors->g[s][k];
+  }
+  UNICON_TRY(unicon__validation_embed(ctx, &t->held, (const float *const *)f, factors->r, &z));
+  for (int k = 0; k < hows; k++)
+    UNICON_TRY(
+        unicon__validation_judge(ctx, &t->held, &z, factors->r, as_it_is, how[k], &score[k]));
+  return UNICON_OK;
+}
+
 static unicon_status refine_setting(unicon_ctx *ctx, unicon__trial *t,
                                     const unicon__setting *setting,
-                                    const unicon__refine_params *params, unicon__refine_log *log) {
+                                    const unicon__refine_params *params, unicon__refine_log *log,
+                                    const unicon__balancing *how, int hows, double *score) {
   double power[2];
   unicon__metric metric[2];
   unicon__factors factors;
@@ -314,15 +334,17 @@ static unicon_status refine_setting(unicon_ctx *ctx, unicon__trial *t,
   unicon__validation held = t->held;
   held.balance = setting->balance;
   UNICON_TRY(unicon__refine(ctx, &t->rows, metric, &held, params, &factors, log));
+  UNICON_TRY(balance_factors(ctx, t, metric, &factors, how, hows, score));
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }
 
 unicon_status unicon__trial_refine(unicon_ctx *ctx, unicon__trial *trial,
                                    const unicon__setting *setting,
-                                   const unicon__refine_params *params, unicon__refine_log *log) {
+                                   const unicon__refine_params *params, unicon__refine_log *log,
+                                   const unicon__balancing *how, int hows, double *score) {
   unicon__blas_begin(ctx->threads);
-  const unicon_status status = refine_setting(ctx, trial, setting, params, log);
+  const unicon_status status = refine_setting(ctx, trial, setting, params, log, how, hows, score);
   unicon__blas_end(ctx->threads);
   return status;
 }

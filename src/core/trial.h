@@ -54,9 +54,11 @@ void unicon__trial_close(unicon__trial *trial);
 unicon_status unicon__trial_score(unicon_ctx *ctx, unicon__trial *trial,
                                   const unicon__setting *setting, double *score);
 
-/* The setting refined; the log has the held-out score of every epoch. */
+/* The setting refined; the log has the held-out score of every epoch, and `score` those of the best
+ * epoch under `hows` ways to balance. */
 unicon_status unicon__trial_refine(unicon_ctx *ctx, unicon__trial *trial,
                                    const unicon__setting *setting,
-                                   const unicon__refine_params *params, unicon__refine_log *log);
+                                   const unicon__refine_params *params, unicon__refine_log *log,
+                                   const unicon__balancing *how, int hows, double *score);
 
 #endif
