@@ -283,10 +283,10 @@ static unicon_status refine_fold(unicon_ctx *ctx, const finalist *who,
                                  const unicon__refine_params *params, refined *r) {
   UNICON_TRY(unicon__contest_factors(ctx, contest, who->setting.power, r->ridge, who->rank,
                                      r->metric, &r->factors, &r->log.solve));
-  unicon__blas_begin(ctx->threads);
+  unicon__blas_begin();
   const unicon_status status = unicon__refine(ctx, &contest->train, r->metric, &contest->judge,
                                               params, &r->factors, &r->log.refine);
-  unicon__blas_end(ctx->threads);
+  unicon__blas_end();
   return status;
 }
 

@@ -148,9 +148,9 @@ static unicon_status classify(unicon_ctx *ctx, const unicon_view *rows, const in
     g.rows = n - first < block ? n - first : block;
     g.label = label + first;
     UNICON_TRY(unicon__lens_rows(ctx, &lens, first, g.rows, true, g.z));
-    unicon__blas_begin(1);
+    unicon__blas_begin();
     unicon__parallel_for(ctx, (g.rows + TILE_ROWS - 1) / TILE_ROWS, classify_tile, &g);
-    unicon__blas_end(1);
+    unicon__blas_end();
     count_block(&g, answer ? answer + first : NULL, confusion, &t);
   }
   summarize(&t, n, g.classes, out);

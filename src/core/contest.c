@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "core/moment.h"
 #include "linalg/blas.h"
+#include "linalg/tiled.h"
 
 static const double signal_floor = 1e-6; /* directions below this share of s_1 are noise */
 
@@ -16,8 +17,10 @@ static unicon_status rotate(unicon_ctx *ctx, const unicon__contest *c, const dou
   const int64_t p_x = c->side[0].map.out, p_y = c->side[1].map.out;
   double *half;
   UNICON_NEW(ctx, half, p_x * p_y);
-  unicon__dgemm(false, false, p_x, p_y, p_x, 1, c->side[0].vectors, p_x, cross, p_y, 0, half, p_y);
-  unicon__dgemm(false, true, p_x, p_y, p_y, 1, half, p_y, c->side[1].vectors, p_y, 0, out, p_y);
+  unicon__tiled_dgemm(ctx, false, false, p_x, p_y, p_x, 1, c->side[0].vectors, p_x, cross, p_y, 0,
+                      half, p_y);
+  unicon__tiled_dgemm(ctx, false, true, p_x, p_y, p_y, 1, half, p_y, c->side[1].vectors, p_y, 0,
+                      out, p_y);
   unicon__drop(ctx, half);
   return UNICON_OK;
 }
@@ -35,7 +38,7 @@ static unicon_status rotate_held(unicon_ctx *ctx, const unicon__source *source,
   for (int64_t first = 0; first < source->count; first += ROWS) {
     const int64_t count = source->count - first < ROWS ? source->count - first : ROWS;
     const float *rows = unicon__source_tile(source, NULL, first, count, buffer);
-    unicon__sgemm(false, true, count, p, p, 1, rows, p, q, p, 0, *out + first * p, p);
+    unicon__tiled_sgemm(ctx, false, true, count, p, p, 1, rows, p, q, p, 0, *out + first * p, p);
   }
   unicon__drop(ctx, buffer);
   unicon__drop(ctx, q);
@@ -114,9 +117,9 @@ unicon_status unicon__contest_open(unicon_ctx *ctx, unicon__arena *arena,
   UNICON_TRY(unicon__judge_through(ctx, held, out->side, &out->judge));
   UNICON_TRY(choose_ranks(ctx, most, final, out));
   UNICON_TRY(open_start(ctx, out));
-  unicon__blas_begin(ctx->threads);
+  unicon__blas_begin();
   const unicon_status status = open_shared(ctx, out);
-  unicon__blas_end(ctx->threads);
+  unicon__blas_end();
   return status;
 }
 
@@ -181,7 +184,8 @@ static unicon_status embed_held(unicon_ctx *ctx, const float *features, int64_t 
     for (int64_t k = 0; k < svd->r; k++)
       weight[i * svd->r + k] =
           (float)(scale[i] * basis[i * svd->r + k] * pow(svd->s[k] / svd->s[0], power));
-  unicon__sgemm(false, false, n, svd->r, p, 1, features, p, weight, svd->r, 0, *z, svd->r);
+  unicon__tiled_sgemm(ctx, false, false, n, svd->r, p, 1, features, p, weight, svd->r, 0, *z,
+                      svd->r);
   return UNICON_OK;
 }
 
@@ -217,9 +221,9 @@ unicon_status unicon__contest_score(unicon_ctx *ctx, unicon__contest *contest, d
                                     double ridge, double score[UNICON__CONTEST_RANKS]) {
   unicon__block *frame = unicon__frame_open(ctx);
   memset(score, 0, UNICON__CONTEST_RANKS * sizeof *score);
-  unicon__blas_begin(ctx->threads);
+  unicon__blas_begin();
   const unicon_status status = score_setting(ctx, contest, power, ridge, score);
-  unicon__blas_end(ctx->threads);
+  unicon__blas_end();
   UNICON_TRY(status);
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
@@ -232,10 +236,10 @@ unicon_status unicon__contest_factors(unicon_ctx *ctx, const unicon__contest *co
   for (int s = 0; s < 2; s++) /* another fold may have had more features */
     rank = rank < contest->side[s].map.out ? rank : contest->side[s].map.out;
   for (int s = 0; s < 2; s++) UNICON_TRY(contest_metric(ctx, contest, s, power, ridge, &metric[s]));
-  unicon__blas_begin(ctx->threads);
+  unicon__blas_begin();
   const unicon_status status =
       decompose(ctx, contest, metric[0].scale, metric[1].scale, rank, &svd);
-  unicon__blas_end(ctx->threads);
+  unicon__blas_end();
   UNICON_TRY(status);
   if (!(svd.s[0] > 0))
     return unicon__fail(ctx, UNICON_ERR_DATA,

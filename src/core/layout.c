@@ -24,10 +24,7 @@ static unicon_status main_directions(unicon_ctx *ctx, const float *points, int64
     for (int64_t k = 0; k < d; k++) mean[k] += (double)points[i * d + k] / (double)n;
   for (int64_t i = 0; i < n; i++)
     for (int64_t k = 0; k < d; k++) centred[i * d + k] = (double)points[i * d + k] - mean[k];
-  unicon__blas_begin(1); /* so that the picture does not depend on the number of threads */
-  const unicon_status status = unicon__svd_top(ctx, centred, n, d, r, UNICON__SVD_AUTO, 0, &svd);
-  unicon__blas_end(1);
-  UNICON_TRY(status);
+  UNICON_TRY(unicon__svd_top(ctx, centred, n, d, r, UNICON__SVD_AUTO, 0, &svd));
   for (int64_t i = 0; i < n; i++)
     for (int64_t k = 0; k < 2; k++)
       out[i * 2 + k] = k < r ? (float)(svd.u[i * r + k] * svd.s[k]) : 0;

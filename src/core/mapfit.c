@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
+#include "linalg/tiled.h"
 #include "linalg/vec.h"
 
 enum { EXACT_UP_TO = 4000, WIDTH_ROWS = 1000 };
@@ -111,7 +112,7 @@ static unicon_status landmark_kernel(unicon_ctx *ctx, const unicon__map *map, do
   double *rows;
   UNICON_NEW(ctx, rows, m * d);
   for (int64_t i = 0; i < m * d; i++) rows[i] = (double)map->base[i];
-  unicon__dgemm(false, true, m, m, d, 1, rows, d, rows, d, 0, k, m);
+  unicon__tiled_dgemm(ctx, false, true, m, m, d, 1, rows, d, rows, d, 0, k, m);
   unicon__drop(ctx, rows);
   double *square;
   UNICON_NEW(ctx, square, m);
@@ -164,7 +165,7 @@ static unicon_status fit_factor(unicon_ctx *ctx, unicon__arena *arena, double ri
   keep_landmarks(map, pivot, rank, scratch);
   UNICON_NEW(ctx, inverse, rank * rank);
   for (int64_t i = 0; i < rank; i++) inverse[i * rank + i] = 1;
-  unicon__dtrsm_left(true, rank, rank, k, m, inverse, rank);
+  unicon__tiled_dtrsm_left(ctx, true, rank, rank, k, m, inverse, rank);
   map->out = rank;
   UNICON_ARENA_NEW(ctx, arena, map->factor, rank * rank);
   for (int64_t i = 0; i < rank * rank; i++) map->factor[i] = (float)inverse[i];

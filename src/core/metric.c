@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
+#include "linalg/tiled.h"
 
 enum { MOMENT_ROWS = 1024, LANCZOS_STEPS = 120 };
 
@@ -60,9 +61,9 @@ unicon_status unicon__second_moment(unicon_ctx *ctx, const unicon__source *sourc
   for (m.first = 0; m.first < tiles; m.first += round) {
     UNICON_TRY(unicon__progress(ctx, "second moments", (double)m.first / (double)tiles));
     m.items = tiles - m.first < round ? tiles - m.first : round;
-    unicon__blas_begin(1);
+    unicon__blas_begin();
     unicon__parallel_for(ctx, m.items, moment_tile, &m);
-    unicon__blas_end(1);
+    unicon__blas_end();
     unicon__parallel_for(ctx, p, moment_add, &m);
     for (int64_t k = 0; mean && k < m.items * p; k++) mean[k % p] += m.sum[k] / (double)n;
   }
@@ -202,13 +203,13 @@ unicon_status unicon__metric_left(unicon_ctx *ctx, const unicon__metric *metric,
   const int64_t n = metric->size;
   if (metric->kind == UNICON__METRIC_NONE) return UNICON_OK;
   if (metric->kind == UNICON__METRIC_CHOLESKY) {
-    unicon__dtrsm_left(false, n, cols, metric->factor, n, m, cols);
+    unicon__tiled_dtrsm_left(ctx, false, n, cols, metric->factor, n, m, cols);
     return UNICON_OK;
   }
   double *copy;
   UNICON_NEW(ctx, copy, n * cols);
   memcpy(copy, m, (size_t)(n * cols) * sizeof *m);
-  unicon__dgemm(false, false, n, cols, n, 1, metric->factor, n, copy, cols, 0, m, cols);
+  unicon__tiled_dgemm(ctx, false, false, n, cols, n, 1, metric->factor, n, copy, cols, 0, m, cols);
   for (int64_t i = 0; i < n; i++)
     for (int64_t j = 0; j < cols; j++) m[i * cols + j] *= metric->scale[i];
   unicon__drop(ctx, copy);
@@ -220,13 +221,13 @@ unicon_status unicon__metric_right(unicon_ctx *ctx, const unicon__metric *metric
   const int64_t n = metric->size;
   if (metric->kind == UNICON__METRIC_NONE) return UNICON_OK;
   if (metric->kind == UNICON__METRIC_CHOLESKY) {
-    unicon__dtrsm_right(true, rows, n, metric->factor, n, m, n);
+    unicon__tiled_dtrsm_right(ctx, true, rows, n, metric->factor, n, m, n);
     return UNICON_OK;
   }
   double *copy;
   UNICON_NEW(ctx, copy, n * rows);
   memcpy(copy, m, (size_t)(n * rows) * sizeof *m);
-  unicon__dgemm(false, true, rows, n, n, 1, copy, n, metric->factor, n, 0, m, n);
+  unicon__tiled_dgemm(ctx, false, true, rows, n, n, 1, copy, n, metric->factor, n, 0, m, n);
   for (int64_t i = 0; i < rows; i++)
     for (int64_t j = 0; j < n; j++) m[i * n + j] *= metric->scale[j];
   unicon__drop(ctx, copy);
@@ -238,14 +239,14 @@ unicon_status unicon__metric_back(unicon_ctx *ctx, const unicon__metric *metric,
   const int64_t n = metric->size;
   if (metric->kind == UNICON__METRIC_NONE) return UNICON_OK;
   if (metric->kind == UNICON__METRIC_CHOLESKY) {
-    unicon__dtrsm_left(true, n, cols, metric->factor, n, g, cols);
+    unicon__tiled_dtrsm_left(ctx, true, n, cols, metric->factor, n, g, cols);
     return UNICON_OK;
   }
   double *copy;
   UNICON_NEW(ctx, copy, n * cols);
   for (int64_t i = 0; i < n; i++)
     for (int64_t j = 0; j < cols; j++) copy[i * cols + j] = g[i * cols + j] * metric->scale[i];
-  unicon__dgemm(true, false, n, cols, n, 1, metric->factor, n, copy, cols, 0, g, cols);
+  unicon__tiled_dgemm(ctx, true, false, n, cols, n, 1, metric->factor, n, copy, cols, 0, g, cols);
   unicon__drop(ctx, copy);
   return UNICON_OK;
 }

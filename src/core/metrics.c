@@ -267,10 +267,10 @@ unicon_status unicon__metrics(unicon_ctx *ctx, const float *zx, const float *zy,
   UNICON_NEW(ctx, g.above, workers * g.block * g.most);
   UNICON_NEW(ctx, g.value, g.queries * UNICON_METRIC_COUNT);
   const double begin = from_x ? 0 : 0.5;
-  unicon__blas_begin(1);
+  unicon__blas_begin();
   const unicon_status status = unicon__parallel_rounds(
       ctx, "metrics", begin, begin + 0.5, (g.queries + g.block - 1) / g.block, rank_block, &g);
-  unicon__blas_end(1);
+  unicon__blas_end();
   UNICON_TRY(status);
   for (int64_t i = 0; per_query && i < g.queries; i++)
     per_query[i] = g.value[i * UNICON_METRIC_COUNT + UNICON_MEAN_RANK];

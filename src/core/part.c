@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
+#include "linalg/tiled.h"
 
 /* none is 0, whiten 1/2. */
 static double power_of(const unicon_options *options, int id) {
@@ -87,10 +88,10 @@ static unicon_status fold_linear(unicon_ctx *ctx, const unicon__source *source, 
   float *half, *folded, *mean = NULL;
   UNICON_NEW(ctx, half, map->points * rank);
   UNICON_ARENA_NEW(ctx, arena, folded, map->in * rank);
-  unicon__sgemm(false, false, map->points, rank, map->out, 1, map->factor, map->out, *weight, rank,
-                0, half, rank);
-  unicon__sgemm(true, false, map->in, rank, map->points, 1, map->base, map->in, half, rank, 0,
-                folded, rank);
+  unicon__tiled_sgemm(ctx, false, false, map->points, rank, map->out, 1, map->factor, map->out,
+                      *weight, rank, 0, half, rank);
+  unicon__tiled_sgemm(ctx, true, false, map->in, rank, map->points, 1, map->base, map->in, half,
+                      rank, 0, folded, rank);
   unicon__map linear = {.in = map->in, .out = map->in, .normalize = map->normalize};
   if (map->mean) {
     unicon__source plain = *source;
@@ -126,9 +127,9 @@ static unicon_status map_back(unicon_ctx *ctx, const unicon__metric *metric, con
   double *wide;
   UNICON_NEW(ctx, wide, size);
   for (int64_t k = 0; k < size; k++) wide[k] = (double)g[k];
-  unicon__blas_begin(ctx->threads);
+  unicon__blas_begin();
   const unicon_status status = unicon__metric_weights(ctx, metric, wide, r, out);
-  unicon__blas_end(ctx->threads);
+  unicon__blas_end();
   unicon__drop(ctx, wide);
   return status;
 }
@@ -227,10 +228,10 @@ static unicon_status solve(unicon_ctx *ctx, making *m, unicon__solve_log *log) {
   unicon__problem problem = {
       .whole = {.x = m->side[0].source, .y = m->side[1].source, .pairs = m->job->data.pairs}};
   unicon_status status = unicon__problem_cut(ctx, m->job->batch, m->params.seed, &problem);
-  unicon__blas_begin(ctx->threads);
+  unicon__blas_begin();
   if (status == UNICON_OK)
     status = unicon__solve(ctx, &problem, &m->metric[0], &m->metric[1], &m->params, &state, log);
-  unicon__blas_end(ctx->threads);
+  unicon__blas_end();
   unicon__problem_close(&problem);
   UNICON_TRY(status);
   return unicon__factors_of(ctx, &state, m->params.power, &m->factors);
@@ -293,10 +294,10 @@ static unicon_status refine(unicon_ctx *ctx, making *m, unicon__refine_log *log)
     m->factors.hidden[s] = m->side[s].map.kind == UNICON__MAP_HIDDEN ? &m->side[s].map : NULL;
   const unicon__batch data = {
       .x = m->side[0].source, .y = m->side[1].source, .pairs = m->job->data.pairs};
-  unicon__blas_begin(ctx->threads);
+  unicon__blas_begin();
   const unicon_status status =
       unicon__refine(ctx, &data, m->metric, m->params.judge, &m->refine, &m->factors, log);
-  unicon__blas_end(ctx->threads);
+  unicon__blas_end();
   return status;
 }
 

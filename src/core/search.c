@@ -122,9 +122,9 @@ static unicon_status run_search(unicon_ctx *ctx, const unicon_view *queries,
     UNICON_TRY(unicon__progress(ctx, "search", (double)s.first / (double)n));
     s.count = n - s.first < BASE_ROWS ? n - s.first : BASE_ROWS;
     UNICON_TRY(unicon__lens_rows(ctx, &lens_b, s.first, s.count, true, s.base));
-    unicon__blas_begin(1);
+    unicon__blas_begin();
     unicon__parallel_for(ctx, (s.queries + s.rows - 1) / s.rows, search_block, &s);
-    unicon__blas_end(1);
+    unicon__blas_end();
   }
   for (int64_t i = 0; i < s.queries; i++) {
     write_list(&s, i, ids + i * k, scores + i * k);

@@ -67,10 +67,10 @@ static unicon_status center(unicon_ctx *ctx, unicon__arena *arena, float *cache,
 
 static unicon_status fit_map(unicon_ctx *ctx, unicon__arena *arena, const unicon__side_plan *plan,
                              const unicon__source *source, unicon__map *map) {
-  unicon__blas_begin(ctx->threads);
+  unicon__blas_begin();
   const unicon_status status = unicon__map_fit(ctx, arena, plan->options, plan->number,
                                                plan->landmark, plan->landmarks, source, map);
-  unicon__blas_end(ctx->threads);
+  unicon__blas_end();
   return status;
 }
 
@@ -88,10 +88,10 @@ unicon_status unicon__side_fit(unicon_ctx *ctx, unicon__arena *arena, const unic
   else if (side->sigma)
     UNICON_TRY(unicon__second_moment(ctx, &side->source, side->sigma, NULL));
   if (!side->sigma) return UNICON_OK;
-  unicon__blas_begin(ctx->threads);
+  unicon__blas_begin();
   const unicon_status status =
       unicon__largest_eigenvalue(ctx, side->sigma, side->map.out, &side->mu);
-  unicon__blas_end(ctx->threads);
+  unicon__blas_end();
   return status;
 }
 
@@ -144,9 +144,9 @@ unicon_status unicon__sides_fit_shared(unicon_ctx *ctx, unicon__arena *arena,
 
 unicon_status unicon__side_metric(unicon_ctx *ctx, const unicon__side *side, double power,
                                   double ridge, unicon__metric *out) {
-  unicon__blas_begin(ctx->threads);
+  unicon__blas_begin();
   const unicon_status status =
       unicon__metric_build(ctx, side->sigma, side->map.out, side->mu, power, ridge, out);
-  unicon__blas_end(ctx->threads);
+  unicon__blas_end();
   return status;
 }

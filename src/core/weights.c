@@ -4,7 +4,7 @@
 
 #include "core/embed.h"
 #include "core/pass.h"
-#include "linalg/blas.h"
+#include "linalg/tiled.h"
 
 typedef struct picture {
   float *weights;
@@ -60,11 +60,7 @@ static unicon_status draw(unicon_ctx *ctx, const unicon_view *x, const unicon_vi
   UNICON_NEW(ctx, zy, n_y * r);
   UNICON_TRY(unicon__lens_rows(ctx, &lens_x, 0, n_x, unit, zx));
   UNICON_TRY(unicon__lens_rows(ctx, &lens_y, 0, n_y, unit, zy));
-  if (scores) {
-    unicon__blas_begin(1);
-    unicon__sgemm(false, true, n_x, n_y, r, 1, zx, r, zy, r, 0, scores, n_y);
-    unicon__blas_end(1);
-  }
+  if (scores) unicon__tiled_sgemm(ctx, false, true, n_x, n_y, r, 1, zx, r, zy, r, 0, scores, n_y);
   if (!weights && !value) return UNICON_OK;
   return weigh(ctx, params, pairs, r, zx, zy, weights, value);
 }

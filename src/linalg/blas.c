@@ -5,6 +5,7 @@
 #include <lapacke.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,37 +20,46 @@ static CBLAS_TRANSPOSE op(bool trans) {
 
 /* ---- thread count ------------------------------------------------------------------------- */
 
-/* How many regions ask for each count; guarded by the lock, as is the process-wide count. */
+/* Open regions. It leaves 0 and comes back to 0 under the lock only, which also guards the
+ * process-wide count: whoever finds it above 0 may rely on single-threaded BLAS. */
 static pthread_mutex_t region_lock = PTHREAD_MUTEX_INITIALIZER;
-static int region_single, region_multi, region_threads, outside_threads;
+static atomic_int regions;
+static int outside_threads; /* of the process, before the first region */
 
-static void apply_regions(void) {
-  const int wanted = region_single > 0 ? 1 : region_multi > 0 ? region_threads : outside_threads;
-  if (openblas_get_num_threads() != wanted) openblas_set_num_threads(wanted);
+/* Adds `step` if that neither leaves 0 nor comes to it. */
+static bool step_inside(int step) {
+  int now = atomic_load(&regions);
+  while (now > 0 && now + step > 0)
+    if (atomic_compare_exchange_weak(&regions, &now, now + step)) return true;
+  return false;
 }
 
-void unicon__blas_begin(int threads) {
+void unicon__blas_begin(void) {
+  if (step_inside(1)) return;
   pthread_mutex_lock(&region_lock);
-  if (region_single + region_multi == 0) outside_threads = openblas_get_num_threads();
-  if (threads <= 1) {
-    region_single++;
-  } else {
-    region_threads = region_multi > 0 && region_threads < threads ? region_threads : threads;
-    region_multi++;
+  if (atomic_load(&regions) == 0) {
+    outside_threads = openblas_get_num_threads();
+    if (outside_threads != 1) openblas_set_num_threads(1);
   }
-  apply_regions();
+  atomic_fetch_add(&regions, 1);
   pthread_mutex_unlock(&region_lock);
 }
 
-void unicon__blas_end(int threads) {
+void unicon__blas_end(void) {
+  if (step_inside(-1)) return;
   pthread_mutex_lock(&region_lock);
-  if (threads <= 1)
-    region_single--;
-  else
-    region_multi--;
-  apply_regions();
+  if (atomic_fetch_sub(&regions, 1) == 1 && outside_threads != 1)
+    openblas_set_num_threads(outside_threads);
   pthread_mutex_unlock(&region_lock);
 }
+
+/* One call of BLAS or LAPACK on one thread. */
+#define ALONE(call)       \
+  do {                    \
+    unicon__blas_begin(); \
+    call;                 \
+    unicon__blas_end();   \
+  } while (0)
 
 const char *unicon__blas_name(void) {
   static _Thread_local char text[256];
@@ -67,42 +77,42 @@ const char *unicon__blas_name(void) {
 void unicon__sgemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, float alpha,
                    const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
                    int64_t ldc) {
-  cblas_sgemm(CblasRowMajor, op(trans_a), op(trans_b), narrow(m), narrow(n), narrow(k), alpha, a,
-              narrow(lda), b, narrow(ldb), beta, c, narrow(ldc));
+  ALONE(cblas_sgemm(CblasRowMajor, op(trans_a), op(trans_b), narrow(m), narrow(n), narrow(k), alpha,
+                    a, narrow(lda), b, narrow(ldb), beta, c, narrow(ldc)));
 }
 
 void unicon__dgemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, double alpha,
                    const double *a, int64_t lda, const double *b, int64_t ldb, double beta,
                    double *c, int64_t ldc) {
-  cblas_dgemm(CblasRowMajor, op(trans_a), op(trans_b), narrow(m), narrow(n), narrow(k), alpha, a,
-              narrow(lda), b, narrow(ldb), beta, c, narrow(ldc));
+  ALONE(cblas_dgemm(CblasRowMajor, op(trans_a), op(trans_b), narrow(m), narrow(n), narrow(k), alpha,
+                    a, narrow(lda), b, narrow(ldb), beta, c, narrow(ldc)));
 }
 
 void unicon__ssyrk(int64_t n, int64_t k, const float *a, int64_t lda, float *c, int64_t ldc) {
-  cblas_ssyrk(CblasRowMajor, CblasLower, CblasTrans, narrow(n), narrow(k), 1.0f, a, narrow(lda),
-              0.0f, c, narrow(ldc));
+  ALONE(cblas_ssyrk(CblasRowMajor, CblasLower, CblasTrans, narrow(n), narrow(k), 1.0f, a,
+                    narrow(lda), 0.0f, c, narrow(ldc)));
 }
 
 void unicon__dsymv(int64_t n, const double *a, int64_t lda, const double *x, double *y) {
-  cblas_dsymv(CblasRowMajor, CblasLower, narrow(n), 1.0, a, narrow(lda), x, 1, 0.0, y, 1);
+  ALONE(cblas_dsymv(CblasRowMajor, CblasLower, narrow(n), 1.0, a, narrow(lda), x, 1, 0.0, y, 1));
 }
 
 void unicon__dtrsm_left(bool trans, int64_t n, int64_t m, const double *l, int64_t ldl, double *b,
                         int64_t ldb) {
-  cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, op(trans), CblasNonUnit, narrow(n), narrow(m),
-              1.0, l, narrow(ldl), b, narrow(ldb));
+  ALONE(cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, op(trans), CblasNonUnit, narrow(n),
+                    narrow(m), 1.0, l, narrow(ldl), b, narrow(ldb)));
 }
 
 void unicon__dtrsm_right(bool trans, int64_t m, int64_t n, const double *l, int64_t ldl, double *b,
                          int64_t ldb) {
-  cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, op(trans), CblasNonUnit, narrow(m), narrow(n),
-              1.0, l, narrow(ldl), b, narrow(ldb));
+  ALONE(cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, op(trans), CblasNonUnit, narrow(m),
+                    narrow(n), 1.0, l, narrow(ldl), b, narrow(ldb)));
 }
 
 void unicon__dtrmm_left(bool trans, int64_t n, int64_t m, const double *l, int64_t ldl, double *b,
                         int64_t ldb) {
-  cblas_dtrmm(CblasRowMajor, CblasLeft, CblasLower, op(trans), CblasNonUnit, narrow(n), narrow(m),
-              1.0, l, narrow(ldl), b, narrow(ldb));
+  ALONE(cblas_dtrmm(CblasRowMajor, CblasLeft, CblasLower, op(trans), CblasNonUnit, narrow(n),
+                    narrow(m), 1.0, l, narrow(ldl), b, narrow(ldb)));
 }
 
 /* ---- LAPACK ------------------------------------------------------------------------------- */
@@ -111,7 +121,9 @@ void unicon__dtrmm_left(bool trans, int64_t n, int64_t m, const double *l, int64
  * called "U" below and left and right factors change places. */
 
 int unicon__dpotrf(int64_t n, double *a, int64_t lda) {
-  return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', narrow(n), a, narrow(lda));
+  int info;
+  ALONE(info = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', narrow(n), a, narrow(lda)));
+  return info;
 }
 
 unicon_status unicon__dpstrf(unicon_ctx *ctx, int64_t n, double *a, int *pivot, double floor,
@@ -120,8 +132,9 @@ unicon_status unicon__dpstrf(unicon_ctx *ctx, int64_t n, double *a, int *pivot, 
   int found = 0;
   double *work;
   UNICON_NEW(ctx, work, 2 * n);
-  const int info =
-      LAPACKE_dpstrf_work(LAPACK_COL_MAJOR, 'U', size, a, size, pivot, &found, floor, work);
+  int info;
+  ALONE(info =
+            LAPACKE_dpstrf_work(LAPACK_COL_MAJOR, 'U', size, a, size, pivot, &found, floor, work));
   *rank = info < 0 ? 0 : found;
   for (int64_t i = 0; i < n; i++) pivot[i]--;
   unicon__drop(ctx, work);
@@ -132,15 +145,15 @@ unicon_status unicon__dsyevd(unicon_ctx *ctx, int64_t n, double *a, double *w, i
   const int size = narrow(n);
   double best = 0;
   int best_int = 0;
-  *info =
-      LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, 'V', 'U', size, a, size, w, &best, -1, &best_int, -1);
+  ALONE(*info = LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, 'V', 'U', size, a, size, w, &best, -1,
+                                    &best_int, -1));
   if (*info) return UNICON_OK;
   double *work;
   int *iwork;
   UNICON_NEW(ctx, work, (int64_t)best);
   UNICON_NEW(ctx, iwork, best_int);
-  *info = LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, 'V', 'U', size, a, size, w, work, (int)best, iwork,
-                              best_int);
+  ALONE(*info = LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, 'V', 'U', size, a, size, w, work, (int)best,
+                                    iwork, best_int));
   if (unicon__fault(&ctx->faults.lapack)) *info = 1;
   unicon__drop(ctx, iwork);
   unicon__drop(ctx, work);
@@ -150,10 +163,10 @@ unicon_status unicon__dsyevd(unicon_ctx *ctx, int64_t n, double *a, double *w, i
 unicon_status unicon__dsyev(unicon_ctx *ctx, int64_t n, double *a, double *w, int *info) {
   const int size = narrow(n);
   double best = 0, *work;
-  *info = LAPACKE_dsyev_work(LAPACK_COL_MAJOR, 'V', 'U', size, a, size, w, &best, -1);
+  ALONE(*info = LAPACKE_dsyev_work(LAPACK_COL_MAJOR, 'V', 'U', size, a, size, w, &best, -1));
   if (*info) return UNICON_OK;
   UNICON_NEW(ctx, work, (int64_t)best);
-  *info = LAPACKE_dsyev_work(LAPACK_COL_MAJOR, 'V', 'U', size, a, size, w, work, (int)best);
+  ALONE(*info = LAPACKE_dsyev_work(LAPACK_COL_MAJOR, 'V', 'U', size, a, size, w, work, (int)best));
   unicon__drop(ctx, work);
   return UNICON_OK;
 }
@@ -165,13 +178,13 @@ static unicon_status svd_divide_and_conquer(unicon_ctx *ctx, int64_t m, int64_t 
   double best = 0;
   int *iwork;
   UNICON_NEW(ctx, iwork, 8 * (int64_t)small + 1);
-  *info = LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, 'S', rows, cols, a, rows, s, vt, rows, u, small,
-                              &best, -1, iwork);
+  ALONE(*info = LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, 'S', rows, cols, a, rows, s, vt, rows, u,
+                                    small, &best, -1, iwork));
   if (*info) return UNICON_OK;
   double *work;
   UNICON_NEW(ctx, work, (int64_t)best);
-  *info = LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, 'S', rows, cols, a, rows, s, vt, rows, u, small,
-                              work, (int)best, iwork);
+  ALONE(*info = LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, 'S', rows, cols, a, rows, s, vt, rows, u,
+                                    small, work, (int)best, iwork));
   unicon__drop(ctx, work);
   unicon__drop(ctx, iwork);
   return UNICON_OK;
@@ -181,13 +194,13 @@ static unicon_status svd_qr_iteration(unicon_ctx *ctx, int64_t m, int64_t n, dou
                                       double *u, double *vt, int *info) {
   const int rows = narrow(n), cols = narrow(m), small = rows < cols ? rows : cols;
   double best = 0;
-  *info = LAPACKE_dgesvd_work(LAPACK_COL_MAJOR, 'S', 'S', rows, cols, a, rows, s, vt, rows, u,
-                              small, &best, -1);
+  ALONE(*info = LAPACKE_dgesvd_work(LAPACK_COL_MAJOR, 'S', 'S', rows, cols, a, rows, s, vt, rows, u,
+                                    small, &best, -1));
   if (*info) return UNICON_OK;
   double *work;
   UNICON_NEW(ctx, work, (int64_t)best);
-  *info = LAPACKE_dgesvd_work(LAPACK_COL_MAJOR, 'S', 'S', rows, cols, a, rows, s, vt, rows, u,
-                              small, work, (int)best);
+  ALONE(*info = LAPACKE_dgesvd_work(LAPACK_COL_MAJOR, 'S', 'S', rows, cols, a, rows, s, vt, rows, u,
+                                    small, work, (int)best));
   unicon__drop(ctx, work);
   return UNICON_OK;
 }
@@ -210,20 +223,22 @@ unicon_status unicon__dqr(unicon_ctx *ctx, int64_t m, int64_t n, double *a, doub
   double *tau, *work;
   double best_factor = 0, best_form = 0;
   UNICON_NEW(ctx, tau, n);
-  LAPACKE_dgelqf_work(LAPACK_COL_MAJOR, rows, cols, a, rows, tau, &best_factor, -1);
-  LAPACKE_dorglq_work(LAPACK_COL_MAJOR, rows, cols, rows, a, rows, tau, &best_form, -1);
+  ALONE(LAPACKE_dgelqf_work(LAPACK_COL_MAJOR, rows, cols, a, rows, tau, &best_factor, -1));
+  ALONE(LAPACKE_dorglq_work(LAPACK_COL_MAJOR, rows, cols, rows, a, rows, tau, &best_form, -1));
   const double best = best_factor > best_form ? best_factor : best_form;
   UNICON_NEW(ctx, work, (int64_t)best + 1);
-  LAPACKE_dgelqf_work(LAPACK_COL_MAJOR, rows, cols, a, rows, tau, work, (int)best + 1);
+  ALONE(LAPACKE_dgelqf_work(LAPACK_COL_MAJOR, rows, cols, a, rows, tau, work, (int)best + 1));
   if (r)
     for (int64_t i = 0; i < n; i++)
       for (int64_t j = 0; j < n; j++) r[i * n + j] = j < i ? 0.0 : a[i * n + j];
-  LAPACKE_dorglq_work(LAPACK_COL_MAJOR, rows, cols, rows, a, rows, tau, work, (int)best + 1);
+  ALONE(LAPACKE_dorglq_work(LAPACK_COL_MAJOR, rows, cols, rows, a, rows, tau, work, (int)best + 1));
   unicon__drop(ctx, work);
   unicon__drop(ctx, tau);
   return UNICON_OK;
 }
 
 int unicon__dsterf(int64_t n, double *diagonal, double *off_diagonal) {
-  return LAPACKE_dsterf_work(narrow(n), diagonal, off_diagonal);
+  int info;
+  ALONE(info = LAPACKE_dsterf_work(narrow(n), diagonal, off_diagonal));
+  return info;
 }

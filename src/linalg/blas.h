@@ -2,8 +2,9 @@
 /* The only door to BLAS and LAPACK. Matrices are row-major with leading dimension `ld` (elements
  * between rows). float32 products serve data; float64 serves small dense algebra.
  *
- * Threads: the BLAS thread count belongs to the process. A call region (unicon__blas_begin ... end)
- * borrows it: 1 inside our own parallel loops, the context's count elsewhere. */
+ * Threads: everything here runs on the calling thread and may be called from our own loops; what
+ * the context's threads share is in linalg/tiled. The BLAS thread count belongs to the process, so
+ * each call borrows it and keeps it at 1 (unicon__blas_begin ... end). */
 #ifndef UNICON_LINALG_BLAS_H
 #define UNICON_LINALG_BLAS_H
 
@@ -13,11 +14,10 @@
  * once, where data come in. */
 enum { UNICON__MAX_WIDTH = 1 << 24 };
 
-/* From begin to end at most `threads` BLAS threads run in this process; regions nest and may
- * overlap between contexts (the smallest count wins). The old count comes back with the last end.
- */
-void unicon__blas_begin(int threads);
-void unicon__blas_end(int threads);
+/* From begin to end OpenBLAS uses one thread. Regions nest and may overlap between threads; the old
+ * count comes back with the last end. A region around many products saves the switching. */
+void unicon__blas_begin(void);
+void unicon__blas_end(void);
 
 /* "OpenBLAS 0.3.21 (SkylakeX)". */
 const char *unicon__blas_name(void);
