@@ -3,6 +3,8 @@
 #ifndef UNICON_BASE_CTX_H
 #define UNICON_BASE_CTX_H
 
+#include <stdatomic.h>
+
 #include "base/status.h"
 #include "base/work.h"
 
@@ -16,6 +18,9 @@ typedef struct unicon__faults {
 } unicon__faults;
 
 struct unicon_ctx {
+  atomic_bool busy;     /* a call runs */
+  atomic_bool refused;  /* ... and another one was refused meanwhile */
+  unicon__block *frame; /* of the call in progress */
   unicon_status status;
   char error[1024];
   char warned[1024];   /* the last warning of this call */
@@ -49,9 +54,11 @@ int unicon__processor_count(void);
 void unicon__ctx_set_threads(unicon_ctx *ctx, int threads);
 
 /* Public calls are written as
- *     unicon__block *frame = unicon__enter(ctx);
- *     return unicon__leave(ctx, frame, body(ctx, ...)); */
-unicon__block *unicon__enter(unicon_ctx *ctx);
-unicon_status unicon__leave(unicon_ctx *ctx, unicon__block *frame, unicon_status status);
+ *     UNICON_TRY(unicon__enter(ctx));
+ *     return unicon__leave(ctx, body(ctx, ...));
+ * Enter fails without a context, and with one that is inside another call: a callback's, or another
+ * thread's. What runs inside a call uses internal functions only. */
+unicon_status unicon__enter(unicon_ctx *ctx);
+unicon_status unicon__leave(unicon_ctx *ctx, unicon_status status);
 
 #endif

@@ -229,8 +229,7 @@ static unicon_status try_kernel(unicon_ctx *ctx, sweep *w, const char *kernel) {
   const bool ranked = w->final && unicon__given(w->options, UNICON__RANK);
   if (!w->fixed &&
       ((status == UNICON_ERR_MEMORY && limited) || (status == UNICON_ERR_DATA && ranked))) {
-    unicon__log(ctx, UNICON_LOG_WARNING, "kernel %s is left out: %s", kernel,
-                unicon_ctx_error(ctx));
+    unicon__log(ctx, UNICON_LOG_WARNING, "kernel %s is left out: %s", kernel, ctx->error);
     *w = before;
     w->none = status;
   } else {

@@ -172,7 +172,7 @@ static unicon_status study_halves(unicon_ctx *ctx, check *c) {
 
 /* Options of our scope; everything else is as in preset fast. */
 static unicon_status take_options(unicon_ctx *ctx, const unicon_options *from, check *c) {
-  UNICON_TRY(unicon_options_create(ctx, &c->options));
+  UNICON_TRY(unicon__options_create(ctx, &c->options));
   UNICON_TRY(unicon__options_choose(ctx, c->options, UNICON__PRESET, "fast"));
   for (int id = 0; id < UNICON__OPTION_COUNT; id++)
     if ((unicon__option_row(id)->scope & UNICON_SCOPE_CHECK) && unicon__given(from, id))
@@ -205,17 +205,18 @@ static unicon_status run_check(unicon_ctx *ctx, check *c, const unicon_data *dat
 
 unicon_status unicon_check(unicon_ctx *ctx, const unicon_data *data, const unicon_options *options,
                            int64_t room, unicon_suspect *suspects, unicon_check_result *out) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
+  UNICON_TRY(unicon__enter(ctx));
   if (!data || !data->x || !data->y || !out || room < 0 || (room > 0 && !suspects))
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                        "check needs rows of x and y, a place for the result and for the suspects "
-                        "it has room for");
+    return unicon__leave(
+        ctx,
+        unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                     "check needs rows of x and y, a place for the result and for the suspects "
+                     "it has room for"));
   check c = {.groups = data->groups, .out = out};
   const unicon_status status = run_check(ctx, &c, data, options, room, suspects);
   unicon__dataset_close(&c.half[1]);
   unicon__dataset_close(&c.half[0]);
   unicon__dataset_close(&c.all);
   unicon_options_destroy(c.options);
-  return unicon__leave(ctx, frame, status);
+  return unicon__leave(ctx, status);
 }

@@ -58,7 +58,6 @@ static unicon_status embed(unicon_ctx *ctx, const unicon_view *view, int64_t fir
 
 unicon_status unicon_embed(unicon_ctx *ctx, const unicon_view *view, int64_t first, int64_t count,
                            int unit, float *out) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame, embed(ctx, view, first, count, unit != 0, out));
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, embed(ctx, view, first, count, unit != 0, out));
 }

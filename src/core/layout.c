@@ -83,14 +83,14 @@ static unicon_status layout(unicon_ctx *ctx, const float *points, int64_t n, int
 unicon_status unicon_layout(unicon_ctx *ctx, const float *points, int64_t count, int64_t width,
                             const unicon_options *options, float *out, double *divergence) {
   double unused;
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
+  UNICON_TRY(unicon__enter(ctx));
   if (!points || !out || count < 1 || width < 1)
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                        "layout needs points, at least 1 of width 1 (they are %lld by %lld), and a "
-                        "place for them",
-                        (long long)count, (long long)width);
+    return unicon__leave(
+        ctx,
+        unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                     "layout needs points, at least 1 of width 1 (they are %lld by %lld), and a "
+                     "place for them",
+                     (long long)count, (long long)width));
   return unicon__leave(
-      ctx, frame,
-      layout(ctx, points, count, width, options, out, divergence ? divergence : &unused));
+      ctx, layout(ctx, points, count, width, options, out, divergence ? divergence : &unused));
 }

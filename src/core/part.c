@@ -277,7 +277,7 @@ static unicon_status start_model(unicon_ctx *ctx, making *m, unicon__solve_log *
   const char *path = unicon__text(m->job->options, UNICON__START);
   unicon_model *model = NULL;
   *log = (unicon__solve_log){.method = "none"};
-  UNICON_TRY(unicon_model_load(ctx, path, &model));
+  UNICON_TRY(unicon__model_load(ctx, path, &model));
   unicon_status status = take_weights(ctx, m, model, path);
   if (status == UNICON_OK) {
     log->spectrum = unicon__new(ctx, model->rank, sizeof *log->spectrum);

@@ -293,9 +293,9 @@ static unicon_status plan(unicon_ctx *ctx, const unicon_data *data, const unicon
 
 unicon_status unicon_plan(unicon_ctx *ctx, const unicon_data *data, const unicon_options *options,
                           unicon_plan_result *out) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
+  UNICON_TRY(unicon__enter(ctx));
   if (!data || !data->x || !data->y || !out)
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "plan needs rows of x and y and a result");
-  return unicon__leave(ctx, frame, plan(ctx, data, options, out));
+    return unicon__leave(
+        ctx, unicon__fail(ctx, UNICON_ERR_ARGUMENT, "plan needs rows of x and y and a result"));
+  return unicon__leave(ctx, plan(ctx, data, options, out));
 }

@@ -135,7 +135,6 @@ static unicon_status run_search(unicon_ctx *ctx, const unicon_view *queries,
 
 unicon_status unicon_search(unicon_ctx *ctx, const unicon_view *queries, const unicon_view *base,
                             int64_t k, int64_t *ids, float *scores) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame, run_search(ctx, queries, base, k, ids, scores));
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, run_search(ctx, queries, base, k, ids, scores));
 }

@@ -86,9 +86,9 @@ static unicon_status synth(unicon_ctx *ctx, const char *kind, const unicon_optio
 
 unicon_status unicon_synth(unicon_ctx *ctx, const char *kind, const unicon_options *options,
                            int64_t first, int64_t count, float *x, float *y, int64_t *label) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
+  UNICON_TRY(unicon__enter(ctx));
   if (!kind || first < 0 || count < 0 || !x || !y || !label)
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "synth needs a kind, a count and three arrays");
-  return unicon__leave(ctx, frame, synth(ctx, kind, options, first, count, x, y, label));
+    return unicon__leave(ctx, unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                                           "synth needs a kind, a count and three arrays"));
+  return unicon__leave(ctx, synth(ctx, kind, options, first, count, x, y, label));
 }

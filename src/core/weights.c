@@ -68,9 +68,9 @@ static unicon_status draw(unicon_ctx *ctx, const unicon_view *x, const unicon_vi
 unicon_status unicon_weights(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
                              const unicon_pairs *pairs, const unicon_options *options,
                              float *scores, float *weights, double *loss) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
+  UNICON_TRY(unicon__enter(ctx));
   if (!x || !y || !pairs)
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "weights needs two views and pairs");
-  return unicon__leave(ctx, frame, draw(ctx, x, y, pairs, options, scores, weights, loss));
+    return unicon__leave(
+        ctx, unicon__fail(ctx, UNICON_ERR_ARGUMENT, "weights needs two views and pairs"));
+  return unicon__leave(ctx, draw(ctx, x, y, pairs, options, scores, weights, loss));
 }
