@@ -41,6 +41,9 @@
  *     with this context, by a callback or by another thread, is refused with UNICON_ERR_ARGUMENT
  *     and a sentence, and the call goes on as if nothing had been asked. unicon_ctx_set_log,
  *     unicon_ctx_set_progress and unicon_ctx_destroy then do nothing but leave that sentence.
+ *   - A process may fork. In the child a context starts threads of its own, and every object is
+ *     usable; only a context inside a call of a thread that did not fork stays there for good, and
+ *     destroying it does nothing.
  *   - The same input, options, seed and thread count give the same bytes on the same machine.
  *   - While a call runs, the process-wide thread count of OpenBLAS is borrowed and then restored.
  *   - Rows and columns count from 0.

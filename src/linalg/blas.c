@@ -25,6 +25,29 @@ static CBLAS_TRANSPOSE op(bool trans) {
 static pthread_mutex_t region_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int regions;
 static int outside_threads; /* of the process, before the first region */
+static bool outside_known;  /* ... and a fork cut that region off */
+static _Thread_local int own_regions;
+static pthread_once_t watch_forks = PTHREAD_ONCE_INIT;
+
+static void before_fork(void) {
+  pthread_mutex_lock(&region_lock);
+}
+
+static void after_fork(void) {
+  pthread_mutex_unlock(&region_lock);
+}
+
+/* The other threads are gone, and with them their regions. The count stays at 1 until the next
+ * region ends: to raise it would start threads in a child that may be about to exec. */
+static void in_child(void) {
+  outside_known |= atomic_load(&regions) > 0 && own_regions == 0;
+  atomic_store(&regions, own_regions);
+  pthread_mutex_unlock(&region_lock);
+}
+
+static void watch(void) {
+  pthread_atfork(before_fork, after_fork, in_child);
+}
 
 /* Adds `step` if that neither leaves 0 nor comes to it. */
 static bool step_inside(int step) {
@@ -35,10 +58,13 @@ static bool step_inside(int step) {
 }
 
 void unicon__blas_begin(void) {
+  own_regions++;
   if (step_inside(1)) return;
+  pthread_once(&watch_forks, watch);
   pthread_mutex_lock(&region_lock);
   if (atomic_load(&regions) == 0) {
-    outside_threads = openblas_get_num_threads();
+    if (!outside_known) outside_threads = openblas_get_num_threads();
+    outside_known = false;
     if (outside_threads != 1) openblas_set_num_threads(1);
   }
   atomic_fetch_add(&regions, 1);
@@ -46,6 +72,7 @@ void unicon__blas_begin(void) {
 }
 
 void unicon__blas_end(void) {
+  own_regions--;
   if (step_inside(-1)) return;
   pthread_mutex_lock(&region_lock);
   if (atomic_fetch_sub(&regions, 1) == 1 && outside_threads != 1)
