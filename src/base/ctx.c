@@ -169,6 +169,7 @@ void unicon__log(unicon_ctx *ctx, unicon_log_level level, const char *format, ..
 
 unicon_status unicon__progress(unicon_ctx *ctx, const char *phase, double done) {
   if (!ctx->progress) return UNICON_OK;
+  ctx->progress_done = done;
   const double now = unicon__now();
   const bool new_phase = !ctx->progress_phase || strcmp(ctx->progress_phase, phase) != 0;
   if (!new_phase && now - ctx->progress_time < ctx->progress_interval) return UNICON_OK;
@@ -177,6 +178,11 @@ unicon_status unicon__progress(unicon_ctx *ctx, const char *phase, double done) 
   if (ctx->progress(ctx->progress_user, phase, done < 0 ? 0 : done > 1 ? 1 : done))
     return unicon__fail(ctx, UNICON_ERR_CANCELLED, "cancelled while: %s", phase);
   return UNICON_OK;
+}
+
+unicon_status unicon__poll(unicon_ctx *ctx) {
+  return ctx->progress_phase ? unicon__progress(ctx, ctx->progress_phase, ctx->progress_done)
+                             : UNICON_OK;
 }
 
 unicon_status unicon__enter(unicon_ctx *ctx) {

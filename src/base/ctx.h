@@ -32,6 +32,7 @@ struct unicon_ctx {
   unicon_progress_fn progress;
   void *progress_user;
   const char *progress_phase;
+  double progress_done;     /* of the last report */
   double progress_time;     /* of the last callback */
   double progress_interval; /* seconds between callbacks */
   int64_t tile_x, tile_y;   /* rows and columns of a tile of the plane */
@@ -46,6 +47,10 @@ void unicon__log(unicon_ctx *ctx, unicon_log_level level, const char *format, ..
 
 /* Reports progress; UNICON_ERR_CANCELLED when the callback asks to stop. `phase` is a literal. */
 unicon_status unicon__progress(unicon_ctx *ctx, const char *phase, double done);
+
+/* The same for the phase and the share reported last: long work that has no share of its own asks
+ * now and then whether to go on. */
+unicon_status unicon__poll(unicon_ctx *ctx);
 
 /* How many threads `threads` = 0 (all) means. */
 int unicon__processor_count(void);

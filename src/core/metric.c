@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
+#include "linalg/eigen.h"
 #include "linalg/tiled.h"
 
 enum { MOMENT_ROWS = 1024, LANCZOS_STEPS = 120 };
@@ -99,11 +100,12 @@ static double top_ritz(const double *alpha, const double *beta, int64_t steps, d
 
 unicon_status unicon__largest_eigenvalue(unicon_ctx *ctx, const double *a, int64_t n, double *out) {
   const int64_t most = n < LANCZOS_STEPS ? n : LANCZOS_STEPS;
-  double *basis, *w, *work, alpha[LANCZOS_STEPS], beta[LANCZOS_STEPS];
+  double *basis, *w, *work, *room, alpha[LANCZOS_STEPS], beta[LANCZOS_STEPS];
   float *start;
   UNICON_NEW(ctx, basis, most * n);
   UNICON_NEW(ctx, w, n);
   UNICON_NEW(ctx, work, 2 * LANCZOS_STEPS);
+  UNICON_NEW(ctx, room, unicon__tiled_dsymv_room(n));
   UNICON_NEW(ctx, start, n);
   unicon__normals(0, UNICON__STREAM_START, 0, n, start);
   for (int64_t k = 0; k < n; k++) w[k] = (double)start[k];
@@ -112,7 +114,7 @@ unicon_status unicon__largest_eigenvalue(unicon_ctx *ctx, const double *a, int64
   for (int64_t step = 0; step < most && length > 0; step++) {
     double *q = basis + step * n;
     for (int64_t k = 0; k < n; k++) q[k] = w[k] / length;
-    unicon__dsymv(n, a, n, q, w);
+    unicon__tiled_dsymv(ctx, n, a, n, q, w, room);
     alpha[step] = 0;
     for (int64_t k = 0; k < n; k++) alpha[step] += q[k] * w[k];
     orthogonalize(w, basis, step + 1, n);
@@ -125,6 +127,7 @@ unicon_status unicon__largest_eigenvalue(unicon_ctx *ctx, const double *a, int64
     previous = *out;
   }
   unicon__drop(ctx, start);
+  unicon__drop(ctx, room);
   unicon__drop(ctx, work);
   unicon__drop(ctx, w);
   unicon__drop(ctx, basis);
@@ -137,7 +140,7 @@ unicon_status unicon__eigen(unicon_ctx *ctx, const double *sigma, int64_t size, 
   UNICON_NEW(ctx, *vectors, size * size);
   UNICON_NEW(ctx, *values, size);
   memcpy(*vectors, sigma, (size_t)(size * size) * sizeof *sigma);
-  UNICON_TRY(unicon__dsyevd(ctx, size, *vectors, *values, &info));
+  UNICON_TRY(unicon__tiled_dsyevd(ctx, size, *vectors, *values, &info));
   if (info > 0) {
     memcpy(*vectors, sigma, (size_t)(size * size) * sizeof *sigma);
     UNICON_TRY(unicon__dsyev(ctx, size, *vectors, *values, &info));
@@ -189,7 +192,7 @@ unicon_status unicon__metric_build(unicon_ctx *ctx, const double *sigma, int64_t
   UNICON_NEW(ctx, copy, size * size);
   memcpy(copy, sigma, (size_t)(size * size) * sizeof *copy);
   for (int64_t k = 0; k < size; k++) copy[k * size + k] += ridge * mu;
-  if (unicon__dpotrf(size, copy, size)) {
+  if (unicon__tiled_dpotrf(ctx, size, copy, size)) {
     unicon__drop(ctx, copy);
     return build_eigen(ctx, sigma, size, power, ridge, out);
   }

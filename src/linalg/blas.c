@@ -120,6 +120,18 @@ void unicon__ssyrk(int64_t n, int64_t k, const float *a, int64_t lda, float *c, 
                     narrow(lda), 0.0f, c, narrow(ldc)));
 }
 
+void unicon__dsyrk(int64_t n, int64_t k, double alpha, const double *a, int64_t lda, double beta,
+                   double *c, int64_t ldc) {
+  ALONE(cblas_dsyrk(CblasRowMajor, CblasLower, CblasNoTrans, narrow(n), narrow(k), alpha, a,
+                    narrow(lda), beta, c, narrow(ldc)));
+}
+
+void unicon__dgemv(bool trans, int64_t m, int64_t n, double alpha, const double *a, int64_t lda,
+                   const double *x, double beta, double *y) {
+  ALONE(cblas_dgemv(CblasRowMajor, op(trans), narrow(m), narrow(n), alpha, a, narrow(lda), x, 1,
+                    beta, y, 1));
+}
+
 void unicon__dsymv(int64_t n, const double *a, int64_t lda, const double *x, double *y) {
   ALONE(cblas_dsymv(CblasRowMajor, CblasLower, narrow(n), 1.0, a, narrow(lda), x, 1, 0.0, y, 1));
 }
@@ -150,6 +162,8 @@ void unicon__dtrmm_left(bool trans, int64_t n, int64_t m, const double *l, int64
 int unicon__dpotrf(int64_t n, double *a, int64_t lda) {
   int info;
   ALONE(info = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', narrow(n), a, narrow(lda)));
+  for (int64_t i = 0; i < n && info == 0; i++) /* OpenBLAS lets a NaN through */
+    if (!(a[i * lda + i] > 0)) info = (int)i + 1;
   return info;
 }
 
@@ -261,6 +275,38 @@ unicon_status unicon__dqr(unicon_ctx *ctx, int64_t m, int64_t n, double *a, doub
   ALONE(LAPACKE_dorglq_work(LAPACK_COL_MAJOR, rows, cols, rows, a, rows, tau, work, (int)best + 1));
   unicon__drop(ctx, work);
   unicon__drop(ctx, tau);
+  return UNICON_OK;
+}
+
+double unicon__dlarfg(int64_t n, double *x) {
+  double tau = 0;
+  ALONE(LAPACKE_dlarfg_work(narrow(n), x, x + 1, 1, &tau));
+  return tau;
+}
+
+void unicon__dlarft(int64_t n, int64_t k, const double *v, int64_t ldv, const double *tau,
+                    double *factor) {
+  ALONE(LAPACKE_dlarft_work(LAPACK_COL_MAJOR, 'F', 'C', narrow(n), narrow(k), v, narrow(ldv), tau,
+                            factor, narrow(k)));
+}
+
+void unicon__dlarfb(int64_t n, int64_t m, int64_t k, const double *v, int64_t ldv,
+                    const double *factor, double *c, int64_t ldc, double *room) {
+  ALONE(LAPACKE_dlarfb_work(LAPACK_COL_MAJOR, 'L', 'N', 'F', 'C', narrow(n), narrow(m), narrow(k),
+                            v, narrow(ldv), factor, narrow(k), c, narrow(ldc), room, narrow(m)));
+}
+
+unicon_status unicon__dstedc(unicon_ctx *ctx, int64_t n, double *diagonal, double *off_diagonal,
+                             double *z, int *info) {
+  double *work;
+  int *iwork;
+  const int64_t size = 1 + 4 * n + n * n, size_int = 3 + 5 * n;
+  UNICON_NEW(ctx, work, size);
+  UNICON_NEW(ctx, iwork, size_int);
+  ALONE(*info = LAPACKE_dstedc_work(LAPACK_COL_MAJOR, 'I', narrow(n), diagonal, off_diagonal, z,
+                                    narrow(n), work, narrow(size), iwork, narrow(size_int)));
+  unicon__drop(ctx, iwork);
+  unicon__drop(ctx, work);
   return UNICON_OK;
 }
 

@@ -31,6 +31,12 @@ void unicon__dgemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, 
                    double *c, int64_t ldc);
 /* Lower triangle of C (n by n) = A^T A, A k by n. */
 void unicon__ssyrk(int64_t n, int64_t k, const float *a, int64_t lda, float *c, int64_t ldc);
+/* Lower triangle of C (n by n) = alpha A A^T + beta C, A n by k. */
+void unicon__dsyrk(int64_t n, int64_t k, double alpha, const double *a, int64_t lda, double beta,
+                   double *c, int64_t ldc);
+/* y = alpha op(A) x + beta y, A m by n. */
+void unicon__dgemv(bool trans, int64_t m, int64_t n, double alpha, const double *a, int64_t lda,
+                   const double *x, double beta, double *y);
 /* y = A x for a symmetric n by n matrix of which the lower triangle is read. */
 void unicon__dsymv(int64_t n, const double *a, int64_t lda, const double *x, double *y);
 /* B (n by m) = op(L)^{-1} B, L lower triangular n by n. */
@@ -63,6 +69,20 @@ unicon_status unicon__dgesvd(unicon_ctx *ctx, int64_t m, int64_t n, double *a, d
 /* Orthonormal basis of the columns of A (m by n, m >= n) in place; r (n by n, upper triangular) may
  * be NULL. */
 unicon_status unicon__dqr(unicon_ctx *ctx, int64_t m, int64_t n, double *a, double *r);
+/* The Householder reflection I - tau v v^T that takes x (n) to (beta, 0, ...): x becomes beta and
+ * the rest of v, whose first entry is 1. Returns tau. */
+double unicon__dlarfg(int64_t n, double *x);
+/* k reflections at once are I - V T V^T: `factor` (k by k) receives T. Vector c is row c of `v`
+ * (k by n), 1 at c and not read before and there. */
+void unicon__dlarft(int64_t n, int64_t k, const double *v, int64_t ldv, const double *tau,
+                    double *factor);
+/* C = C (I - V T V^T)^T for C m by n, in rows; `room` has k m numbers. */
+void unicon__dlarfb(int64_t n, int64_t m, int64_t k, const double *v, int64_t ldv,
+                    const double *factor, double *c, int64_t ldc, double *room);
+/* Eigenvalues (ascending, in place of the diagonal) and eigenvectors, one per row of z, of a
+ * symmetric tridiagonal matrix by divide and conquer. */
+unicon_status unicon__dstedc(unicon_ctx *ctx, int64_t n, double *diagonal, double *off_diagonal,
+                             double *z, int *info);
 /* Eigenvalues of a symmetric tridiagonal matrix, ascending, in place of its diagonal. */
 int unicon__dsterf(int64_t n, double *diagonal, double *off_diagonal);
 

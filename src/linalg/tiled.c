@@ -4,10 +4,14 @@
 #include "base/parallel.h"
 #include "linalg/blas.h"
 
+/* BLAS packs the operands of every tile, which costs a tenth at 256 by 256, a twentieth at 512 by
+ * 512: tiles are as large as the wish for a few of them allows. */
 enum {
-  TILE = 256,          /* rows and columns of a tile at most; fewer cost more packing */
-  SLICE = 128,         /* right-hand sides of a triangular solve */
-  TOO_SMALL = 1 << 20, /* multiplications that are not worth waking a thread */
+  TILE_MOST = 512,     /* rows and columns of a tile, right-hand sides of a slice */
+  TILE_LEAST = 128,    /* not cut any further */
+  TILES_WANTED = 8,    /* of a product */
+  SLICES_WANTED = 4,   /* of a triangular solve, whose slices all pack the triangle */
+  TOO_SMALL = 1 << 21, /* multiplications that are not worth waking a thread */
 };
 
 /* How many pieces of at most `most` a length is cut into, and how long they are (the last may be
@@ -18,11 +22,27 @@ static int64_t pieces(int64_t length, int64_t most, int64_t *size) {
   return (length + *size - 1) / *size;
 }
 
+/* Cuts m by n into tiles; returns how many there are, `across` of them side by side. */
+static int64_t cut(int64_t m, int64_t n, int64_t *rows, int64_t *cols, int64_t *across) {
+  int64_t most_rows = TILE_MOST, most_cols = TILE_MOST;
+  for (;;) {
+    const int64_t down = pieces(m, most_rows, rows);
+    *across = pieces(n, most_cols, cols);
+    if (down * *across >= TILES_WANTED) return down * *across;
+    if (*rows >= *cols && *rows >= 2 * TILE_LEAST)
+      most_rows = *rows / 2;
+    else if (*cols >= 2 * TILE_LEAST)
+      most_cols = *cols / 2;
+    else
+      return down * *across;
+  }
+}
+
 static int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-static void run(unicon_ctx *ctx, int64_t work, int64_t items, unicon__item_fn body, void *state) {
+static void run(unicon_ctx *ctx, double work, int64_t items, unicon__item_fn body, void *state) {
   unicon__blas_begin();
   if (work < TOO_SMALL)
     for (int64_t item = 0; item < items; item++) body(state, item, 0);
@@ -61,9 +81,8 @@ static void product_tile(void *state, int64_t item, int worker) {
 }
 
 static void multiply(unicon_ctx *ctx, product *p) {
-  const int64_t down = pieces(p->m, TILE, &p->rows);
-  p->across = pieces(p->n, TILE, &p->cols);
-  run(ctx, p->m * p->n * p->k, down * p->across, product_tile, p);
+  const int64_t tiles = cut(p->m, p->n, &p->rows, &p->cols, &p->across);
+  run(ctx, (double)p->m * (double)p->n * (double)p->k, tiles, product_tile, p);
 }
 
 void unicon__tiled_sgemm(unicon_ctx *ctx, bool trans_a, bool trans_b, int64_t m, int64_t n,
@@ -102,8 +121,10 @@ static void solve_slice(void *state, int64_t item, int worker) {
 }
 
 static void solve_slices(unicon_ctx *ctx, solve *s) {
-  const int64_t items = pieces(s->m, SLICE, &s->slice);
-  run(ctx, s->n * s->n / 2 * s->m, items, solve_slice, s);
+  int64_t most = TILE_MOST, items;
+  while ((items = pieces(s->m, most, &s->slice)) < SLICES_WANTED && most >= 2 * TILE_LEAST)
+    most /= 2;
+  run(ctx, 0.5 * (double)s->n * (double)s->n * (double)s->m, items, solve_slice, s);
 }
 
 void unicon__tiled_dtrsm_left(unicon_ctx *ctx, bool trans, int64_t n, int64_t m, const double *l,
@@ -116,4 +137,92 @@ void unicon__tiled_dtrsm_right(unicon_ctx *ctx, bool trans, int64_t m, int64_t n
                                int64_t ldl, double *b, int64_t ldb) {
   solve s = {false, trans, n, m, ldl, ldb, l, b, 0};
   solve_slices(ctx, &s);
+}
+
+/* ---- Cholesky ----------------------------------------------------------------------------- */
+
+typedef struct trailing {
+  int64_t n, k, ld, tile; /* C is n by n, P n by k */
+  const double *p;
+  double *c;
+} trailing;
+
+/* The lower triangle of C -= P P^T, tile by tile. */
+static void downdate_tile(void *state, int64_t item, int worker) {
+  (void)worker;
+  const trailing *t = state;
+  int64_t i = 0;
+  while ((i + 1) * (i + 2) / 2 <= item) i++; /* row of tiles; the triangle is counted by rows */
+  const int64_t row = i * t->tile, col = (item - i * (i + 1) / 2) * t->tile;
+  const int64_t rows = least(t->tile, t->n - row), cols = least(t->tile, t->n - col);
+  double *c = t->c + row * t->ld + col;
+  if (row == col)
+    unicon__dsyrk(rows, t->k, -1, t->p + row * t->ld, t->ld, 1, c, t->ld);
+  else
+    unicon__dgemm(false, true, rows, cols, t->k, -1, t->p + row * t->ld, t->ld, t->p + col * t->ld,
+                  t->ld, 1, c, t->ld);
+}
+
+int64_t unicon__tiled_dpotrf(unicon_ctx *ctx, int64_t n, double *a, int64_t lda) {
+  enum { BLOCK = 192 };
+  for (int64_t k = 0; k < n; k += BLOCK) {
+    const int64_t block = least(BLOCK, n - k), rest = n - k - block;
+    double *diagonal = a + k * lda + k, *panel = diagonal + block * lda;
+    const int info = unicon__dpotrf(block, diagonal, lda);
+    if (info) return k + info;
+    unicon__tiled_dtrsm_right(ctx, true, rest, block, diagonal, lda, panel, lda);
+    trailing t = {rest, block, lda, 0, panel, panel + block};
+    const int64_t down = pieces(rest, rest < 2 * TILE_MOST ? TILE_LEAST : TILE_MOST / 2, &t.tile);
+    run(ctx, 0.5 * (double)rest * (double)rest * (double)block, down * (down + 1) / 2,
+        downdate_tile, &t);
+  }
+  return 0;
+}
+
+/* ---- symmetric matrix times vector -------------------------------------------------------- */
+
+enum { SYMV_ROWS = 128, SYMV_COLS = 256, SYMV_FROM = 512 };
+
+typedef struct symmetric {
+  int64_t n, lda, blocks;
+  const double *a, *x;
+  double *part; /* n per block of rows */
+} symmetric;
+
+/* What rows first .. first+count-1 of the lower triangle add to y: A_I x to y_I and A_I^T x_I to
+ * the y before it. A rectangle at a time, so that its second reading comes from the cache. */
+static void symmetric_rows(void *state, int64_t item, int worker) {
+  (void)worker;
+  const symmetric *s = state;
+  const int64_t block = s->blocks - 1 - item; /* the longest first */
+  const int64_t first = block * SYMV_ROWS, count = least(SYMV_ROWS, s->n - first);
+  const double *rows = s->a + first * s->lda;
+  double *part = s->part + block * s->n;
+  unicon__dsymv(count, rows + first, s->lda, s->x + first, part + first);
+  for (int64_t j = 0; j < first; j += SYMV_COLS) {
+    const int64_t cols = least(SYMV_COLS, first - j);
+    unicon__dgemv(false, count, cols, 1, rows + j, s->lda, s->x + j, 1, part + first);
+    unicon__dgemv(true, count, cols, 1, rows + j, s->lda, s->x + first, 0, part + j);
+  }
+}
+
+int64_t unicon__tiled_dsymv_room(int64_t n) {
+  return n < SYMV_FROM ? 0 : n * ((n + SYMV_ROWS - 1) / SYMV_ROWS);
+}
+
+void unicon__tiled_dsymv(unicon_ctx *ctx, int64_t n, const double *a, int64_t lda, const double *x,
+                         double *y, double *room) {
+  if (n < SYMV_FROM) {
+    unicon__dsymv(n, a, lda, x, y);
+    return;
+  }
+  symmetric s = {n, lda, (n + SYMV_ROWS - 1) / SYMV_ROWS, a, x, room};
+  unicon__blas_begin();
+  unicon__parallel_for(ctx, s.blocks, symmetric_rows, &s);
+  unicon__blas_end();
+  for (int64_t i = 0; i < n; i++) y[i] = 0;
+  for (int64_t block = 0; block < s.blocks; block++) {
+    const int64_t length = least((block + 1) * SYMV_ROWS, n);
+    for (int64_t i = 0; i < length; i++) y[i] += room[block * n + i];
+  }
 }
