@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products and factorisations on the context's threads: what they compute, that one thread and
+/* Products and solutions on the context's threads: what they compute, that one thread and
  * several give the same bytes, and that the threads of OpenBLAS stay out of it. */
 #include <cblas.h>
 
 #include "linalg/blas.h"
-#include "linalg/eigen.h"
 #include "linalg/tiled.h"
 #include "support.h"
 
@@ -152,7 +151,7 @@ static void cholesky_gives_the_triangle_back(void **state) {
 
 /* ---- symmetric matrices ------------------------------------------------------------------- */
 
-/* B^T B + diagonal, lower triangle, NaN above; `full` has both. */
+/* A random symmetric matrix: its lower triangle, NaN above; `full` has both. */
 static double *symmetric(int64_t n, double **full) {
   double *b = random_doubles(11, n * n), *a = support_doubles(n * n);
   *full = support_doubles(n * n);
@@ -187,95 +186,17 @@ static void symmetric_times_vector(void **state) {
   }
 }
 
-/* |A q - w q| and |Q Q^T - I| of backward stable methods are a few n u |A|; |A| is below 100. */
-static void check_eigen(const double *full, const double *q, const double *w, int64_t n) {
-  double *image = support_doubles(n * n), *gram = support_doubles(n * n);
-  support_product(false, false, n, n, n, q, full, image);
-  support_product(false, true, n, n, n, q, q, gram);
-  for (int64_t k = 0; k < n; k++) {
-    for (int64_t i = 0; i < n; i++) {
-      CHECK_CLOSE(image[k * n + i], w[k] * q[k * n + i], 1e-11);
-      CHECK_CLOSE(gram[k * n + i], i == k, 1e-12);
-    }
-    if (k > 0) assert_true(w[k] >= w[k - 1]);
-  }
-  free(image);
-  free(gram);
-}
-
-static void eigenvectors_are_eigenvectors(void **state) {
-  unicon_ctx *ctx = ((scratch *)*state)->ctx;
-  static const int64_t sizes[] = {1, 2, 300, 700, 737}; /* in tiles from 700 on */
-  set_threads(ctx, 3);
-  for (size_t c = 0; c < sizeof sizes / sizeof *sizes; c++) {
-    const int64_t n = sizes[c];
-    int info = -1;
-    double *full, *a = symmetric(n, &full), *w = support_doubles(n);
-    CHECK_OK(ctx, unicon__tiled_dsyevd(ctx, n, a, w, &info));
-    assert_int_equal(info, 0);
-    check_eigen(full, a, w, n);
-    free(full);
-    free(a);
-    free(w);
-  }
-}
-
-/* Matrices that leave reflections nothing to do: diagonal, zero, one block. */
-static void eigenvectors_of_special_matrices(void **state) {
-  unicon_ctx *ctx = ((scratch *)*state)->ctx;
-  enum { N = 705 };
-  for (int kind = 0; kind < 3; kind++) {
-    int info = -1;
-    double *full = support_doubles(N * N), *a = support_doubles(N * N), *w = support_doubles(N);
-    for (int64_t i = 0; i < N && kind < 2; i++)
-      full[i * N + i] = kind == 0 ? (double)((7 * i) % N) / N : 0;
-    for (int64_t i = 0; i < N && kind == 2; i++)
-      for (int64_t j = 0; j < N; j++) full[i * N + j] = i / 50 == j / 50 ? 0.02 : 0;
-    memcpy(a, full, sizeof *a * N * N);
-    CHECK_OK(ctx, unicon__tiled_dsyevd(ctx, N, a, w, &info));
-    assert_int_equal(info, 0);
-    check_eigen(full, a, w, N);
-    free(full);
-    free(a);
-    free(w);
-  }
-}
-
-static int stop_at_the_second(void *user, const char *phase, double done) {
-  assert_string_equal(phase, "eigenvectors");
-  assert_true(done == 0.25); /* the report that was made before, again */
-  return ++*(int *)user == 3;
-}
-
-static void a_decomposition_can_be_cancelled(void **state) {
-  scratch *s = *state;
-  enum { N = 720 };
-  int visits = 0, info;
-  double *full, *a = symmetric(N, &full), *w = support_doubles(N);
-  s->ctx->progress_interval = 0;
-  unicon_ctx_set_progress(s->ctx, stop_at_the_second, &visits);
-  CHECK_OK(s->ctx, unicon__progress(s->ctx, "eigenvectors", 0.25));
-  unicon__block *frame = unicon__frame_open(s->ctx);
-  scratch_failed(s, unicon__tiled_dsyevd(s->ctx, N, a, w, &info), UNICON_ERR_CANCELLED,
-                 "eigenvectors", "cancelled");
-  unicon__frame_close(s->ctx, frame);
-  free(full);
-  free(a);
-  free(w);
-}
-
 /* ---- threads ------------------------------------------------------------------------------ */
 
 /* Everything above at sizes that are cut. */
 typedef struct results {
-  double *gemm, *left, *right, *symv, *cholesky, *vectors, *values;
+  double *gemm, *left, *right, *symv, *cholesky;
   float *single;
 } results;
 
 enum { BIG = 720, WIDE = 300 };
 
 static void compute(unicon_ctx *ctx, results *r) {
-  int info;
   double *full, *a = symmetric(BIG, &full), *b = random_doubles(21, BIG * WIDE), *l = triangle(BIG);
   float *x = support_normals(22, BIG * WIDE);
   double *room = support_doubles(unicon__tiled_dsymv_room(BIG));
@@ -285,7 +206,6 @@ static void compute(unicon_ctx *ctx, results *r) {
   r->right = random_doubles(24, WIDE * BIG);
   r->symv = support_doubles(BIG);
   r->cholesky = support_doubles(BIG * BIG);
-  r->values = support_doubles(BIG);
   unicon__tiled_dgemm(ctx, false, false, BIG, WIDE, BIG, 1, full, BIG, b, WIDE, 0, r->gemm, WIDE);
   unicon__tiled_sgemm(ctx, false, true, BIG, BIG, WIDE, 1, x, WIDE, x, WIDE, 0, r->single, BIG);
   unicon__tiled_dtrsm_left(ctx, true, BIG, WIDE, l, BIG, r->left, WIDE);
@@ -294,10 +214,8 @@ static void compute(unicon_ctx *ctx, results *r) {
   memcpy(r->cholesky, full, sizeof *full * BIG * BIG);
   for (int64_t i = 0; i < BIG; i++) r->cholesky[i * BIG + i] += 100;
   assert_int_equal(unicon__tiled_dpotrf(ctx, BIG, r->cholesky, BIG), 0);
-  CHECK_OK(ctx, unicon__tiled_dsyevd(ctx, BIG, a, r->values, &info));
-  assert_int_equal(info, 0);
-  r->vectors = a;
   free(full);
+  free(a);
   free(b);
   free(l);
   free(x);
@@ -310,8 +228,6 @@ static void results_free(results *r) {
   free(r->right);
   free(r->symv);
   free(r->cholesky);
-  free(r->vectors);
-  free(r->values);
   free(r->single);
 }
 
@@ -329,8 +245,6 @@ static void threads_change_no_byte(void **state) {
     assert_memory_equal(one.right, many.right, sizeof *one.right * BIG * WIDE);
     assert_memory_equal(one.symv, many.symv, sizeof *one.symv * BIG);
     assert_memory_equal(one.cholesky, many.cholesky, sizeof *one.cholesky * BIG * BIG);
-    assert_memory_equal(one.values, many.values, sizeof *one.values * BIG);
-    assert_memory_equal(one.vectors, many.vectors, sizeof *one.vectors * BIG * BIG);
     results_free(&many);
   }
   results_free(&one);
@@ -401,9 +315,6 @@ int main(void) {
       SCRATCH_TEST(triangles_solve),
       SCRATCH_TEST(cholesky_gives_the_triangle_back),
       SCRATCH_TEST(symmetric_times_vector),
-      SCRATCH_TEST(eigenvectors_are_eigenvectors),
-      SCRATCH_TEST(eigenvectors_of_special_matrices),
-      SCRATCH_TEST(a_decomposition_can_be_cancelled),
       SCRATCH_TEST(threads_change_no_byte),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

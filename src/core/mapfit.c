@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
+#include "linalg/reflect.h"
 #include "linalg/tiled.h"
 #include "linalg/vec.h"
 
@@ -218,7 +219,7 @@ static unicon_status orthogonal_block(unicon_ctx *ctx, float *w, int64_t rows, i
       q[k * rows + i] = (double)w[i * d + k];
       length[i] += q[k * rows + i] * q[k * rows + i];
     }
-  UNICON_TRY(unicon__dqr(ctx, d, rows, q, r));
+  UNICON_TRY(unicon__tiled_dqr(ctx, d, rows, q, r));
   for (int64_t i = 0; i < rows; i++) {
     const double scale = copysign(sqrt(length[i]), r[i * rows + i]); /* Haar: no preferred side */
     for (int64_t k = 0; k < d; k++) w[i * d + k] = (float)(q[k * rows + i] * scale);

@@ -8,7 +8,7 @@
 #include "base/parallel.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
-#include "linalg/eigen.h"
+#include "linalg/reflect.h"
 #include "linalg/tiled.h"
 
 enum { MOMENT_ROWS = 1024, LANCZOS_STEPS = 120 };

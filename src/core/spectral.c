@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "linalg/blas.h"
+#include "linalg/reflect.h"
+#include "linalg/svd.h"
 #include "linalg/tiled.h"
 
 enum {
@@ -77,7 +78,7 @@ static unicon_status dense(unicon_ctx *ctx, const double *matrix, unicon__svd *s
   UNICON_NEW(ctx, u, m * q);
   UNICON_NEW(ctx, vt, q * n);
   memcpy(copy, matrix, (size_t)(m * n) * sizeof *copy);
-  UNICON_TRY(unicon__dgesvd(ctx, m, n, copy, s, u, vt, &info));
+  UNICON_TRY(unicon__tiled_dgesvd(ctx, m, n, copy, s, u, vt, &info));
   if (info) return no_convergence(ctx, m, n);
   for (int64_t i = 0; i < m; i++) memcpy(svd->u + i * r, u + i * q, (size_t)r * sizeof *u);
   for (int64_t k = 0; k < r; k++) {
@@ -125,7 +126,7 @@ static unicon_status krylov_append(unicon_ctx *ctx, krylov *k, double *basis, in
       unicon__tiled_dgemm(ctx, false, false, rows, b, k->width, -1, basis, k->most, k->product, b,
                           1, k->fresh, b);
     }
-    UNICON_TRY(unicon__dqr(ctx, rows, b, k->fresh, NULL));
+    UNICON_TRY(unicon__tiled_dqr(ctx, rows, b, k->fresh, NULL));
   }
   for (int64_t i = 0; i < rows; i++)
     memcpy(basis + i * k->most + k->width, k->fresh + i * b, (size_t)b * sizeof *basis);
@@ -166,7 +167,7 @@ static unicon_status krylov_extract(unicon_ctx *ctx, const krylov *k, unicon__sv
   UNICON_NEW(ctx, vt, w * w);
   unicon__tiled_dgemm(ctx, true, false, w, w, k->m, 1, k->left, k->most, k->image, k->most, 0, core,
                       w);
-  UNICON_TRY(unicon__dgesvd(ctx, w, w, core, s, u, vt, &info));
+  UNICON_TRY(unicon__tiled_dgesvd(ctx, w, w, core, s, u, vt, &info));
   if (info) return no_convergence(ctx, w, w);
   memcpy(svd->s, s, (size_t)r * sizeof *s);
   unicon__tiled_dgemm(ctx, false, false, k->m, r, w, 1, k->left, k->most, u, w, 0, svd->u, r);
@@ -215,7 +216,7 @@ static unicon_status warm_extract(unicon_ctx *ctx, double *core, const double *l
   UNICON_NEW(ctx, u, w * w);
   UNICON_NEW(ctx, vt, w * w);
   UNICON_NEW(ctx, turned, svd->n * w);
-  UNICON_TRY(unicon__dgesvd(ctx, w, w, core, s, u, vt, &info));
+  UNICON_TRY(unicon__tiled_dgesvd(ctx, w, w, core, s, u, vt, &info));
   if (info) return no_convergence(ctx, w, w);
   memcpy(svd->s, s, (size_t)svd->r * sizeof *s);
   unicon__tiled_dgemm(ctx, false, true, svd->m, svd->r, w, 1, left, w, vt, w, 0, svd->u, svd->r);
@@ -237,9 +238,9 @@ unicon_status unicon__svd_warm(unicon_ctx *ctx, const double *matrix, int64_t m,
   UNICON_NEW(ctx, core, w * w);
   for (int k = 0; k < rounds; k++) {
     unicon__tiled_dgemm(ctx, false, false, m, w, n, 1, matrix, n, start, w, 0, left, w);
-    UNICON_TRY(unicon__dqr(ctx, m, w, left, NULL));
+    UNICON_TRY(unicon__tiled_dqr(ctx, m, w, left, NULL));
     unicon__tiled_dgemm(ctx, true, false, n, w, m, 1, matrix, n, left, w, 0, start, w);
-    UNICON_TRY(unicon__dqr(ctx, n, w, start, core));
+    UNICON_TRY(unicon__tiled_dqr(ctx, n, w, start, core));
   }
   UNICON_TRY(warm_extract(ctx, core, left, start, w, out));
   unicon__frame_close(ctx, frame);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "linalg/blas.h"
+#include "linalg/reflect.h"
 #include "linalg/tiled.h"
 
 unicon_status unicon__state_new(unicon_ctx *ctx, int64_t m, int64_t n, int64_t r,
@@ -60,8 +60,8 @@ unicon_status unicon__mixer_open(unicon_ctx *ctx, const unicon__state *from,
   UNICON_NEW(ctx, out->rv, 4 * r * r);
   stack(from->u, to->u, m, r, out->qu);
   stack(from->v, to->v, n, r, out->qv);
-  UNICON_TRY(unicon__dqr(ctx, m, 2 * r, out->qu, out->ru));
-  return unicon__dqr(ctx, n, 2 * r, out->qv, out->rv);
+  UNICON_TRY(unicon__tiled_dqr(ctx, m, 2 * r, out->qu, out->ru));
+  return unicon__tiled_dqr(ctx, n, 2 * r, out->qv, out->rv);
 }
 
 /* weight * U diag(s) V^T added to `out` (m by n). */

@@ -148,12 +148,6 @@ void unicon__dtrsm_right(bool trans, int64_t m, int64_t n, const double *l, int6
                     narrow(n), 1.0, l, narrow(ldl), b, narrow(ldb)));
 }
 
-void unicon__dtrmm_left(bool trans, int64_t n, int64_t m, const double *l, int64_t ldl, double *b,
-                        int64_t ldb) {
-  ALONE(cblas_dtrmm(CblasRowMajor, CblasLeft, CblasLower, op(trans), CblasNonUnit, narrow(n),
-                    narrow(m), 1.0, l, narrow(ldl), b, narrow(ldb)));
-}
-
 /* ---- LAPACK ------------------------------------------------------------------------------- */
 
 /* LAPACK is column-major: a row-major matrix is its own transpose there, so the lower triangle is
@@ -258,26 +252,6 @@ unicon_status unicon__dgesvd(unicon_ctx *ctx, int64_t m, int64_t n, double *a, d
   return UNICON_OK;
 }
 
-unicon_status unicon__dqr(unicon_ctx *ctx, int64_t m, int64_t n, double *a, double *r) {
-  /* Row-major QR by way of LQ of the transpose: A^T = L Q in LAPACK's eyes. */
-  const int rows = narrow(n), cols = narrow(m);
-  double *tau, *work;
-  double best_factor = 0, best_form = 0;
-  UNICON_NEW(ctx, tau, n);
-  ALONE(LAPACKE_dgelqf_work(LAPACK_COL_MAJOR, rows, cols, a, rows, tau, &best_factor, -1));
-  ALONE(LAPACKE_dorglq_work(LAPACK_COL_MAJOR, rows, cols, rows, a, rows, tau, &best_form, -1));
-  const double best = best_factor > best_form ? best_factor : best_form;
-  UNICON_NEW(ctx, work, (int64_t)best + 1);
-  ALONE(LAPACKE_dgelqf_work(LAPACK_COL_MAJOR, rows, cols, a, rows, tau, work, (int)best + 1));
-  if (r)
-    for (int64_t i = 0; i < n; i++)
-      for (int64_t j = 0; j < n; j++) r[i * n + j] = j < i ? 0.0 : a[i * n + j];
-  ALONE(LAPACKE_dorglq_work(LAPACK_COL_MAJOR, rows, cols, rows, a, rows, tau, work, (int)best + 1));
-  unicon__drop(ctx, work);
-  unicon__drop(ctx, tau);
-  return UNICON_OK;
-}
-
 double unicon__dlarfg(int64_t n, double *x) {
   double tau = 0;
   ALONE(LAPACKE_dlarfg_work(narrow(n), x, x + 1, 1, &tau));
@@ -290,10 +264,15 @@ void unicon__dlarft(int64_t n, int64_t k, const double *v, int64_t ldv, const do
                             factor, narrow(k)));
 }
 
-void unicon__dlarfb(int64_t n, int64_t m, int64_t k, const double *v, int64_t ldv,
+void unicon__dlarfb(bool trans, int64_t n, int64_t m, int64_t k, const double *v, int64_t ldv,
                     const double *factor, double *c, int64_t ldc, double *room) {
-  ALONE(LAPACKE_dlarfb_work(LAPACK_COL_MAJOR, 'L', 'N', 'F', 'C', narrow(n), narrow(m), narrow(k),
-                            v, narrow(ldv), factor, narrow(k), c, narrow(ldc), room, narrow(m)));
+  ALONE(LAPACKE_dlarfb_work(LAPACK_COL_MAJOR, 'L', trans ? 'T' : 'N', 'F', 'C', narrow(n),
+                            narrow(m), narrow(k), v, narrow(ldv), factor, narrow(k), c, narrow(ldc),
+                            room, narrow(m)));
+}
+
+void unicon__dgeqr2(int64_t n, int64_t k, double *a, int64_t lda, double *tau, double *room) {
+  ALONE(LAPACKE_dgeqr2_work(LAPACK_COL_MAJOR, narrow(n), narrow(k), a, narrow(lda), tau, room));
 }
 
 unicon_status unicon__dstedc(unicon_ctx *ctx, int64_t n, double *diagonal, double *off_diagonal,

@@ -45,9 +45,6 @@ void unicon__dtrsm_left(bool trans, int64_t n, int64_t m, const double *l, int64
 /* B (m by n) = B op(L)^{-1}. */
 void unicon__dtrsm_right(bool trans, int64_t m, int64_t n, const double *l, int64_t ldl, double *b,
                          int64_t ldb);
-/* B (n by m) = op(L) B. */
-void unicon__dtrmm_left(bool trans, int64_t n, int64_t m, const double *l, int64_t ldl, double *b,
-                        int64_t ldb);
 
 /* LAPACK, with work space from the context's frame; `info` as LAPACK returns it (0 is success).
  * Status is an error only when memory runs out. */
@@ -66,9 +63,6 @@ unicon_status unicon__dsyev(unicon_ctx *ctx, int64_t n, double *a, double *w, in
  * from divide and conquer to QR iteration. */
 unicon_status unicon__dgesvd(unicon_ctx *ctx, int64_t m, int64_t n, double *a, double *s, double *u,
                              double *vt, int *info);
-/* Orthonormal basis of the columns of A (m by n, m >= n) in place; r (n by n, upper triangular) may
- * be NULL. */
-unicon_status unicon__dqr(unicon_ctx *ctx, int64_t m, int64_t n, double *a, double *r);
 /* The Householder reflection I - tau v v^T that takes x (n) to (beta, 0, ...): x becomes beta and
  * the rest of v, whose first entry is 1. Returns tau. */
 double unicon__dlarfg(int64_t n, double *x);
@@ -76,9 +70,12 @@ double unicon__dlarfg(int64_t n, double *x);
  * (k by n), 1 at c and not read before and there. */
 void unicon__dlarft(int64_t n, int64_t k, const double *v, int64_t ldv, const double *tau,
                     double *factor);
-/* C = C (I - V T V^T)^T for C m by n, in rows; `room` has k m numbers. */
-void unicon__dlarfb(int64_t n, int64_t m, int64_t k, const double *v, int64_t ldv,
+/* C = C op(I - V T V^T)^T for C m by n, in rows; `room` has k m numbers. */
+void unicon__dlarfb(bool trans, int64_t n, int64_t m, int64_t k, const double *v, int64_t ldv,
                     const double *factor, double *c, int64_t ldc, double *room);
+/* The k reflections that make A^T (n by k, A k by n in rows) upper triangular, in its place, with R
+ * on and above the diagonal; `room` has k numbers. */
+void unicon__dgeqr2(int64_t n, int64_t k, double *a, int64_t lda, double *tau, double *room);
 /* Eigenvalues (ascending, in place of the diagonal) and eigenvectors, one per row of z, of a
  * symmetric tridiagonal matrix by divide and conquer. */
 unicon_status unicon__dstedc(unicon_ctx *ctx, int64_t n, double *diagonal, double *off_diagonal,
