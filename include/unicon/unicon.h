@@ -42,10 +42,11 @@
  *     and a sentence, and the call goes on as if nothing had been asked. unicon_ctx_set_log,
  *     unicon_ctx_set_progress and unicon_ctx_destroy then do nothing but leave that sentence.
  *   - A process may fork. In the child a context starts threads of its own, and every object is
- *     usable; only a context inside a call of a thread that did not fork stays there for good, and
- *     destroying it does nothing.
- *   - The same input, options, seed and thread count give the same bytes on the same machine.
- *   - While a call runs, the process-wide thread count of OpenBLAS is borrowed and then restored.
+ *     usable; but a context that was inside a call of another thread stays there for good.
+ *   - The same input, options and seed give the same bytes on the same machine, whatever the number
+ *     of threads.
+ *   - While a call computes, the process-wide thread count of OpenBLAS is borrowed, set to 1 and
+ *     then restored; the threads of the call are the library's own.
  *   - Rows and columns count from 0.
  */
 #ifndef UNICON_UNICON_H

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "core/project.h"
+#include "linalg/blas.h"
 
 unicon_status unicon__lens_open(unicon_ctx *ctx, const unicon_view *view, unicon__lens *lens) {
   if (!view || !view->rows) return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "a view needs rows");
@@ -11,6 +12,10 @@ unicon_status unicon__lens_open(unicon_ctx *ctx, const unicon_view *view, unicon
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "side is %d; accepted: 0 (x) or 1 (y)",
                         (int)view->side);
   const unicon_rows *rows = view->rows;
+  if (rows->width > UNICON__MAX_WIDTH)
+    return unicon__fail(ctx, UNICON_ERR_SHAPE,
+                        "%s has rows of %lld values: at most %d are supported", rows->name,
+                        (long long)rows->width, UNICON__MAX_WIDTH);
   *lens = (unicon__lens){rows, view->model, (int)view->side, rows->count, rows->width};
   if (!view->model) return UNICON_OK;
   const int64_t width = unicon_model_width(view->model, view->side);

@@ -84,6 +84,12 @@ unicon_status unicon_layout(unicon_ctx *ctx, const float *points, int64_t count,
                             const unicon_options *options, float *out, double *divergence) {
   double unused;
   UNICON_TRY(unicon__enter(ctx));
+  if (count > INT32_MAX || width > UNICON__MAX_WIDTH)
+    return unicon__leave(
+        ctx, unicon__fail(ctx, UNICON_ERR_SHAPE,
+                          "%lld points of width %lld: at most %d of width %d are "
+                          "supported",
+                          (long long)count, (long long)width, INT32_MAX, UNICON__MAX_WIDTH));
   if (!points || !out || count < 1 || width < 1)
     return unicon__leave(
         ctx,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "linalg/blas.h"
 
+#include <assert.h>
 #include <cblas.h>
 #include <lapacke.h>
 #include <limits.h>
@@ -9,9 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Every dimension that arrives here was checked against UNICON__MAX_WIDTH or is a tile size. */
+/* Every dimension that arrives here was checked where data came in, or is a tile's. */
 static int narrow(int64_t value) {
-  return value > INT_MAX ? INT_MAX : (int)value;
+  assert(value >= 0 && value <= INT_MAX);
+  return (int)value;
 }
 
 static CBLAS_TRANSPOSE op(bool trans) {
@@ -176,19 +178,45 @@ unicon_status unicon__dpstrf(unicon_ctx *ctx, int64_t n, double *a, int *pivot, 
   return UNICON_OK;
 }
 
+/* The least that LAPACK asks for. Blocks that want more than this are small. */
+int64_t unicon__dsyevd_room(int64_t n) {
+  return 1 + 6 * n + 2 * n * n;
+}
+
+int64_t unicon__dstedc_room(int64_t n) {
+  return 1 + 4 * n + n * n;
+}
+
+int64_t unicon__dgesdd_room(int64_t m, int64_t n) {
+  const int64_t small = m < n ? m : n;
+  return 7 * small + 4 * small * small;
+}
+
+/* `least` and what blocks of 64 columns would like on top, as far as LAPACK can count. */
+static int with_blocks(int64_t least, int64_t columns) {
+  const int64_t wish = least + 64 * columns;
+  return wish > INT_MAX ? INT_MAX : (int)wish;
+}
+
+static unicon_status too_large(unicon_ctx *ctx, const char *what, int64_t m, int64_t n,
+                               int64_t most) {
+  return unicon__fail(ctx, UNICON_ERR_UNSUPPORTED,
+                      "%s of a %lld by %lld matrix: LAPACK counts its work space in 32 bits, which "
+                      "allows %lld rows or columns; use fewer columns, fewer landmarks (map "
+                      "nystrom) or features, or svd random with a lower rank",
+                      what, (long long)m, (long long)n, (long long)most);
+}
+
 unicon_status unicon__dsyevd(unicon_ctx *ctx, int64_t n, double *a, double *w, int *info) {
-  const int size = narrow(n);
-  double best = 0;
-  int best_int = 0;
-  ALONE(*info = LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, 'V', 'U', size, a, size, w, &best, -1,
-                                    &best_int, -1));
-  if (*info) return UNICON_OK;
+  const int64_t room = unicon__dsyevd_room(n);
+  if (room > INT_MAX) return too_large(ctx, "the eigenvectors", n, n, 32766);
+  const int size = narrow(n), size_int = 3 + 5 * size;
   double *work;
   int *iwork;
-  UNICON_NEW(ctx, work, (int64_t)best);
-  UNICON_NEW(ctx, iwork, best_int);
-  ALONE(*info = LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, 'V', 'U', size, a, size, w, work, (int)best,
-                                    iwork, best_int));
+  UNICON_NEW(ctx, work, room);
+  UNICON_NEW(ctx, iwork, size_int);
+  ALONE(*info = LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, 'V', 'U', size, a, size, w, work, (int)room,
+                                    iwork, size_int));
   if (unicon__fault(&ctx->faults.lapack)) *info = 1;
   unicon__drop(ctx, iwork);
   unicon__drop(ctx, work);
@@ -196,12 +224,10 @@ unicon_status unicon__dsyevd(unicon_ctx *ctx, int64_t n, double *a, double *w, i
 }
 
 unicon_status unicon__dsyev(unicon_ctx *ctx, int64_t n, double *a, double *w, int *info) {
-  const int size = narrow(n);
-  double best = 0, *work;
-  ALONE(*info = LAPACKE_dsyev_work(LAPACK_COL_MAJOR, 'V', 'U', size, a, size, w, &best, -1));
-  if (*info) return UNICON_OK;
-  UNICON_NEW(ctx, work, (int64_t)best);
-  ALONE(*info = LAPACKE_dsyev_work(LAPACK_COL_MAJOR, 'V', 'U', size, a, size, w, work, (int)best));
+  const int size = narrow(n), room = with_blocks(3 * n, n);
+  double *work;
+  UNICON_NEW(ctx, work, room);
+  ALONE(*info = LAPACKE_dsyev_work(LAPACK_COL_MAJOR, 'V', 'U', size, a, size, w, work, room));
   unicon__drop(ctx, work);
   return UNICON_OK;
 }
@@ -210,38 +236,34 @@ unicon_status unicon__dsyev(unicon_ctx *ctx, int64_t n, double *a, double *w, in
 static unicon_status svd_divide_and_conquer(unicon_ctx *ctx, int64_t m, int64_t n, double *a,
                                             double *s, double *u, double *vt, int *info) {
   const int rows = narrow(n), cols = narrow(m), small = rows < cols ? rows : cols;
-  double best = 0;
+  const int room = with_blocks(unicon__dgesdd_room(m, n), m + n);
+  double *work;
   int *iwork;
+  UNICON_NEW(ctx, work, room);
   UNICON_NEW(ctx, iwork, 8 * (int64_t)small + 1);
   ALONE(*info = LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, 'S', rows, cols, a, rows, s, vt, rows, u,
-                                    small, &best, -1, iwork));
-  if (*info) return UNICON_OK;
-  double *work;
-  UNICON_NEW(ctx, work, (int64_t)best);
-  ALONE(*info = LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, 'S', rows, cols, a, rows, s, vt, rows, u,
-                                    small, work, (int)best, iwork));
-  unicon__drop(ctx, work);
+                                    small, work, room, iwork));
   unicon__drop(ctx, iwork);
+  unicon__drop(ctx, work);
   return UNICON_OK;
 }
 
 static unicon_status svd_qr_iteration(unicon_ctx *ctx, int64_t m, int64_t n, double *a, double *s,
                                       double *u, double *vt, int *info) {
   const int rows = narrow(n), cols = narrow(m), small = rows < cols ? rows : cols;
-  double best = 0;
-  ALONE(*info = LAPACKE_dgesvd_work(LAPACK_COL_MAJOR, 'S', 'S', rows, cols, a, rows, s, vt, rows, u,
-                                    small, &best, -1));
-  if (*info) return UNICON_OK;
+  const int room = with_blocks(5 * (m + n), m + n);
   double *work;
-  UNICON_NEW(ctx, work, (int64_t)best);
+  UNICON_NEW(ctx, work, room);
   ALONE(*info = LAPACKE_dgesvd_work(LAPACK_COL_MAJOR, 'S', 'S', rows, cols, a, rows, s, vt, rows, u,
-                                    small, work, (int)best));
+                                    small, work, room));
   unicon__drop(ctx, work);
   return UNICON_OK;
 }
 
 unicon_status unicon__dgesvd(unicon_ctx *ctx, int64_t m, int64_t n, double *a, double *s, double *u,
                              double *vt, int *info) {
+  if (unicon__dgesdd_room(m, n) > INT_MAX)
+    return too_large(ctx, "the singular vectors", m, n, 23169);
   double *copy;
   UNICON_NEW(ctx, copy, m * n);
   memcpy(copy, a, (size_t)(m * n) * sizeof *a);
@@ -275,11 +297,17 @@ void unicon__dgeqr2(int64_t n, int64_t k, double *a, int64_t lda, double *tau, d
   ALONE(LAPACKE_dgeqr2_work(LAPACK_COL_MAJOR, narrow(n), narrow(k), a, narrow(lda), tau, room));
 }
 
+unicon_status unicon__dstedc_fits(unicon_ctx *ctx, int64_t n) {
+  return unicon__dstedc_room(n) <= INT_MAX ? UNICON_OK
+                                           : too_large(ctx, "the eigenvectors", n, n, 46338);
+}
+
 unicon_status unicon__dstedc(unicon_ctx *ctx, int64_t n, double *diagonal, double *off_diagonal,
                              double *z, int *info) {
   double *work;
   int *iwork;
-  const int64_t size = 1 + 4 * n + n * n, size_int = 3 + 5 * n;
+  const int64_t size = unicon__dstedc_room(n), size_int = 3 + 5 * n;
+  UNICON_TRY(unicon__dstedc_fits(ctx, n));
   UNICON_NEW(ctx, work, size);
   UNICON_NEW(ctx, iwork, size_int);
   ALONE(*info = LAPACKE_dstedc_work(LAPACK_COL_MAJOR, 'I', narrow(n), diagonal, off_diagonal, z,

@@ -10,8 +10,8 @@
 
 #include "base/ctx.h"
 
-/* Largest dimension of a matrix: BLAS counts with 32-bit integers. Widths are checked against it
- * once, where data come in. */
+/* Most columns of rows. BLAS counts with 32-bit integers; widths are checked against this, and
+ * numbers of rows against INT32_MAX, where data come in. */
 enum { UNICON__MAX_WIDTH = 1 << 24 };
 
 /* From begin to end OpenBLAS uses one thread. Regions nest and may overlap between threads; the old
@@ -47,7 +47,14 @@ void unicon__dtrsm_right(bool trans, int64_t m, int64_t n, const double *l, int6
                          int64_t ldb);
 
 /* LAPACK, with work space from the context's frame; `info` as LAPACK returns it (0 is success).
- * Status is an error only when memory runs out. */
+ * Status is an error when memory runs out, or when the work space is more than LAPACK can count
+ * in 32 bits: that is asked of these, in 64 bits, before anything is allocated. */
+
+/* Numbers of float64 work space: dsyevd up to n = 32766, dstedc up to n = 46338, dgesdd up to
+ * min(m, n) = 23169 stay below 2^31. */
+int64_t unicon__dsyevd_room(int64_t n);
+int64_t unicon__dstedc_room(int64_t n);
+int64_t unicon__dgesdd_room(int64_t m, int64_t n);
 
 /* Lower Cholesky factor in place (row-major; only the lower triangle is read and written). */
 int unicon__dpotrf(int64_t n, double *a, int64_t lda);
@@ -77,7 +84,8 @@ void unicon__dlarfb(bool trans, int64_t n, int64_t m, int64_t k, const double *v
  * on and above the diagonal; `room` has k numbers. */
 void unicon__dgeqr2(int64_t n, int64_t k, double *a, int64_t lda, double *tau, double *room);
 /* Eigenvalues (ascending, in place of the diagonal) and eigenvectors, one per row of z, of a
- * symmetric tridiagonal matrix by divide and conquer. */
+ * symmetric tridiagonal matrix by divide and conquer; and whether LAPACK can count that far. */
+unicon_status unicon__dstedc_fits(unicon_ctx *ctx, int64_t n);
 unicon_status unicon__dstedc(unicon_ctx *ctx, int64_t n, double *diagonal, double *off_diagonal,
                              double *z, int *info);
 /* Eigenvalues of a symmetric tridiagonal matrix, ascending, in place of its diagonal. */

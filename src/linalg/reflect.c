@@ -276,6 +276,7 @@ static unicon_status eigen(unicon_ctx *ctx, int64_t n, double *a, double *w, int
 
 unicon_status unicon__tiled_dsyevd(unicon_ctx *ctx, int64_t n, double *a, double *w, int *info) {
   if (n < EIGEN_FROM) return unicon__dsyevd(ctx, n, a, w, info);
+  UNICON_TRY(unicon__dstedc_fits(ctx, n));
   unicon__block *frame = unicon__frame_open(ctx);
   unicon__blas_begin();
   const unicon_status status = eigen(ctx, n, a, w, info);
