@@ -4,6 +4,7 @@
 #ifndef UNICON_BENCH_H
 #define UNICON_BENCH_H
 
+#include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,15 @@ static inline float *bench_normals(int64_t n, int64_t d, uint32_t stream) {
   if (!data) exit(1);
   for (int64_t i = 0; i < n; i++) unicon__normals(1, stream, (uint64_t)i, d, data + i * d);
   return data;
+}
+
+/* The yardstick: sgemm of OpenBLAS itself, on its own threads. */
+static inline void bench_sgemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k,
+                               float alpha, const float *a, int64_t lda, const float *b,
+                               int64_t ldb, float beta, float *c, int64_t ldc) {
+  cblas_sgemm(CblasRowMajor, trans_a ? CblasTrans : CblasNoTrans,
+              trans_b ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k, alpha, a, (int)lda, b,
+              (int)ldb, beta, c, (int)ldc);
 }
 
 #endif

@@ -7,7 +7,6 @@
  * reads DIR/flickr8k-inceptionv3-use/{image,text}.train.npy; without it, random data of that size.
  */
 #include "bench.h"
-#include "linalg/blas.h"
 
 static double time_products(int threads, const float *x, int64_t n_x, int64_t d_x, const float *y,
                             int64_t n_y, int64_t d_y, long repeat) {
@@ -15,16 +14,15 @@ static double time_products(int threads, const float *x, int64_t n_x, int64_t d_
   float *c = calloc((size_t)(most * most), sizeof *c);
   if (!c) exit(1);
   double best = 1e30;
-  unicon__blas_begin(threads);
+  openblas_set_num_threads(threads);
   for (long k = 0; k < repeat; k++) {
     const double start = unicon__now();
-    unicon__sgemm(true, false, d_x, d_x, n_x, 1, x, d_x, x, d_x, 0, c, d_x);
-    unicon__sgemm(true, false, d_y, d_y, n_y, 1, y, d_y, y, d_y, 0, c, d_y);
-    unicon__sgemm(true, false, d_x, d_y, n_x, 1, x, d_x, y, d_y, 0, c, d_y);
+    bench_sgemm(true, false, d_x, d_x, n_x, 1, x, d_x, x, d_x, 0, c, d_x);
+    bench_sgemm(true, false, d_y, d_y, n_y, 1, y, d_y, y, d_y, 0, c, d_y);
+    bench_sgemm(true, false, d_x, d_y, n_x, 1, x, d_x, y, d_y, 0, c, d_y);
     const double taken = unicon__now() - start;
     best = taken < best ? taken : best;
   }
-  unicon__blas_end(threads);
   free(c);
   return best;
 }

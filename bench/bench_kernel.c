@@ -15,7 +15,6 @@
 #include <math.h>
 
 #include "bench.h"
-#include "linalg/blas.h"
 
 enum { TILE = 1024 };
 
@@ -43,25 +42,24 @@ static float *unit_rows(int64_t n, int64_t d, uint32_t stream) {
 static void tile_products(const sizes *z, const float *const side[2], int64_t first, int64_t count,
                           const float *factor, float *values, float *const phi[2], float *square) {
   for (int s = 0; s < 2; s++) {
-    unicon__sgemm(false, true, count, z->m, z->d, 1, side[s] + first * z->d, z->d, side[s], z->d, 0,
-                  values, z->m);
-    unicon__sgemm(false, false, count, z->m, z->m, 1, values, z->m, factor, z->m, 0, phi[s], z->m);
-    unicon__sgemm(true, false, z->m, z->m, count, 1, phi[s], z->m, phi[s], z->m, 0, square, z->m);
+    bench_sgemm(false, true, count, z->m, z->d, 1, side[s] + first * z->d, z->d, side[s], z->d, 0,
+                values, z->m);
+    bench_sgemm(false, false, count, z->m, z->m, 1, values, z->m, factor, z->m, 0, phi[s], z->m);
+    bench_sgemm(true, false, z->m, z->m, count, 1, phi[s], z->m, phi[s], z->m, 0, square, z->m);
   }
-  unicon__sgemm(true, false, z->m, z->m, count, 1, phi[0], z->m, phi[1], z->m, 0, square, z->m);
+  bench_sgemm(true, false, z->m, z->m, count, 1, phi[0], z->m, phi[1], z->m, 0, square, z->m);
 }
 
 static double time_products(int threads, const sizes *z, const float *const side[2]) {
   float *factor = bench_normals(z->m, z->m, 3), *values = room(TILE * z->m);
   float *const phi[2] = {room(TILE * z->m), room(TILE * z->m)}, *square = room(z->m * z->m);
-  unicon__blas_begin(threads);
+  openblas_set_num_threads(threads);
   tile_products(z, side, 0, TILE < z->n ? TILE : z->n, factor, values, phi, square); /* warm */
   const double start = unicon__now();
   for (int64_t first = 0; first < z->n; first += TILE)
     tile_products(z, side, first, z->n - first < TILE ? z->n - first : TILE, factor, values, phi,
                   square);
   const double taken = unicon__now() - start;
-  unicon__blas_end(threads);
   free(square);
   free(phi[1]);
   free(phi[0]);

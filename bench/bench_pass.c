@@ -8,7 +8,6 @@
  * `extra` is what the library allocated beyond the data and the embeddings. */
 #include "bench.h"
 #include "core/pass.h"
-#include "linalg/blas.h"
 #include "linalg/vec.h"
 
 typedef struct problem {
@@ -68,7 +67,7 @@ static double time_products(const problem *p, int sweeps, long repeat) {
   float *c = calloc((size_t)(p->d * p->d), sizeof *c);
   if (!s || !t || !c) exit(1);
   double best = 1e30;
-  unicon__blas_begin(p->ctx->threads);
+  openblas_set_num_threads(p->ctx->threads);
   for (long k = 0; k < repeat; k++) {
     const double start = unicon__now();
     for (int64_t x0 = 0; x0 < p->n; x0 += tx) {
@@ -76,17 +75,16 @@ static double time_products(const problem *p, int sweeps, long repeat) {
       for (int64_t y0 = 0; y0 < p->n; y0 += ty) {
         const int64_t ny = p->n - y0 < ty ? p->n - y0 : ty;
         for (int sweep = 0; sweep < sweeps + 1; sweep++)
-          unicon__sgemm(false, true, nx, ny, p->r, 1, p->zx + x0 * p->r, p->r, p->zy + y0 * p->r,
-                        p->r, 0, s, ty);
-        unicon__sgemm(false, false, nx, p->d, ny, 1e-9f, s, ty, p->y + y0 * p->d, p->d,
-                      y0 == 0 ? 0 : 1, t, p->d);
+          bench_sgemm(false, true, nx, ny, p->r, 1, p->zx + x0 * p->r, p->r, p->zy + y0 * p->r,
+                      p->r, 0, s, ty);
+        bench_sgemm(false, false, nx, p->d, ny, 1e-9f, s, ty, p->y + y0 * p->d, p->d,
+                    y0 == 0 ? 0 : 1, t, p->d);
       }
-      unicon__sgemm(true, false, p->d, p->d, nx, 1, p->x + x0 * p->d, p->d, t, p->d, 1, c, p->d);
+      bench_sgemm(true, false, p->d, p->d, nx, 1, p->x + x0 * p->d, p->d, t, p->d, 1, c, p->d);
     }
     const double taken = unicon__now() - start;
     best = taken < best ? taken : best;
   }
-  unicon__blas_end(p->ctx->threads);
   free(c);
   free(t);
   free(s);

@@ -518,9 +518,9 @@ unicon_status oracle_library(unicon_ctx *ctx, const unicon__loss_params *params,
                              const oracle_problem *problem, const oracle_rows *x,
                              const oracle_rows *y, double *value, oracle_matrix *s) {
   unicon__plane plane;
-  unicon__block *frame = unicon__enter(ctx);
+  UNICON_TRY(unicon__enter(ctx));
   unicon__plane_init(&plane, problem->pairs, x->r, x->z, y->z);
-  return unicon__leave(ctx, frame, library(ctx, params, &plane, value, s));
+  return unicon__leave(ctx, library(ctx, params, &plane, value, s));
 }
 
 double oracle_distance(const oracle_problem *problem, const oracle_matrix *a,

@@ -367,8 +367,8 @@ static unicon_status write_container(scratch *s, void *user) {
   unicon__tensor tensor[3];
   unicon__meta meta[2];
   const unicon__safetensors content = example(tensor, meta);
-  unicon__block *frame = unicon__enter(s->ctx);
-  return unicon__leave(s->ctx, frame, unicon__safetensors_write(s->ctx, user, &content));
+  UNICON_TRY(unicon__enter(s->ctx));
+  return unicon__leave(s->ctx, unicon__safetensors_write(s->ctx, user, &content));
 }
 
 static unicon_status open_tensor(scratch *s, void *user) {

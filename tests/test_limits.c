@@ -9,6 +9,8 @@
 #include "support.h"
 
 #include "io/pairs.h"
+#include "linalg/blas.h"
+#include "linalg/reflect.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -84,7 +86,7 @@ static void row_numbers_pass_2_31(void **state) {
   scratch_failed(s,
                  unicon_embed(s->ctx, &(unicon_view){.rows = rows, .model = NULL, .side = UNICON_X},
                               0, 1, 1, z),
-                 UNICON_ERR_MEMORY, "MiB more are needed", "max_mem");
+                 UNICON_ERR_SHAPE, "1099511627776 values", "at most 16777216");
   const unicon_data data = {rows, rows, NULL, NULL};
   const unicon_status status = unicon_fit(s->ctx, &data, NULL, NULL, &model);
   assert_true(status != UNICON_OK && strlen(unicon_ctx_error(s->ctx)) > 0);
@@ -224,6 +226,48 @@ static void text_numbers_overflow(void **state) {
 }
 
 /* ---- ten million pairs -------------------------------------------------------------------- */
+
+/* Work space of LAPACK, which counts in 32 bits: the last size that fits and the first that does
+ * not, which is refused before anything is touched or allocated. */
+static void lapack_work_passes_2_31(void **state) {
+  scratch *s = *state;
+  double *const none = NULL;
+  int info = 0;
+  assert_true(unicon__dsyevd_room(32766) == 2147418109);
+  assert_true(unicon__dsyevd_room(32767) == 2147549181);
+  assert_true(unicon__dstedc_room(46338) == 2147395597);
+  assert_true(unicon__dstedc_room(46339) == 2147488278);
+  assert_true(unicon__dgesdd_room(23169, 90000) == 2147372427);
+  assert_true(unicon__dgesdd_room(90000, 23170) == 2147557790);
+  assert_true(unicon__dsyevd_room(3000000) > INT32_MAX); /* 64 bits all the way */
+  scratch_failed(s, unicon__dsyevd(s->ctx, 32767, none, none, &info), UNICON_ERR_UNSUPPORTED,
+                 "32767 by 32767", "allows 32766");
+  scratch_failed(s, unicon__tiled_dsyevd(s->ctx, 46339, none, none, &info), UNICON_ERR_UNSUPPORTED,
+                 "46339 by 46339", "allows 46338");
+  scratch_failed(s, unicon__dstedc(s->ctx, 46339, none, none, none, &info), UNICON_ERR_UNSUPPORTED,
+                 "46339 by 46339", "landmarks");
+  scratch_failed(s, unicon__dgesvd(s->ctx, 23170, 24000, none, none, none, none, &info),
+                 UNICON_ERR_UNSUPPORTED, "23170 by 24000", "svd random");
+}
+
+/* Shapes whose products would pass what BLAS can count are refused where they come in. */
+static void widths_beyond_blas_are_refused(void **state) {
+  scratch *s = *state;
+  static const float zero = 0;
+  const int64_t wide = ((int64_t)1 << 24) + 1;
+  int64_t id;
+  float score, place[2];
+  unicon_rows *rows = NULL;
+  CHECK_OK(s->ctx, unicon_rows_wrap(s->ctx, "wide", &zero, UNICON_F32, 2, wide, 0, 0, &rows));
+  const unicon_view view = {.rows = rows, .model = NULL, .side = UNICON_X};
+  scratch_failed(s, unicon_search(s->ctx, &view, &view, 1, &id, &score), UNICON_ERR_SHAPE,
+                 "16777217 values", "at most 16777216");
+  scratch_failed(s, unicon_layout(s->ctx, &zero, 1, wide, NULL, place, NULL), UNICON_ERR_SHAPE,
+                 "width 16777217", "16777216");
+  scratch_failed(s, unicon_layout(s->ctx, &zero, (int64_t)1 << 31, 1, NULL, place, NULL),
+                 UNICON_ERR_SHAPE, "2147483648 points", "2147483647");
+  unicon_rows_close(rows);
+}
 
 /* x row i has the ten y rows 7 i + 100003 k modulo n. */
 static void ten_million_pairs(void **state) {
@@ -397,6 +441,7 @@ int main(int argc, char **argv) {
       SCRATCH_TEST(search_passes_2_31),          SCRATCH_TEST(npy_counts_overflow),
       SCRATCH_TEST(npy_header_lengths_overflow), SCRATCH_TEST(vecs_counts_overflow),
       SCRATCH_TEST(tensor_counts_overflow),      SCRATCH_TEST(text_numbers_overflow),
+      SCRATCH_TEST(lapack_work_passes_2_31),     SCRATCH_TEST(widths_beyond_blas_are_refused),
       SCRATCH_TEST(ten_million_pairs),           SCRATCH_TEST(million_million_pairs),
       SCRATCH_TEST(limit_holds_in_the_system),
   };

@@ -104,7 +104,7 @@ typedef struct model {
 static void model_open(unicon_ctx *ctx, int set, bool small, bool center, model *m) {
   float row[RANK];
   oracle_open(ctx, set, small, &m->problem);
-  m->frame = unicon__enter(ctx);
+  m->frame = unicon__frame_open(ctx);
   side_open(ctx, 41, m->problem.n_x, P_X, center, &m->x);
   side_open(ctx, 42, m->problem.n_y, P_Y, center, &m->y);
   for (int a = 0; a < P_X + P_Y; a++) {
@@ -117,7 +117,7 @@ static void model_open(unicon_ctx *ctx, int set, bool small, bool center, model 
 static void model_close(unicon_ctx *ctx, model *m) {
   unicon_rows_close(m->x.rows);
   unicon_rows_close(m->y.rows);
-  assert_int_equal(unicon__leave(ctx, m->frame, UNICON_OK), UNICON_OK);
+  unicon__frame_close(ctx, m->frame);
   oracle_close(&m->problem);
 }
 

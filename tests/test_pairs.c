@@ -337,8 +337,8 @@ static unicon_status make_all(scratch *s, void *user) {
   if (!status) status = unicon_pairs_labels(s->ctx, label_x, 8, label_y, 6, &b);
   if (!status) status = unicon_pairs_per_y(s->ctx, 6, 2, 3, &c);
   if (!status) {
-    unicon__block *frame = unicon__enter(s->ctx);
-    status = unicon__leave(s->ctx, frame, unicon__pairs_subset(s->ctx, a, x + 1, 2, NULL, 0, &d));
+    assert_int_equal(unicon__enter(s->ctx), UNICON_OK);
+    status = unicon__leave(s->ctx, unicon__pairs_subset(s->ctx, a, x + 1, 2, NULL, 0, &d));
   }
   unicon_pairs_destroy(a);
   unicon_pairs_destroy(b);

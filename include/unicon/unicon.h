@@ -34,8 +34,17 @@
  *   - A context is used by one thread at a time. Rows, pairs and models are immutable after they
  *     are made and may be shared by threads that each have their own context. Objects may outlive
  *     the context that made them. Every destroy function accepts NULL.
- *   - The same input, options, seed and thread count give the same bytes on the same machine.
- *   - While a call runs, the process-wide thread count of OpenBLAS is borrowed and then restored.
+ *   - A context is inside one call at a time. While that runs, its log and progress callbacks may
+ *     ask for unicon_ctx_error and unicon_ctx_memory_peak and use other contexts; anything else
+ *     with this context, by a callback or by another thread, is refused with UNICON_ERR_ARGUMENT
+ *     and a sentence, and the call goes on as if nothing had been asked. unicon_ctx_set_log,
+ *     unicon_ctx_set_progress and unicon_ctx_destroy then do nothing but leave that sentence.
+ *   - A process may fork. In the child a context starts threads of its own, and every object is
+ *     usable; but a context that was inside a call of another thread stays there for good.
+ *   - The same input, options and seed give the same bytes on the same machine, whatever the number
+ *     of threads.
+ *   - While a call computes, the process-wide thread count of OpenBLAS is borrowed, set to 1 and
+ *     then restored; the threads of the call are the library's own.
  *   - Rows and columns count from 0.
  */
 #ifndef UNICON_UNICON_H
@@ -92,6 +101,7 @@ UNICON_API const char *unicon_status_name(unicon_status status);
 typedef struct unicon_ctx unicon_ctx;
 
 UNICON_API UNICON_CHECK unicon_status unicon_ctx_create(unicon_ctx **out);
+/* Not from a callback of a call that runs: see the rules. */
 UNICON_API void unicon_ctx_destroy(unicon_ctx *ctx);
 
 /* Sets an option of scope UNICON_SCOPE_CONTEXT by name: "threads", "max_mem". */

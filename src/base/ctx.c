@@ -97,15 +97,31 @@ unicon_status unicon_ctx_create(unicon_ctx **out) {
   return UNICON_OK;
 }
 
+/* Takes the context for a call; false if one is running. */
+static bool take(unicon_ctx *ctx) {
+  if (!atomic_exchange(&ctx->busy, true)) return true;
+  atomic_store(&ctx->refused, true);
+  return false;
+}
+
+/* What was refused meanwhile is no longer of interest: the text is that of the call itself. */
+static void give_back(unicon_ctx *ctx) {
+  atomic_store(&ctx->refused, false);
+  atomic_store(&ctx->busy, false);
+}
+
 void unicon_ctx_destroy(unicon_ctx *ctx) {
-  if (!ctx) return;
+  if (!ctx || !take(ctx)) return;
   unicon__pool_destroy(ctx->pool);
   unicon__arena_release(&ctx->arena);
   free(ctx);
 }
 
 const char *unicon_ctx_error(const unicon_ctx *ctx) {
-  return ctx ? ctx->error : "there is no context";
+  if (!ctx) return "there is no context";
+  if (!atomic_load(&ctx->refused)) return ctx->error;
+  return "this context is inside another call, whose callback (or another thread) made this one; "
+         "wait until that call returns, or use a second context";
 }
 
 uint64_t unicon_ctx_memory_peak(const unicon_ctx *ctx) {
@@ -113,15 +129,17 @@ uint64_t unicon_ctx_memory_peak(const unicon_ctx *ctx) {
 }
 
 void unicon_ctx_set_log(unicon_ctx *ctx, unicon_log_fn fn, void *user) {
-  if (!ctx) return;
+  if (!ctx || !take(ctx)) return;
   ctx->log = fn;
   ctx->log_user = user;
+  give_back(ctx);
 }
 
 void unicon_ctx_set_progress(unicon_ctx *ctx, unicon_progress_fn fn, void *user) {
-  if (!ctx) return;
+  if (!ctx || !take(ctx)) return;
   ctx->progress = fn;
   ctx->progress_user = user;
+  give_back(ctx);
 }
 
 void unicon__ctx_set_threads(unicon_ctx *ctx, int threads) {
@@ -151,6 +169,7 @@ void unicon__log(unicon_ctx *ctx, unicon_log_level level, const char *format, ..
 
 unicon_status unicon__progress(unicon_ctx *ctx, const char *phase, double done) {
   if (!ctx->progress) return UNICON_OK;
+  ctx->progress_done = done;
   const double now = unicon__now();
   const bool new_phase = !ctx->progress_phase || strcmp(ctx->progress_phase, phase) != 0;
   if (!new_phase && now - ctx->progress_time < ctx->progress_interval) return UNICON_OK;
@@ -161,14 +180,22 @@ unicon_status unicon__progress(unicon_ctx *ctx, const char *phase, double done) 
   return UNICON_OK;
 }
 
-unicon__block *unicon__enter(unicon_ctx *ctx) {
+unicon_status unicon__poll(unicon_ctx *ctx) {
+  return ctx->progress_phase ? unicon__progress(ctx, ctx->progress_phase, ctx->progress_done)
+                             : UNICON_OK;
+}
+
+unicon_status unicon__enter(unicon_ctx *ctx) {
+  if (!ctx || !take(ctx)) return UNICON_ERR_ARGUMENT;
   unicon__clear_error(ctx);
   ctx->warned[0] = '\0';
   ctx->progress_phase = NULL;
-  return unicon__frame_open(ctx);
+  ctx->frame = unicon__frame_open(ctx);
+  return UNICON_OK;
 }
 
-unicon_status unicon__leave(unicon_ctx *ctx, unicon__block *frame, unicon_status status) {
-  unicon__frame_close(ctx, frame);
+unicon_status unicon__leave(unicon_ctx *ctx, unicon_status status) {
+  unicon__frame_close(ctx, ctx->frame);
+  give_back(ctx);
   return status;
 }

@@ -3,6 +3,8 @@
 #ifndef UNICON_BASE_CTX_H
 #define UNICON_BASE_CTX_H
 
+#include <stdatomic.h>
+
 #include "base/status.h"
 #include "base/work.h"
 
@@ -16,6 +18,9 @@ typedef struct unicon__faults {
 } unicon__faults;
 
 struct unicon_ctx {
+  atomic_bool busy;     /* a call runs */
+  atomic_bool refused;  /* ... and another one was refused meanwhile */
+  unicon__block *frame; /* of the call in progress */
   unicon_status status;
   char error[1024];
   char warned[1024];   /* the last warning of this call */
@@ -27,6 +32,7 @@ struct unicon_ctx {
   unicon_progress_fn progress;
   void *progress_user;
   const char *progress_phase;
+  double progress_done;     /* of the last report */
   double progress_time;     /* of the last callback */
   double progress_interval; /* seconds between callbacks */
   int64_t tile_x, tile_y;   /* rows and columns of a tile of the plane */
@@ -42,6 +48,10 @@ void unicon__log(unicon_ctx *ctx, unicon_log_level level, const char *format, ..
 /* Reports progress; UNICON_ERR_CANCELLED when the callback asks to stop. `phase` is a literal. */
 unicon_status unicon__progress(unicon_ctx *ctx, const char *phase, double done);
 
+/* The same for the phase and the share reported last: long work that has no share of its own asks
+ * now and then whether to go on. */
+unicon_status unicon__poll(unicon_ctx *ctx);
+
 /* How many threads `threads` = 0 (all) means. */
 int unicon__processor_count(void);
 
@@ -49,9 +59,11 @@ int unicon__processor_count(void);
 void unicon__ctx_set_threads(unicon_ctx *ctx, int threads);
 
 /* Public calls are written as
- *     unicon__block *frame = unicon__enter(ctx);
- *     return unicon__leave(ctx, frame, body(ctx, ...)); */
-unicon__block *unicon__enter(unicon_ctx *ctx);
-unicon_status unicon__leave(unicon_ctx *ctx, unicon__block *frame, unicon_status status);
+ *     UNICON_TRY(unicon__enter(ctx));
+ *     return unicon__leave(ctx, body(ctx, ...));
+ * Enter fails without a context, and with one that is inside another call: a callback's, or another
+ * thread's. What runs inside a call uses internal functions only. */
+unicon_status unicon__enter(unicon_ctx *ctx);
+unicon_status unicon__leave(unicon_ctx *ctx, unicon_status status);
 
 #endif

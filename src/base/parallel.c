@@ -4,16 +4,18 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 struct unicon__pool {
+  pid_t owner; /* the process whose threads these are */
   pthread_mutex_t lock;
   pthread_cond_t wake, done;
   pthread_t thread[UNICON__MAX_THREADS];
   int threads;     /* helpers; the caller works too */
   int next_worker; /* numbers given to helpers as they start */
-  int busy;        /* helpers still in the current loop */
+  int inside;      /* helpers in the current loop */
   uint64_t loop;   /* number of the current loop */
-  bool stop;
+  bool open, stop; /* it may still have items; all is over */
   unicon__item_fn body;
   void *state;
   int64_t count;
@@ -34,13 +36,16 @@ static void *helper(void *argument) {
   pthread_mutex_lock(&pool->lock);
   const int worker = ++pool->next_worker;
   for (;;) {
-    while (!pool->stop && pool->loop == seen) pthread_cond_wait(&pool->wake, &pool->lock);
+    while (!pool->stop && !(pool->open && pool->loop != seen))
+      pthread_cond_wait(&pool->wake, &pool->lock);
     if (pool->stop) break;
     seen = pool->loop;
+    pool->inside++;
     pthread_mutex_unlock(&pool->lock);
     run_items(pool, worker);
     pthread_mutex_lock(&pool->lock);
-    if (--pool->busy == 0) pthread_cond_signal(&pool->done);
+    pool->open = false;
+    if (--pool->inside == 0) pthread_cond_signal(&pool->done);
   }
   pthread_mutex_unlock(&pool->lock);
   return NULL;
@@ -49,6 +54,7 @@ static void *helper(void *argument) {
 static unicon__pool *pool_create(unicon_ctx *ctx) {
   unicon__pool *pool = calloc(1, sizeof *pool);
   if (!pool) return NULL;
+  pool->owner = getpid();
   pthread_mutex_init(&pool->lock, NULL);
   pthread_cond_init(&pool->wake, NULL);
   pthread_cond_init(&pool->done, NULL);
@@ -63,8 +69,17 @@ static unicon__pool *pool_create(unicon_ctx *ctx) {
   return pool;
 }
 
+/* In the child of a fork there are no helpers, and the lock is as they left it. */
+static bool is_inherited(const unicon__pool *pool) {
+  return pool->owner != getpid();
+}
+
 void unicon__pool_destroy(unicon__pool *pool) {
   if (!pool) return;
+  if (is_inherited(pool)) {
+    free(pool);
+    return;
+  }
   pthread_mutex_lock(&pool->lock);
   pool->stop = true;
   pthread_cond_broadcast(&pool->wake);
@@ -80,7 +95,18 @@ int unicon__workers(const unicon_ctx *ctx) {
   return ctx->threads;
 }
 
+/* Wakes as many helpers as there are items for; the caller takes one itself. */
+static void wake_helpers(unicon__pool *pool) {
+  if (pool->count > pool->threads)
+    pthread_cond_broadcast(&pool->wake);
+  else
+    for (int64_t k = 1; k < pool->count; k++) pthread_cond_signal(&pool->wake);
+}
+
+/* A helper that has not woken up by the time the items are gone is not waited for: beside a busy
+ * process that may take long. */
 void unicon__parallel_for(unicon_ctx *ctx, int64_t count, unicon__item_fn body, void *state) {
+  if (ctx->pool && is_inherited(ctx->pool)) unicon__ctx_set_threads(ctx, ctx->threads);
   if (ctx->threads > 1 && count > 1 && !ctx->pool) ctx->pool = pool_create(ctx);
   unicon__pool *pool = ctx->pool;
   if (!pool || count <= 1) {
@@ -92,13 +118,14 @@ void unicon__parallel_for(unicon_ctx *ctx, int64_t count, unicon__item_fn body, 
   pool->state = state;
   pool->count = count;
   atomic_store(&pool->next, 0);
-  pool->busy = pool->threads;
   pool->loop++;
-  pthread_cond_broadcast(&pool->wake);
+  pool->open = true;
+  wake_helpers(pool);
   pthread_mutex_unlock(&pool->lock);
   run_items(pool, 0);
   pthread_mutex_lock(&pool->lock);
-  while (pool->busy > 0) pthread_cond_wait(&pool->done, &pool->lock);
+  pool->open = false;
+  while (pool->inside > 0) pthread_cond_wait(&pool->done, &pool->lock);
   pthread_mutex_unlock(&pool->lock);
 }
 

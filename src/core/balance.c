@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "linalg/blas.h"
 #include "linalg/convert.h"
+#include "linalg/tiled.h"
 #include "linalg/vec.h"
 
 enum { BIAS_ROWS = 256, BANK_ROWS = 1024 };
@@ -120,10 +121,10 @@ unicon_status unicon__bias(unicon_ctx *ctx, const unicon_balance *balance, int s
                                                         : b.bank.count;
     UNICON_NEW(ctx, b.nearest, workers * BIAS_ROWS * b.k);
   }
-  unicon__blas_begin(1);
+  unicon__blas_begin();
   const unicon_status status =
       unicon__parallel_rounds(ctx, "balance", 0, 1, items, curve ? curve_block : bias_block, &b);
-  unicon__blas_end(1);
+  unicon__blas_end();
   UNICON_TRY(status);
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
@@ -203,8 +204,8 @@ unicon__balancing unicon__balancing_usual(int64_t rows) {
 /* ---- quadratic form ----------------------------------------------------------------------- */
 
 /* Adds [1, z, z^2] with target b of some rows to the normal equations (size by size + 1). */
-static void add_equations(const float *z, const float *bias, int64_t rows, int64_t r, float *basis,
-                          double *normal) {
+static void add_equations(unicon_ctx *ctx, const float *z, const float *bias, int64_t rows,
+                          int64_t r, float *basis, double *normal) {
   const int64_t size = 2 * r + 1;
   for (int64_t i = 0; i < rows; i++) {
     float *row = basis + i * (size + 1);
@@ -216,8 +217,8 @@ static void add_equations(const float *z, const float *bias, int64_t rows, int64
     row[size] = bias[i];
   }
   float *partial = basis + rows * (size + 1);
-  unicon__sgemm(true, false, size + 1, size + 1, rows, 1, basis, size + 1, basis, size + 1, 0,
-                partial, size + 1);
+  unicon__tiled_sgemm(ctx, true, false, size + 1, size + 1, rows, 1, basis, size + 1, basis,
+                      size + 1, 0, partial, size + 1);
   for (int64_t k = 0; k < (size + 1) * (size + 1); k++) normal[k] += (double)partial[k];
 }
 
@@ -233,7 +234,7 @@ unicon_status unicon__curve_fit(unicon_ctx *ctx, const unicon_balance *balance, 
   UNICON_NEW(ctx, normal, width * width);
   for (int64_t first = 0; first < n; first += BANK_ROWS) {
     const int64_t rows = n - first < BANK_ROWS ? n - first : BANK_ROWS;
-    add_equations(z + first * r, bias + first, rows, r, basis, normal);
+    add_equations(ctx, z + first * r, bias + first, rows, r, basis, normal);
   }
   UNICON_NEW(ctx, matrix, size * size);
   UNICON_NEW(ctx, target, size);
@@ -243,10 +244,10 @@ unicon_status unicon__curve_fit(unicon_ctx *ctx, const unicon_balance *balance, 
     matrix[i * size + i] = matrix[i * size + i] * (1 + 1e-3) + 1e-6 * (double)n / (double)r;
     target[i] = normal[i * width + size];
   }
-  if (unicon__dpotrf(size, matrix, size))
+  if (unicon__tiled_dpotrf(ctx, size, matrix, size))
     return unicon__fail(ctx, UNICON_ERR_NUMERIC, "the quadratic form of the bias cannot be solved");
-  unicon__dtrsm_left(false, size, 1, matrix, size, target, 1);
-  unicon__dtrsm_left(true, size, 1, matrix, size, target, 1);
+  unicon__tiled_dtrsm_left(ctx, false, size, 1, matrix, size, target, 1);
+  unicon__tiled_dtrsm_left(ctx, true, size, 1, matrix, size, target, 1);
   for (int64_t k = 0; k < size; k++) curve[k] = (float)target[k];
   unicon__frame_close(ctx, frame);
   return UNICON_OK;

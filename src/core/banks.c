@@ -146,20 +146,19 @@ unicon_status unicon_balance_create(unicon_ctx *ctx, const unicon_model *model,
                                     const unicon_options *options, const unicon_rows *bank_x,
                                     const unicon_rows *bank_y, unicon_balance **out) {
   if (out) *out = NULL;
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
+  UNICON_TRY(unicon__enter(ctx));
   if (!out)
-    return unicon__leave(ctx, frame,
+    return unicon__leave(ctx,
                          unicon__fail(ctx, UNICON_ERR_ARGUMENT, "balance_create needs a place"));
   unicon_balance *balance = unicon__object_new(ctx, sizeof *balance);
-  if (!balance) return unicon__leave(ctx, frame, UNICON_ERR_MEMORY);
+  if (!balance) return unicon__leave(ctx, UNICON_ERR_MEMORY);
   const unicon_status status =
       fill_balance(ctx, model, options, (const unicon_rows *const[2]){bank_x, bank_y}, balance);
   if (status == UNICON_OK)
     *out = balance;
   else
     unicon__object_free(balance);
-  return unicon__leave(ctx, frame, status);
+  return unicon__leave(ctx, status);
 }
 
 void unicon_balance_destroy(unicon_balance *balance) {
@@ -238,12 +237,10 @@ unicon_status unicon_model_rebalance(unicon_ctx *ctx, const unicon_model *model,
                                      const unicon_data *data, const unicon_options *options,
                                      unicon_model **out) {
   if (out) *out = NULL;
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
+  UNICON_TRY(unicon__enter(ctx));
   const bool whole = model && data && data->x && data->y && out;
   return unicon__leave(
-      ctx, frame,
-      whole ? make_rebalanced(ctx, model, data, options, out)
-            : unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                           "model_rebalance needs a model, rows of x and y and a place"));
+      ctx, whole ? make_rebalanced(ctx, model, data, options, out)
+                 : unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                                "model_rebalance needs a model, rows of x and y and a place"));
 }

@@ -16,6 +16,7 @@
 #include "core/shuffle.h"
 #include "core/suspect.h"
 #include "linalg/blas.h"
+#include "linalg/tiled.h"
 
 enum { FEWEST_ROWS = 20, MOST_RANK = 256, SHUFFLED_SPECTRA = 6, ROUND_SPECTRA = 1 << 23 };
 
@@ -41,10 +42,10 @@ static unicon_status whitened(unicon_ctx *ctx, const unicon_pairs *pairs, spectr
                               const unicon__source *x, const unicon__source *y) {
   const bool centred = x->map->mean && y->map->mean;
   UNICON_TRY(unicon__moment_cross(ctx, pairs, x, y, centred, s->m));
-  unicon__blas_begin(ctx->threads);
+  unicon__blas_begin();
   unicon_status status = unicon__metric_left(ctx, &s->metric[0], s->m, y->map->out);
   if (status == UNICON_OK) status = unicon__metric_right(ctx, &s->metric[1], s->m, x->map->out);
-  unicon__blas_end(ctx->threads);
+  unicon__blas_end();
   return status;
 }
 
@@ -54,10 +55,10 @@ static unicon_status largest_value(unicon_ctx *ctx, const spectrum *s, double *o
   unicon__block *frame = unicon__frame_open(ctx);
   double *square, top = 0;
   UNICON_NEW(ctx, square, p_y * p_y);
-  unicon__blas_begin(ctx->threads);
-  unicon__dgemm(true, false, p_y, p_y, p_x, 1, s->m, p_y, s->m, p_y, 0, square, p_y);
+  unicon__blas_begin();
+  unicon__tiled_dgemm(ctx, true, false, p_y, p_y, p_x, 1, s->m, p_y, s->m, p_y, 0, square, p_y);
   const unicon_status status = unicon__largest_eigenvalue(ctx, square, p_y, &top);
-  unicon__blas_end(ctx->threads);
+  unicon__blas_end();
   UNICON_TRY(status);
   *out = top > 0 ? sqrt(top) : 0;
   unicon__frame_close(ctx, frame);
@@ -89,10 +90,10 @@ static unicon_status singular_values(unicon_ctx *ctx, check *c, const spectrum *
   int64_t most;
   UNICON_TRY(unicon__choose_rank(ctx, c->options, &s->side[0].source, &s->side[1].source, &most));
   if (most > MOST_RANK) most = MOST_RANK;
-  unicon__blas_begin(ctx->threads);
+  unicon__blas_begin();
   const unicon_status status = unicon__svd_top(ctx, s->m, s->side[0].map.out, s->side[1].map.out,
                                                most, UNICON__SVD_AUTO, c->seed, svd);
-  unicon__blas_end(ctx->threads);
+  unicon__blas_end();
   return status;
 }
 
@@ -171,7 +172,7 @@ static unicon_status study_halves(unicon_ctx *ctx, check *c) {
 
 /* Options of our scope; everything else is as in preset fast. */
 static unicon_status take_options(unicon_ctx *ctx, const unicon_options *from, check *c) {
-  UNICON_TRY(unicon_options_create(ctx, &c->options));
+  UNICON_TRY(unicon__options_create(ctx, &c->options));
   UNICON_TRY(unicon__options_choose(ctx, c->options, UNICON__PRESET, "fast"));
   for (int id = 0; id < UNICON__OPTION_COUNT; id++)
     if ((unicon__option_row(id)->scope & UNICON_SCOPE_CHECK) && unicon__given(from, id))
@@ -204,17 +205,18 @@ static unicon_status run_check(unicon_ctx *ctx, check *c, const unicon_data *dat
 
 unicon_status unicon_check(unicon_ctx *ctx, const unicon_data *data, const unicon_options *options,
                            int64_t room, unicon_suspect *suspects, unicon_check_result *out) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
+  UNICON_TRY(unicon__enter(ctx));
   if (!data || !data->x || !data->y || !out || room < 0 || (room > 0 && !suspects))
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                        "check needs rows of x and y, a place for the result and for the suspects "
-                        "it has room for");
+    return unicon__leave(
+        ctx,
+        unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                     "check needs rows of x and y, a place for the result and for the suspects "
+                     "it has room for"));
   check c = {.groups = data->groups, .out = out};
   const unicon_status status = run_check(ctx, &c, data, options, room, suspects);
   unicon__dataset_close(&c.half[1]);
   unicon__dataset_close(&c.half[0]);
   unicon__dataset_close(&c.all);
   unicon_options_destroy(c.options);
-  return unicon__leave(ctx, frame, status);
+  return unicon__leave(ctx, status);
 }

@@ -147,9 +147,9 @@ static unicon_status classify(unicon_ctx *ctx, const unicon_view *rows, const in
     g.rows = n - first < block ? n - first : block;
     g.label = label + first;
     UNICON_TRY(unicon__meeting_queries(ctx, &meeting, first, g.rows, g.z));
-    unicon__blas_begin(1);
+    unicon__blas_begin();
     unicon__parallel_for(ctx, (g.rows + TILE_ROWS - 1) / TILE_ROWS, classify_tile, &g);
-    unicon__blas_end(1);
+    unicon__blas_end();
     count_block(&g, answer ? answer + first : NULL, confusion, &t);
   }
   summarize(&t, n, g.classes, out);
@@ -159,11 +159,11 @@ static unicon_status classify(unicon_ctx *ctx, const unicon_view *rows, const in
 unicon_status unicon_classify(unicon_ctx *ctx, const unicon_view *rows, const int64_t *label,
                               const unicon_view *classes, int64_t *answer, int64_t *confusion,
                               unicon_classify_result *out) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
+  UNICON_TRY(unicon__enter(ctx));
   if (!rows || !label || !classes || !out)
-    return unicon__fail(
-        ctx, UNICON_ERR_ARGUMENT,
-        "classify needs rows with labels, class vectors and a place for the result");
-  return unicon__leave(ctx, frame, classify(ctx, rows, label, classes, answer, confusion, out));
+    return unicon__leave(
+        ctx,
+        unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                     "classify needs rows with labels, class vectors and a place for the result"));
+  return unicon__leave(ctx, classify(ctx, rows, label, classes, answer, confusion, out));
 }

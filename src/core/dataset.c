@@ -55,7 +55,7 @@ unicon_status unicon__dataset_open(unicon_ctx *ctx, const unicon_data *data,
   *out = (unicon__dataset){.whole = {.x = {.rows = data->x}, .y = {.rows = data->y}}};
   UNICON_TRY(check_shapes(ctx, data));
   if (!data->pairs)
-    UNICON_TRY(unicon_pairs_identity(ctx, data->x->count, data->y->count, &out->own));
+    UNICON_TRY(unicon__pairs_identity(ctx, data->x->count, data->y->count, &out->own));
   whole->pairs = data->pairs ? data->pairs : out->own;
   UNICON_TRY(
       unicon__usable_rows(ctx, data->x, need, drop, &whole->x.index, &whole->x.count, &out->hash));

@@ -6,6 +6,7 @@
 
 #include "core/project.h"
 #include "io/object.h"
+#include "linalg/blas.h"
 
 /* Columns that a form has beside the vector. */
 static int64_t extra_columns(unicon_form form) {
@@ -30,6 +31,10 @@ static unicon_status check_view(unicon_ctx *ctx, const unicon_view *view) {
   if (!is_form(view->form))
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "form is %d; accepted: 0 to %d", (int)view->form,
                         UNICON_FORM_INDEX_COSINE);
+  if (view->rows->width > UNICON__MAX_WIDTH)
+    return unicon__fail(ctx, UNICON_ERR_SHAPE,
+                        "%s has rows of %lld values: at most %d are supported", view->rows->name,
+                        (long long)view->rows->width, UNICON__MAX_WIDTH);
   if (view->rows->width <= extra_columns(view->form))
     return unicon__fail(ctx, UNICON_ERR_SHAPE, "%s has rows of %lld values, too few for its form",
                         view->rows->name, (long long)view->rows->width);
@@ -185,9 +190,8 @@ static unicon_status usable(unicon_ctx *ctx, const unicon_view *view, int64_t *n
 unicon_status unicon_rows_usable(unicon_ctx *ctx, const unicon_view *view, int64_t *number,
                                  unicon_rows **out) {
   if (out) *out = NULL;
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame, usable(ctx, view, number, out));
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, usable(ctx, view, number, out));
 }
 
 /* ---- unicon_embed ------------------------------------------------------------------------- */
@@ -220,7 +224,6 @@ static unicon_status embed(unicon_ctx *ctx, const unicon_view *view, int64_t fir
 
 unicon_status unicon_embed(unicon_ctx *ctx, const unicon_view *view, int64_t first, int64_t count,
                            unicon_form form, float *out) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame, embed(ctx, view, first, count, form, out));
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, embed(ctx, view, first, count, form, out));
 }

@@ -214,7 +214,7 @@ static unicon_status evaluate(unicon_ctx *ctx, const unicon_view *x, const unico
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "evaluate needs two views and two results");
   unicon_status status = warn_training_rows(ctx, x, y);
   if (status == UNICON_OK && !pairs)
-    status = unicon_pairs_identity(ctx, x->rows->count, y->rows->count, &own);
+    status = unicon__pairs_identity(ctx, x->rows->count, y->rows->count, &own);
   const bool drop = unicon__word(w->options, UNICON__BAD_ROWS) == 1;
   if (status == UNICON_OK)
     status = (drop ? run_usable : run_both)(ctx, x, y, pairs ? pairs : own, w);
@@ -225,31 +225,28 @@ static unicon_status evaluate(unicon_ctx *ctx, const unicon_view *x, const unico
 unicon_status unicon_evaluate(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
                               const unicon_pairs *pairs, const unicon_options *options,
                               unicon_metrics *to_y, unicon_metrics *to_x) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
+  UNICON_TRY(unicon__enter(ctx));
   const wanted w = {.options = options, .metrics = {to_y, to_x}};
-  return unicon__leave(ctx, frame,
-                       to_y && to_x ? evaluate(ctx, x, y, pairs, &w)
-                                    : unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                                                   "evaluate needs two views and two results"));
+  return unicon__leave(ctx, to_y && to_x
+                                ? evaluate(ctx, x, y, pairs, &w)
+                                : unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                                               "evaluate needs two views and two results"));
 }
 
 unicon_status unicon_ranks(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
                            const unicon_pairs *pairs, int64_t *to_y, int64_t *to_x) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
+  UNICON_TRY(unicon__enter(ctx));
   const wanted w = {.rank = {to_y, to_x}};
-  return unicon__leave(ctx, frame, evaluate(ctx, x, y, pairs, &w));
+  return unicon__leave(ctx, evaluate(ctx, x, y, pairs, &w));
 }
 
 unicon_status unicon_hubs(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
                           const unicon_pairs *pairs, int64_t *found[2], int64_t *plain[2]) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
+  UNICON_TRY(unicon__enter(ctx));
   wanted w = {.options = NULL};
   for (int k = 0; k < 2; k++) {
     w.found[k] = found ? found[k] : NULL;
     w.plain[k] = plain ? plain[k] : NULL;
   }
-  return unicon__leave(ctx, frame, evaluate(ctx, x, y, pairs, &w));
+  return unicon__leave(ctx, evaluate(ctx, x, y, pairs, &w));
 }

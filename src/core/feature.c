@@ -347,9 +347,9 @@ unicon_status unicon__feature_mean(unicon_ctx *ctx, const unicon__source *whole,
   for (s.first = 0; s.first < blocks; s.first += round) {
     const int64_t items = blocks - s.first < round ? blocks - s.first : round;
     UNICON_TRY(unicon__progress(ctx, "mean", (double)s.first / (double)blocks));
-    unicon__blas_begin(1);
+    unicon__blas_begin();
     unicon__parallel_for(ctx, items, sum_block, &s);
-    unicon__blas_end(1);
+    unicon__blas_end();
     for (int64_t k = 0; k < items * (width + 1); k++) total[k % (width + 1)] += s.sum[k];
   }
   const double n = (double)source->count;
@@ -385,9 +385,9 @@ unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__source *source, floa
   sum_rows s = {.source = source};
   UNICON_NEW(ctx, s.cache, source->count * source->map->out);
   UNICON_NEW(ctx, s.buffer, unicon__workers(ctx) * SCAN_ROWS * unicon__map_room(source->map));
-  unicon__blas_begin(1);
+  unicon__blas_begin();
   unicon__parallel_for(ctx, (source->count + SCAN_ROWS - 1) / SCAN_ROWS, cache_block, &s);
-  unicon__blas_end(1);
+  unicon__blas_end();
   unicon__drop(ctx, s.buffer);
   source->cache = *cache = s.cache;
   source->cache_row = NULL; /* the cache has the rows of this source, in its order */

@@ -245,7 +245,7 @@ static unicon_status choose_by_splits(unicon_ctx *ctx, fit *f, unicon__select_sc
                                    &train[k], &held[k]);
   if (status == UNICON_ERR_DATA) {
     unicon__log(ctx, scope == UNICON__SELECT_ALL ? UNICON_LOG_WARNING : UNICON_LOG_INFO,
-                "no pairs can be held out (%s): settings of preset fast", unicon_ctx_error(ctx));
+                "no pairs can be held out (%s): settings of preset fast", ctx->error);
     unicon__clear_error(ctx);
     status = UNICON_OK;
   } else if (status == UNICON_OK) {
@@ -446,11 +446,10 @@ static unicon_status make_model(unicon_ctx *ctx, const unicon_data *train,
 unicon_status unicon_fit(unicon_ctx *ctx, const unicon_data *train, const unicon_data *validation,
                          const unicon_options *options, unicon_model **out) {
   if (out) *out = NULL;
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
+  UNICON_TRY(unicon__enter(ctx));
   if (!train || !train->x || !train->y || !out ||
       (validation && (!validation->x || !validation->y)))
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                        "fit needs rows of x and y and a place for the model");
-  return unicon__leave(ctx, frame, make_model(ctx, train, validation, options, out));
+    return unicon__leave(ctx, unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                                           "fit needs rows of x and y and a place for the model"));
+  return unicon__leave(ctx, make_model(ctx, train, validation, options, out));
 }

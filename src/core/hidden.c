@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "linalg/blas.h"
+#include "linalg/tiled.h"
 #include "linalg/vec.h"
 
 /* The rows as the layer sees them, kept in memory if there is room. */
@@ -38,7 +38,8 @@ unicon_status unicon__hidden_open(unicon_ctx *ctx, const unicon__source *source,
                                   unicon__hidden *out) {
   const int64_t m = map->points, size = m * map->in;
   *out =
-      (unicon__hidden){.map = map,
+      (unicon__hidden){.ctx = ctx,
+                       .map = map,
                        .dropout = dropout,
                        .seed = seed,
                        .stream = side == 0 ? UNICON__STREAM_DROPOUT_X : UNICON__STREAM_DROPOUT_Y};
@@ -84,8 +85,8 @@ const float *unicon__hidden_forward(unicon__hidden *hidden, const int64_t *row, 
   const int64_t m = map->points;
   const float scale = scale_of(hidden);
   hidden->u = unicon__source_tile(&hidden->input, row, 0, count, hidden->buffer);
-  unicon__sgemm(false, true, count, m, map->in, 1, hidden->u, map->in, hidden->w, map->in, 0,
-                hidden->h, m);
+  unicon__tiled_sgemm(hidden->ctx, false, true, count, m, map->in, 1, hidden->u, map->in, hidden->w,
+                      map->in, 0, hidden->h, m);
   for (int64_t i = 0; i < count; i++) {
     float *h = hidden->h + i * m, *phi = hidden->phi + i * m;
     for (int64_t k = 0; k < m; k++)
@@ -109,8 +110,8 @@ void unicon__hidden_backward(unicon__hidden *hidden, const float *d_phi, int64_t
       hidden->gradient_b[k] += d[k];
     }
   }
-  unicon__sgemm(true, false, m, in, count, 1, hidden->dh, m, hidden->u, in, 0, hidden->gradient_w,
-                in);
+  unicon__tiled_sgemm(hidden->ctx, true, false, m, in, count, 1, hidden->dh, m, hidden->u, in, 0,
+                      hidden->gradient_w, in);
   unicon__adam_take(&hidden->adam_w, step, hidden->gradient_w, hidden->w);
   const unicon__adam_step free_step = {step->number, step->rate, 0}; /* biases do not decay */
   unicon__adam_take(&hidden->adam_b, &free_step, hidden->gradient_b, hidden->b);

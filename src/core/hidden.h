@@ -13,6 +13,7 @@
 #include "core/feature.h"
 
 typedef struct unicon__hidden {
+  unicon_ctx *ctx;
   unicon__map *map;     /* the model's: its base and square are what is trained */
   unicon__map plain;    /* u - c */
   unicon__source input; /* the training rows through `plain` */

@@ -24,10 +24,7 @@ static unicon_status main_directions(unicon_ctx *ctx, const float *points, int64
     for (int64_t k = 0; k < d; k++) mean[k] += (double)points[i * d + k] / (double)n;
   for (int64_t i = 0; i < n; i++)
     for (int64_t k = 0; k < d; k++) centred[i * d + k] = (double)points[i * d + k] - mean[k];
-  unicon__blas_begin(1); /* so that the picture does not depend on the number of threads */
-  const unicon_status status = unicon__svd_top(ctx, centred, n, d, r, UNICON__SVD_AUTO, 0, &svd);
-  unicon__blas_end(1);
-  UNICON_TRY(status);
+  UNICON_TRY(unicon__svd_top(ctx, centred, n, d, r, UNICON__SVD_AUTO, 0, &svd));
   for (int64_t i = 0; i < n; i++)
     for (int64_t k = 0; k < 2; k++)
       out[i * 2 + k] = k < r ? (float)(svd.u[i * r + k] * svd.s[k]) : 0;
@@ -92,14 +89,20 @@ static unicon_status layout(unicon_ctx *ctx, const float *points, int64_t n, int
 unicon_status unicon_layout(unicon_ctx *ctx, const float *points, int64_t count, int64_t width,
                             const unicon_options *options, float *out, double *divergence) {
   double unused;
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
+  UNICON_TRY(unicon__enter(ctx));
+  if (count > INT32_MAX || width > UNICON__MAX_WIDTH)
+    return unicon__leave(
+        ctx, unicon__fail(ctx, UNICON_ERR_SHAPE,
+                          "%lld points of width %lld: at most %d of width %d are "
+                          "supported",
+                          (long long)count, (long long)width, INT32_MAX, UNICON__MAX_WIDTH));
   if (!points || !out || count < 1 || width < 1)
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                        "layout needs points, at least 1 of width 1 (they are %lld by %lld), and a "
-                        "place for them",
-                        (long long)count, (long long)width);
+    return unicon__leave(
+        ctx,
+        unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                     "layout needs points, at least 1 of width 1 (they are %lld by %lld), and a "
+                     "place for them",
+                     (long long)count, (long long)width));
   return unicon__leave(
-      ctx, frame,
-      layout(ctx, points, count, width, options, out, divergence ? divergence : &unused));
+      ctx, layout(ctx, points, count, width, options, out, divergence ? divergence : &unused));
 }

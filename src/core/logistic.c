@@ -93,9 +93,9 @@ double unicon__logistic_loss(unicon_ctx *ctx, unicon__logistic *p, const double 
   p->gradient = gradient;
   for (p->first = 0; p->first < tiles; p->first += round) {
     p->items = tiles - p->first < round ? tiles - p->first : round;
-    unicon__blas_begin(1);
+    unicon__blas_begin();
     unicon__parallel_for(ctx, p->items, loss_tile, p);
-    unicon__blas_end(1);
+    unicon__blas_end();
     unicon__parallel_for(ctx, p->r, add_row, p);
     for (int64_t item = 0; item < p->items; item++) {
       const double *sum = p->sum + item * (p->k + 1);
@@ -207,7 +207,7 @@ static void answer_tile(void *state, int64_t item, int worker) {
 void unicon__logistic_answer(unicon_ctx *ctx, const unicon__logistic *fit, const float *z,
                              int64_t count, int32_t *class) {
   answers a = {fit, z, count, class};
-  unicon__blas_begin(1);
+  unicon__blas_begin();
   unicon__parallel_for(ctx, (count + TILE_ROWS - 1) / TILE_ROWS, answer_tile, &a);
-  unicon__blas_end(1);
+  unicon__blas_end();
 }

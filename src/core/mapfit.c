@@ -8,6 +8,8 @@
 #include "base/parallel.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
+#include "linalg/reflect.h"
+#include "linalg/tiled.h"
 #include "linalg/vec.h"
 
 enum { EXACT_UP_TO = 4000, WIDTH_ROWS = 1000 };
@@ -109,7 +111,7 @@ static unicon_status landmark_kernel(unicon_ctx *ctx, const unicon__map *map, do
   if (unicon__kernel_of_distance(map->kernel.kind)) unicon__mean_row(map->base, m, d, mean);
   for (int64_t i = 0; i < m * d; i++) rows[i] = (double)map->base[i] - mean[i % d];
   unicon__drop(ctx, mean);
-  unicon__dgemm(false, true, m, m, d, 1, rows, d, rows, d, 0, k, m);
+  unicon__tiled_dgemm(ctx, false, true, m, m, d, 1, rows, d, rows, d, 0, k, m);
   unicon__drop(ctx, rows);
   double *square;
   UNICON_NEW(ctx, square, m);
@@ -163,7 +165,7 @@ static unicon_status fit_factor(unicon_ctx *ctx, unicon__arena *arena, double ri
   UNICON_TRY(unicon__map_settle(ctx, arena, map));
   UNICON_NEW(ctx, inverse, rank * rank);
   for (int64_t i = 0; i < rank; i++) inverse[i * rank + i] = 1;
-  unicon__dtrsm_left(true, rank, rank, k, m, inverse, rank);
+  unicon__tiled_dtrsm_left(ctx, true, rank, rank, k, m, inverse, rank);
   map->out = rank;
   UNICON_ARENA_NEW(ctx, arena, map->factor, rank * rank);
   for (int64_t i = 0; i < rank * rank; i++) map->factor[i] = (float)inverse[i];
@@ -215,7 +217,7 @@ static unicon_status orthogonal_block(unicon_ctx *ctx, float *w, int64_t rows, i
       q[k * rows + i] = (double)w[i * d + k];
       length[i] += q[k * rows + i] * q[k * rows + i];
     }
-  UNICON_TRY(unicon__dqr(ctx, d, rows, q, r));
+  UNICON_TRY(unicon__tiled_dqr(ctx, d, rows, q, r));
   for (int64_t i = 0; i < rows; i++) {
     const double scale = copysign(sqrt(length[i]), r[i * rows + i]); /* Haar: no preferred side */
     for (int64_t k = 0; k < d; k++) w[i * d + k] = (float)(q[k * rows + i] * scale);

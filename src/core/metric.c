@@ -8,6 +8,8 @@
 #include "base/parallel.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
+#include "linalg/reflect.h"
+#include "linalg/tiled.h"
 
 enum { MOMENT_ROWS = 1024, LANCZOS_STEPS = 120 };
 
@@ -60,9 +62,9 @@ unicon_status unicon__second_moment(unicon_ctx *ctx, const unicon__source *sourc
   for (m.first = 0; m.first < tiles; m.first += round) {
     UNICON_TRY(unicon__progress(ctx, "second moments", (double)m.first / (double)tiles));
     m.items = tiles - m.first < round ? tiles - m.first : round;
-    unicon__blas_begin(1);
+    unicon__blas_begin();
     unicon__parallel_for(ctx, m.items, moment_tile, &m);
-    unicon__blas_end(1);
+    unicon__blas_end();
     unicon__parallel_for(ctx, p, moment_add, &m);
     for (int64_t k = 0; mean && k < m.items * p; k++) mean[k % p] += m.sum[k] / (double)n;
   }
@@ -98,11 +100,12 @@ static double top_ritz(const double *alpha, const double *beta, int64_t steps, d
 
 unicon_status unicon__largest_eigenvalue(unicon_ctx *ctx, const double *a, int64_t n, double *out) {
   const int64_t most = n < LANCZOS_STEPS ? n : LANCZOS_STEPS;
-  double *basis, *w, *work, alpha[LANCZOS_STEPS], beta[LANCZOS_STEPS];
+  double *basis, *w, *work, *room, alpha[LANCZOS_STEPS], beta[LANCZOS_STEPS];
   float *start;
   UNICON_NEW(ctx, basis, most * n);
   UNICON_NEW(ctx, w, n);
   UNICON_NEW(ctx, work, 2 * LANCZOS_STEPS);
+  UNICON_NEW(ctx, room, unicon__tiled_dsymv_room(n));
   UNICON_NEW(ctx, start, n);
   unicon__normals(0, UNICON__STREAM_START, 0, n, start);
   for (int64_t k = 0; k < n; k++) w[k] = (double)start[k];
@@ -111,7 +114,7 @@ unicon_status unicon__largest_eigenvalue(unicon_ctx *ctx, const double *a, int64
   for (int64_t step = 0; step < most && length > 0; step++) {
     double *q = basis + step * n;
     for (int64_t k = 0; k < n; k++) q[k] = w[k] / length;
-    unicon__dsymv(n, a, n, q, w);
+    unicon__tiled_dsymv(ctx, n, a, n, q, w, room);
     alpha[step] = 0;
     for (int64_t k = 0; k < n; k++) alpha[step] += q[k] * w[k];
     orthogonalize(w, basis, step + 1, n);
@@ -124,6 +127,7 @@ unicon_status unicon__largest_eigenvalue(unicon_ctx *ctx, const double *a, int64
     previous = *out;
   }
   unicon__drop(ctx, start);
+  unicon__drop(ctx, room);
   unicon__drop(ctx, work);
   unicon__drop(ctx, w);
   unicon__drop(ctx, basis);
@@ -136,7 +140,7 @@ unicon_status unicon__eigen(unicon_ctx *ctx, const double *sigma, int64_t size, 
   UNICON_NEW(ctx, *vectors, size * size);
   UNICON_NEW(ctx, *values, size);
   memcpy(*vectors, sigma, (size_t)(size * size) * sizeof *sigma);
-  UNICON_TRY(unicon__dsyevd(ctx, size, *vectors, *values, &info));
+  UNICON_TRY(unicon__tiled_dsyevd(ctx, size, *vectors, *values, &info));
   if (info > 0) {
     memcpy(*vectors, sigma, (size_t)(size * size) * sizeof *sigma);
     UNICON_TRY(unicon__dsyev(ctx, size, *vectors, *values, &info));
@@ -188,7 +192,7 @@ unicon_status unicon__metric_build(unicon_ctx *ctx, const double *sigma, int64_t
   UNICON_NEW(ctx, copy, size * size);
   memcpy(copy, sigma, (size_t)(size * size) * sizeof *copy);
   for (int64_t k = 0; k < size; k++) copy[k * size + k] += ridge * mu;
-  if (unicon__dpotrf(size, copy, size)) {
+  if (unicon__tiled_dpotrf(ctx, size, copy, size)) {
     unicon__drop(ctx, copy);
     return build_eigen(ctx, sigma, size, power, ridge, out);
   }
@@ -202,14 +206,15 @@ unicon_status unicon__metric_left(unicon_ctx *ctx, const unicon__metric *metric,
   const int64_t n = metric->size;
   if (metric->kind == UNICON__METRIC_NONE) return UNICON_OK;
   if (metric->kind == UNICON__METRIC_CHOLESKY) {
-    unicon__dtrsm_left(false, n, cols, metric->factor, n, m, cols);
+    unicon__tiled_dtrsm_left(ctx, false, n, cols, metric->factor, n, m, cols);
     return UNICON_OK;
   }
   double *copy = NULL;
   if (metric->kind == UNICON__METRIC_EIGEN) {
     UNICON_NEW(ctx, copy, n * cols);
     memcpy(copy, m, (size_t)(n * cols) * sizeof *m);
-    unicon__dgemm(false, false, n, cols, n, 1, metric->factor, n, copy, cols, 0, m, cols);
+    unicon__tiled_dgemm(ctx, false, false, n, cols, n, 1, metric->factor, n, copy, cols, 0, m,
+                        cols);
   }
   for (int64_t i = 0; i < n; i++)
     for (int64_t j = 0; j < cols; j++) m[i * cols + j] *= metric->scale[i];
@@ -222,14 +227,14 @@ unicon_status unicon__metric_right(unicon_ctx *ctx, const unicon__metric *metric
   const int64_t n = metric->size;
   if (metric->kind == UNICON__METRIC_NONE) return UNICON_OK;
   if (metric->kind == UNICON__METRIC_CHOLESKY) {
-    unicon__dtrsm_right(true, rows, n, metric->factor, n, m, n);
+    unicon__tiled_dtrsm_right(ctx, true, rows, n, metric->factor, n, m, n);
     return UNICON_OK;
   }
   double *copy = NULL;
   if (metric->kind == UNICON__METRIC_EIGEN) {
     UNICON_NEW(ctx, copy, n * rows);
     memcpy(copy, m, (size_t)(n * rows) * sizeof *m);
-    unicon__dgemm(false, true, rows, n, n, 1, copy, n, metric->factor, n, 0, m, n);
+    unicon__tiled_dgemm(ctx, false, true, rows, n, n, 1, copy, n, metric->factor, n, 0, m, n);
   }
   for (int64_t i = 0; i < rows; i++)
     for (int64_t j = 0; j < n; j++) m[i * n + j] *= metric->scale[j];
@@ -242,7 +247,7 @@ unicon_status unicon__metric_back(unicon_ctx *ctx, const unicon__metric *metric,
   const int64_t n = metric->size;
   if (metric->kind == UNICON__METRIC_NONE) return UNICON_OK;
   if (metric->kind == UNICON__METRIC_CHOLESKY) {
-    unicon__dtrsm_left(true, n, cols, metric->factor, n, g, cols);
+    unicon__tiled_dtrsm_left(ctx, true, n, cols, metric->factor, n, g, cols);
     return UNICON_OK;
   }
   for (int64_t i = 0; i < n; i++)
@@ -251,7 +256,7 @@ unicon_status unicon__metric_back(unicon_ctx *ctx, const unicon__metric *metric,
   double *copy;
   UNICON_NEW(ctx, copy, n * cols);
   memcpy(copy, g, (size_t)(n * cols) * sizeof *g);
-  unicon__dgemm(true, false, n, cols, n, 1, metric->factor, n, copy, cols, 0, g, cols);
+  unicon__tiled_dgemm(ctx, true, false, n, cols, n, 1, metric->factor, n, copy, cols, 0, g, cols);
   unicon__drop(ctx, copy);
   return UNICON_OK;
 }

@@ -370,10 +370,10 @@ unicon_status unicon__metrics(unicon_ctx *ctx, const unicon__retrieval *of, unic
                .most = 1};
   UNICON_TRY(ranking_open(ctx, of, &g));
   const double begin = of->from_x ? 0 : 0.5;
-  unicon__blas_begin(1);
+  unicon__blas_begin();
   const unicon_status status = unicon__parallel_rounds(
       ctx, "metrics", begin, begin + 0.5, (g.queries + g.block - 1) / g.block, rank_block, &g);
-  unicon__blas_end(1);
+  unicon__blas_end();
   UNICON_TRY(status);
   UNICON_TRY(summarize(ctx, &g, of->intervals, of->seed, out));
   hand_out(&g, of, out->queries);

@@ -58,6 +58,9 @@ unicon_status unicon__model_note_maps(unicon_ctx *ctx, unicon_model *model);
 unicon_status unicon__model_parse(unicon_ctx *ctx, unicon_model *model, const char *path,
                                   unicon__bytes bytes);
 
+/* The model in a file. */
+unicon_status unicon__model_load(unicon_ctx *ctx, const char *path, unicon_model **out);
+
 /* Sorts the metadata; called once when the model is complete. */
 void unicon__model_seal(unicon_model *model);
 

@@ -142,11 +142,11 @@ static unicon_status save(unicon_ctx *ctx, const unicon_model *model, const char
 }
 
 unicon_status unicon_model_save(unicon_ctx *ctx, const unicon_model *model, const char *path) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
+  UNICON_TRY(unicon__enter(ctx));
   if (!model || !path)
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "model_save needs a model and a path");
-  return unicon__leave(ctx, frame, save(ctx, model, path));
+    return unicon__leave(
+        ctx, unicon__fail(ctx, UNICON_ERR_ARGUMENT, "model_save needs a model and a path"));
+  return unicon__leave(ctx, save(ctx, model, path));
 }
 
 /* ---- loading ------------------------------------------------------------------------------ */
@@ -380,7 +380,7 @@ unicon_status unicon__model_parse(unicon_ctx *ctx, unicon_model *model, const ch
   return read_balance(ctx, &r);
 }
 
-static unicon_status load(unicon_ctx *ctx, const char *path, unicon_model **out) {
+unicon_status unicon__model_load(unicon_ctx *ctx, const char *path, unicon_model **out) {
   unicon__bytes bytes;
   unicon_model *model = NULL;
   UNICON_TRY(unicon__model_create(ctx, &model));
@@ -398,9 +398,9 @@ static unicon_status load(unicon_ctx *ctx, const char *path, unicon_model **out)
 
 unicon_status unicon_model_load(unicon_ctx *ctx, const char *path, unicon_model **out) {
   if (out) *out = NULL;
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
+  UNICON_TRY(unicon__enter(ctx));
   if (!path || !out)
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "model_load needs a path and a place for it");
-  return unicon__leave(ctx, frame, load(ctx, path, out));
+    return unicon__leave(
+        ctx, unicon__fail(ctx, UNICON_ERR_ARGUMENT, "model_load needs a path and a place for it"));
+  return unicon__leave(ctx, unicon__model_load(ctx, path, out));
 }

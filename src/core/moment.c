@@ -180,9 +180,9 @@ unicon_status unicon__moment_cross(unicon_ctx *ctx, const unicon_pairs *pairs,
   for (m.first = 0; m.first < rows; m.first += round) {
     const int64_t items = rows - m.first < round ? rows - m.first : round;
     UNICON_TRY(unicon__progress(ctx, "moment", (double)m.first / (double)rows));
-    unicon__blas_begin(1);
+    unicon__blas_begin();
     unicon__parallel_for(ctx, items, moment_row, &m);
-    unicon__blas_end(1);
+    unicon__blas_end();
     unicon__cross_fold(ctx, &m.cross, items);
   }
   unicon__frame_close(ctx, frame);

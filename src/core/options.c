@@ -96,10 +96,7 @@ const unicon_option_info *unicon__option_row(int id) {
   return &table[id];
 }
 
-unicon_status unicon_options_create(unicon_ctx *ctx, unicon_options **out) {
-  if (out) *out = NULL;
-  if (!ctx || !out) return UNICON_ERR_ARGUMENT;
-  unicon__clear_error(ctx);
+unicon_status unicon__options_create(unicon_ctx *ctx, unicon_options **out) {
   unicon__arena arena;
   unicon__arena_init(&arena, ctx->arena.budget);
   unicon_options *options = unicon__arena_new(ctx, &arena, 1, sizeof *options);
@@ -110,6 +107,14 @@ unicon_status unicon_options_create(unicon_ctx *ctx, unicon_options **out) {
   options->arena = arena;
   *out = options;
   return UNICON_OK;
+}
+
+unicon_status unicon_options_create(unicon_ctx *ctx, unicon_options **out) {
+  if (out) *out = NULL;
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, out ? unicon__options_create(ctx, out)
+                                : unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                                               "options_create needs a place for the options"));
 }
 
 void unicon_options_destroy(unicon_options *options) {
@@ -140,10 +145,8 @@ static unicon_status store(unicon_ctx *ctx, unicon_options *options, int id, con
   return UNICON_OK;
 }
 
-unicon_status unicon_options_set(unicon_ctx *ctx, unicon_options *options, const char *name,
-                                 const char *value) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__clear_error(ctx);
+static unicon_status set_option(unicon_ctx *ctx, unicon_options *options, const char *name,
+                                const char *value) {
   if (!options || !name || !value)
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "options_set needs options, a name and a value");
   const int id = unicon__option_find(table, UNICON__OPTION_COUNT, name);
@@ -154,6 +157,12 @@ unicon_status unicon_options_set(unicon_ctx *ctx, unicon_options *options, const
   UNICON_TRY(store(ctx, options, id, value));
   options->given[id] = true;
   return UNICON_OK;
+}
+
+unicon_status unicon_options_set(unicon_ctx *ctx, unicon_options *options, const char *name,
+                                 const char *value) {
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, set_option(ctx, options, name, value));
 }
 
 unicon_status unicon__options_replace(unicon_ctx *ctx, unicon_options *options, int id,
@@ -171,7 +180,7 @@ unicon_status unicon__options_choose(unicon_ctx *ctx, unicon_options *options, i
 
 unicon_status unicon__options_copy(unicon_ctx *ctx, const unicon_options *from,
                                    unicon_options **out) {
-  UNICON_TRY(unicon_options_create(ctx, out));
+  UNICON_TRY(unicon__options_create(ctx, out));
   for (int id = 0; from && id < UNICON__OPTION_COUNT; id++) {
     if (!from->given[id]) continue;
     const unicon_status status = store(ctx, *out, id, from->value[id].text);
@@ -233,9 +242,7 @@ const char *unicon_options_get(const unicon_options *options, const char *name) 
   return id < 0 ? NULL : unicon__text(options, id);
 }
 
-unicon_status unicon_ctx_set(unicon_ctx *ctx, const char *name, const char *value) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__clear_error(ctx);
+static unicon_status set_context(unicon_ctx *ctx, const char *name, const char *value) {
   if (!name || !value)
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "ctx_set needs a name and a value");
   const int id = unicon__option_find(table, UNICON__OPTION_COUNT, name);
@@ -251,6 +258,11 @@ unicon_status unicon_ctx_set(unicon_ctx *ctx, const char *name, const char *valu
     unicon__budget_set_limit(ctx->arena.budget,
                              parsed.word == 0 ? UINT64_MAX : (uint64_t)parsed.number);
   return UNICON_OK;
+}
+
+unicon_status unicon_ctx_set(unicon_ctx *ctx, const char *name, const char *value) {
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, set_context(ctx, name, value));
 }
 
 const char *unicon_build_info(void) {

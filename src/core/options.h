@@ -183,6 +183,9 @@ bool unicon__given(const unicon_options *options, int id);
 
 const unicon_option_info *unicon__option_row(int id);
 
+/* All defaults. */
+unicon_status unicon__options_create(unicon_ctx *ctx, unicon_options **out);
+
 /* A copy, so that choices can be written into it. `from` may be NULL. */
 unicon_status unicon__options_copy(unicon_ctx *ctx, const unicon_options *from,
                                    unicon_options **out);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
+#include "linalg/tiled.h"
 
 /* none is 0, whiten 1/2. */
 static double power_of(const unicon_options *options, int id) {
@@ -101,8 +102,8 @@ static unicon_status fold_linear(unicon_ctx *ctx, const unicon__source *source, 
                                  unicon__map *map, float **weight) {
   float *folded, *mean = NULL;
   UNICON_NEW(ctx, folded, map->in * rank);
-  unicon__sgemm(true, false, map->in, rank, map->points, 1, map->base, map->in, *weight, rank, 0,
-                folded, rank);
+  unicon__tiled_sgemm(ctx, true, false, map->in, rank, map->points, 1, map->base, map->in, *weight,
+                      rank, 0, folded, rank);
   unicon__map linear = {.in = map->in, .out = map->in, .normalize = map->normalize};
   if (map->mean) {
     unicon__source plain = *source;
@@ -145,7 +146,7 @@ static unicon_status fold_factor(unicon_ctx *ctx, int64_t rank, unicon__map *map
   for (int64_t first = 0; first < m; first += ROWS) {
     const int64_t rows = m - first < ROWS ? m - first : ROWS;
     for (int64_t k = 0; k < rows * p; k++) factor[k] = (double)map->factor[first * p + k];
-    unicon__dgemm(false, false, rows, rank, p, 1, factor, p, f, rank, 0, product, rank);
+    unicon__tiled_dgemm(ctx, false, false, rows, rank, p, 1, factor, p, f, rank, 0, product, rank);
     for (int64_t k = 0; k < rows * rank; k++) folded[first * rank + k] = (float)product[k];
   }
   if (map->mean) {
@@ -181,9 +182,9 @@ static unicon_status map_back(unicon_ctx *ctx, const unicon__metric *metric, con
   double *wide;
   UNICON_NEW(ctx, wide, size);
   for (int64_t k = 0; k < size; k++) wide[k] = (double)g[k];
-  unicon__blas_begin(ctx->threads);
+  unicon__blas_begin();
   const unicon_status status = unicon__metric_weights(ctx, metric, wide, r, out);
-  unicon__blas_end(ctx->threads);
+  unicon__blas_end();
   unicon__drop(ctx, wide);
   return status;
 }
@@ -198,13 +199,13 @@ unicon_status unicon__part_store(unicon_ctx *ctx, unicon__arena *arena, const un
     *map = side[s].map;
     UNICON_NEW(ctx, made.weight[s], factors->p[s] * factors->r);
     UNICON_TRY(map_back(ctx, &metric[s], factors->g[s], factors->r, made.weight[s]));
-    unicon__blas_begin(ctx->threads);
+    unicon__blas_begin();
     const bool linear = map->factor && map->kernel.kind == UNICON__KERNEL_LINEAR;
     unicon_status status = UNICON_OK;
     if (map->factor) status = fold_factor(ctx, factors->r, map, &made.weight[s]);
     if (linear && status == UNICON_OK)
       status = fold_linear(ctx, &side[s].fitted, factors->r, map, &made.weight[s]);
-    unicon__blas_end(ctx->threads);
+    unicon__blas_end();
     UNICON_TRY(status);
     UNICON_TRY(unicon__part_copy_side(ctx, arena, &made, s, part));
   }
@@ -310,10 +311,10 @@ static unicon_status solve(unicon_ctx *ctx, making *m, unicon__solve_log *log) {
   unicon__problem problem = {
       .whole = {.x = m->side[0].source, .y = m->side[1].source, .pairs = m->job->data.pairs}};
   unicon_status status = unicon__problem_cut(ctx, m->job->batch, m->params.seed, &problem);
-  unicon__blas_begin(ctx->threads);
+  unicon__blas_begin();
   if (status == UNICON_OK)
     status = unicon__solve(ctx, &problem, &m->metric[0], &m->metric[1], &m->params, &state, log);
-  unicon__blas_end(ctx->threads);
+  unicon__blas_end();
   unicon__problem_close(&problem);
   UNICON_TRY(status);
   return unicon__factors_of(ctx, &state, m->params.power, &m->factors);
@@ -359,7 +360,7 @@ static unicon_status start_model(unicon_ctx *ctx, making *m, unicon__solve_log *
   const char *path = unicon__text(m->job->options, UNICON__START);
   unicon_model *model = NULL;
   *log = (unicon__solve_log){.method = "none"};
-  UNICON_TRY(unicon_model_load(ctx, path, &model));
+  UNICON_TRY(unicon__model_load(ctx, path, &model));
   unicon_status status = take_weights(ctx, m, model, path);
   if (status == UNICON_OK) {
     log->spectrum = unicon__new(ctx, model->rank, sizeof *log->spectrum);
@@ -376,10 +377,10 @@ static unicon_status refine(unicon_ctx *ctx, making *m, unicon__refine_log *log)
     m->factors.hidden[s] = m->side[s].map.kind == UNICON__MAP_HIDDEN ? &m->side[s].map : NULL;
   const unicon__batch data = {
       .x = m->side[0].source, .y = m->side[1].source, .pairs = m->job->data.pairs};
-  unicon__blas_begin(ctx->threads);
+  unicon__blas_begin();
   const unicon_status status =
       unicon__refine(ctx, &data, m->metric, m->params.held, &m->refine, &m->factors, log);
-  unicon__blas_end(ctx->threads);
+  unicon__blas_end();
   return status;
 }
 

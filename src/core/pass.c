@@ -58,9 +58,9 @@ static unicon_status run(unicon_ctx *ctx, pass *p, const char *phase) {
   for (p->first = 0; p->first < rows; p->first += round) {
     UNICON_TRY(unicon__progress(ctx, phase, (double)p->first / (double)rows));
     p->items = rows - p->first < round ? rows - p->first : round;
-    unicon__blas_begin(1);
+    unicon__blas_begin();
     unicon__parallel_for(ctx, p->items, run_row, p);
-    unicon__blas_end(1);
+    unicon__blas_end();
     if (!p->consumer && p->loss->ops->fold)
       unicon__parallel_for(ctx, (plane->n_y + FOLD_COLUMNS - 1) / FOLD_COLUMNS, fold_columns, p);
     if (p->consumer && p->consumer->fold) p->consumer->fold(ctx, p->consumer->state, p->items);

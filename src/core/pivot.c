@@ -194,9 +194,9 @@ unicon_status unicon__pivot_rows(unicon_ctx *ctx, const unicon__source *source,
     UNICON_TRY(factor_block(ctx, &p, pick, whole / (double)source->count));
     if (p.block == 0) break;
     load_points(&p, pick);
-    unicon__blas_begin(1);
+    unicon__blas_begin();
     unicon__parallel_for(ctx, (source->count + TILE_ROWS - 1) / TILE_ROWS, extend_tile, &p);
-    unicon__blas_end(1);
+    unicon__blas_end();
     memcpy(row + p.done, pick, (size_t)p.block * sizeof *row);
     p.done += p.block;
     total = sum_left(&p);

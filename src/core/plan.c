@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/parallel.h"
 #include "core/select.h"
-#include "linalg/blas.h"
+#include "linalg/tiled.h"
 
 typedef struct side_sizes {
   double n, d;      /* rows and their width */
@@ -176,16 +176,16 @@ static unicon_status measure_rate(unicon_ctx *ctx, double *single, double *wide)
   UNICON_NEW(ctx, b, 2 * SIZE * SIZE);
   const double flops = 2.0 * SIZE * SIZE * SIZE;
   *single = *wide = 1e9;
-  unicon__blas_begin(ctx->threads);
   for (int k = 0; k < TIMES; k++) {
     double start = unicon__now();
-    unicon__sgemm(false, false, SIZE, SIZE, SIZE, 1, a, SIZE, a, SIZE, 0, a + SIZE * SIZE, SIZE);
+    unicon__tiled_sgemm(ctx, false, false, SIZE, SIZE, SIZE, 1, a, SIZE, a, SIZE, 0,
+                        a + SIZE * SIZE, SIZE);
     *single = most(*single, flops / (unicon__now() - start));
     start = unicon__now();
-    unicon__dgemm(false, false, SIZE, SIZE, SIZE, 1, b, SIZE, b, SIZE, 0, b + SIZE * SIZE, SIZE);
+    unicon__tiled_dgemm(ctx, false, false, SIZE, SIZE, SIZE, 1, b, SIZE, b, SIZE, 0,
+                        b + SIZE * SIZE, SIZE);
     *wide = most(*wide, flops / (unicon__now() - start));
   }
-  unicon__blas_end(ctx->threads);
   return UNICON_OK;
 }
 
@@ -337,9 +337,9 @@ static unicon_status plan(unicon_ctx *ctx, const unicon_data *data, const unicon
 
 unicon_status unicon_plan(unicon_ctx *ctx, const unicon_data *data, const unicon_options *options,
                           unicon_plan_result *out) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
+  UNICON_TRY(unicon__enter(ctx));
   if (!data || !data->x || !data->y || !out)
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "plan needs rows of x and y and a result");
-  return unicon__leave(ctx, frame, plan(ctx, data, options, out));
+    return unicon__leave(
+        ctx, unicon__fail(ctx, UNICON_ERR_ARGUMENT, "plan needs rows of x and y and a result"));
+  return unicon__leave(ctx, plan(ctx, data, options, out));
 }

@@ -55,10 +55,8 @@ static unicon_status copy_classes(unicon_ctx *ctx, const int64_t *label_a, int64
 unicon_status unicon_probe_classes(unicon_ctx *ctx, const int64_t *label_a, int64_t count_a,
                                    const int64_t *label_b, int64_t count_b, int64_t *classes,
                                    int64_t *label) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame,
-                       copy_classes(ctx, label_a, count_a, label_b, count_b, classes, label));
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, copy_classes(ctx, label_a, count_a, label_b, count_b, classes, label));
 }
 
 /* ---- probe -------------------------------------------------------------------------------- */
@@ -179,11 +177,11 @@ unicon_status unicon_probe(unicon_ctx *ctx, const unicon_view *train, const int6
                            const unicon_view *test, const int64_t *test_label,
                            const unicon_options *options, int64_t classes, int64_t *confusion,
                            unicon_probe_result *out) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
+  UNICON_TRY(unicon__enter(ctx));
   probe p = {.train_label = train_label, .test_label = test_label, .confusion = confusion};
   if (!train || !train_label || !test || !test_label || !out)
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                        "probe needs two views, their labels and a place for the result");
-  return unicon__leave(ctx, frame, run_probe(ctx, &p, train, test, options, classes, out));
+    return unicon__leave(
+        ctx, unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                          "probe needs two views, their labels and a place for the result"));
+  return unicon__leave(ctx, run_probe(ctx, &p, train, test, options, classes, out));
 }

@@ -113,9 +113,9 @@ unicon_status unicon__project(unicon_ctx *ctx, const unicon__source *source, con
   for (p.round = 0; p.round < tiles; p.round += ROUND_ITEMS) {
     const int64_t items = tiles - p.round < ROUND_ITEMS ? tiles - p.round : ROUND_ITEMS;
     UNICON_TRY(unicon__progress(ctx, "embed", (double)p.round / (double)tiles));
-    unicon__blas_begin(1);
+    unicon__blas_begin();
     unicon__parallel_for(ctx, items, project_tile, &p);
-    unicon__blas_end(1);
+    unicon__blas_end();
     for (int64_t item = 0; item < items; item++)
       if (bad[item] >= 0)
         return report_row(ctx, source->rows, first + (p.round + item) * p.rows + bad[item],

@@ -9,7 +9,7 @@
 #include "core/gradient.h"
 #include "core/hidden.h"
 #include "core/project.h"
-#include "linalg/blas.h"
+#include "linalg/tiled.h"
 #include "linalg/vec.h"
 
 /* One side during refinement. */
@@ -120,11 +120,12 @@ static void scale_rows(const tuned *t, const float *from, float *to) {
 }
 
 /* F = R G. */
-static const float *weights_of(tuned *t) {
+static const float *weights_of(unicon_ctx *ctx, tuned *t) {
   t->weights = t->metric || t->scale ? t->f : t->g;
   if (t->scale) scale_rows(t, t->g, t->f);
   if (t->metric)
-    unicon__sgemm(false, false, t->p, t->r, t->p, 1, t->metric, t->p, t->g, t->r, 0, t->f, t->r);
+    unicon__tiled_sgemm(ctx, false, false, t->p, t->r, t->p, 1, t->metric, t->p, t->g, t->r, 0,
+                        t->f, t->r);
   return t->weights;
 }
 
@@ -154,11 +155,12 @@ static void draw_batch(refiner *f) {
 }
 
 /* Unit embeddings of the batch, and their lengths before. */
-static void embed_batch(tuned *t, int64_t step) {
-  const float *f = weights_of(t);
+static void embed_batch(unicon_ctx *ctx, tuned *t, int64_t step) {
+  const float *f = weights_of(ctx, t);
   t->features = t->hidden ? unicon__hidden_forward(t->hidden, t->row, t->count, step)
                           : unicon__source_tile(t->source, t->row, 0, t->count, t->buffer);
-  unicon__sgemm(false, false, t->count, t->r, t->p, 1, t->features, t->p, f, t->r, 0, t->z, t->r);
+  unicon__tiled_sgemm(ctx, false, false, t->count, t->r, t->p, 1, t->features, t->p, f, t->r, 0,
+                      t->z, t->r);
   for (int64_t i = 0; i < t->count; i++)
     t->length[i] = (float)sqrt(unicon__vec_best()->sum_squares(t->z + i * t->r, t->r));
   unicon__scale_rows(t->z, t->count, t->r, t->r, 1);
@@ -166,7 +168,7 @@ static void embed_batch(tuned *t, int64_t step) {
 
 /* dz holds S V^; becomes dL/du, then G's gradient. Returns sum_i u^_i (S V^)_i = sum_ij S_ij s_ij.
  */
-static double pull_back(tuned *t) {
+static double pull_back(unicon_ctx *ctx, tuned *t) {
   const unicon__vec *vec = unicon__vec_best();
   double total = 0;
   for (int64_t i = 0; i < t->count; i++) {
@@ -178,10 +180,11 @@ static double pull_back(tuned *t) {
     vec->scale_shift(dz, t->r, t->length[i] > 0 ? -1 / t->length[i] : 0, NULL);
   }
   float *to = t->metric ? t->half : t->gradient;
-  unicon__sgemm(true, false, t->p, t->r, t->count, 1, t->features, t->p, t->dz, t->r, 0, to, t->r);
+  unicon__tiled_sgemm(ctx, true, false, t->p, t->r, t->count, 1, t->features, t->p, t->dz, t->r, 0,
+                      to, t->r);
   if (t->metric)
-    unicon__sgemm(true, false, t->p, t->r, t->p, 1, t->metric, t->p, t->half, t->r, 0, t->gradient,
-                  t->r);
+    unicon__tiled_sgemm(ctx, true, false, t->p, t->r, t->p, 1, t->metric, t->p, t->half, t->r, 0,
+                        t->gradient, t->r);
   if (t->scale) scale_rows(t, t->gradient, t->gradient);
   return total;
 }
@@ -189,10 +192,10 @@ static double pull_back(tuned *t) {
 /* ---- steps -------------------------------------------------------------------------------- */
 
 /* One step of Adam on G, and on the layer in front of it. */
-static void descend(tuned *t, const unicon__adam_step *step) {
+static void descend(unicon_ctx *ctx, tuned *t, const unicon__adam_step *step) {
   if (t->hidden) {
-    unicon__sgemm(false, true, t->count, t->p, t->r, 1, t->dz, t->r, t->weights, t->r, 0, t->d_phi,
-                  t->p);
+    unicon__tiled_sgemm(ctx, false, true, t->count, t->p, t->r, 1, t->dz, t->r, t->weights, t->r, 0,
+                        t->d_phi, t->p);
     unicon__hidden_backward(t->hidden, t->d_phi, t->count, step);
   }
   unicon__adam_take(&t->adam, step, t->gradient, t->g);
@@ -213,8 +216,8 @@ static unicon_status take_step(unicon_ctx *ctx, refiner *f, double rate, double 
   unicon__loss_params params = f->params->loss;
   double value, along;
   draw_batch(f);
-  embed_batch(x, f->step);
-  embed_batch(y, f->step);
+  embed_batch(ctx, x, f->step);
+  embed_batch(ctx, y, f->step);
   if (f->params->learn_temperature) params.temperature = exp(-f->log_scale);
   UNICON_TRY(unicon__pairs_subset(ctx, f->data->pairs, x->row, x->count, y->row, y->count, &pairs));
   const unicon_status status =
@@ -225,15 +228,15 @@ static unicon_status take_step(unicon_ctx *ctx, refiner *f, double rate, double 
     return unicon__fail(ctx, UNICON_ERR_NUMERIC,
                         "the loss of a refine batch is not finite; a higher temperature or a "
                         "smaller refine_rate helps");
-  along = pull_back(x);
-  (void)pull_back(y);
+  along = pull_back(ctx, x);
+  (void)pull_back(ctx, y);
   if (f->params->shared) {
     unicon__vec_best()->add_scaled(x->gradient, y->gradient, x->p * x->r, 1);
     memcpy(y->gradient, x->gradient, (size_t)(x->p * x->r) * sizeof *x->gradient);
   }
   const unicon__adam_step step = {++f->step, rate, f->params->decay};
-  descend(x, &step);
-  descend(y, &step);
+  descend(ctx, x, &step);
+  descend(ctx, y, &step);
   if (f->params->learn_temperature) adapt_temperature(f, along, &step);
   *loss_sum += value;
   unicon__frame_close(ctx, frame);
@@ -245,7 +248,7 @@ static unicon_status take_step(unicon_ctx *ctx, refiner *f, double rate, double 
 static unicon_status judge_now(unicon_ctx *ctx, refiner *f, double *score) {
   *score = 0;
   if (!f->held) return UNICON_OK;
-  const float *weights[2] = {weights_of(&f->side[0]), weights_of(&f->side[1])};
+  const float *weights[2] = {weights_of(ctx, &f->side[0]), weights_of(ctx, &f->side[1])};
   unicon__validation held = *f->held;
   for (int s = 0; s < 2; s++) {
     if (!f->side[s].hidden) continue;

@@ -134,9 +134,9 @@ static unicon_status run_search(unicon_ctx *ctx, const unicon_view *queries,
     UNICON_TRY(unicon__progress(ctx, "search", (double)s.first / (double)n));
     s.count = n - s.first < BASE_ROWS ? n - s.first : BASE_ROWS;
     UNICON_TRY(unicon__meeting_candidates(ctx, &meeting, s.first, s.count, s.base));
-    unicon__blas_begin(1);
+    unicon__blas_begin();
     unicon__parallel_for(ctx, (s.queries + s.rows - 1) / s.rows, search_block, &s);
-    unicon__blas_end(1);
+    unicon__blas_end();
   }
   for (int64_t i = 0; i < s.queries; i++) {
     write_list(&s, i, ids + i * k, scores + i * k);
@@ -147,7 +147,6 @@ static unicon_status run_search(unicon_ctx *ctx, const unicon_view *queries,
 
 unicon_status unicon_search(unicon_ctx *ctx, const unicon_view *queries, const unicon_view *base,
                             int64_t k, int64_t *ids, float *scores) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame, run_search(ctx, queries, base, k, ids, scores));
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, run_search(ctx, queries, base, k, ids, scores));
 }

@@ -324,8 +324,7 @@ static unicon_status try_kernel(unicon_ctx *ctx, selection *w, const char *kerne
   if (status == UNICON_OK) status = sweep_settings(ctx, w);
   const bool limited = unicon__budget_limit(ctx->arena.budget) != UINT64_MAX;
   if (!w->fixed && status == UNICON_ERR_MEMORY && limited) {
-    unicon__log(ctx, UNICON_LOG_WARNING, "kernel %s is left out: %s", kernel,
-                unicon_ctx_error(ctx));
+    unicon__log(ctx, UNICON_LOG_WARNING, "kernel %s is left out: %s", kernel, ctx->error);
     close_trials(ctx, w);
     w->none = status;
     return UNICON_OK;

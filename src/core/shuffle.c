@@ -5,7 +5,7 @@
 
 #include "base/parallel.h"
 #include "base/rng.h"
-#include "linalg/blas.h"
+#include "linalg/tiled.h"
 
 enum {
   FEWEST_BLOCKS = 10, /* 10! orders are enough for a small p-value */
@@ -165,9 +165,8 @@ static unicon_status score_rows(unicon_ctx *ctx, const unicon_pairs *pairs, bool
   for (int64_t p = 0; p < t->rows; p++)
     memcpy(rows + p * r, own + row[p] * r, (size_t)r * sizeof *rows);
   UNICON_TRY(mean_partners(ctx, pairs, from_x, other, r, row, t->rows, partners));
-  unicon__blas_begin(ctx->threads);
-  unicon__sgemm(false, true, t->rows, t->rows, r, 1, rows, r, partners, r, 0, t->score, t->rows);
-  unicon__blas_end(ctx->threads);
+  unicon__tiled_sgemm(ctx, false, true, t->rows, t->rows, r, 1, rows, r, partners, r, 0, t->score,
+                      t->rows);
   return UNICON_OK;
 }
 

@@ -81,10 +81,10 @@ static unicon_status center(unicon_ctx *ctx, unicon__arena *arena, float *cache,
 
 static unicon_status fit_map(unicon_ctx *ctx, unicon__arena *arena, const unicon__side_plan *plan,
                              const unicon__source *source, unicon__map *map) {
-  unicon__blas_begin(ctx->threads);
+  unicon__blas_begin();
   const unicon_status status = unicon__map_fit(ctx, arena, plan->options, plan->number,
                                                plan->landmark, plan->landmarks, source, map);
-  unicon__blas_end(ctx->threads);
+  unicon__blas_end();
   return status;
 }
 
@@ -105,10 +105,10 @@ unicon_status unicon__side_fit(unicon_ctx *ctx, unicon__arena *arena, const unic
   double trace = 0;
   for (int64_t k = 0; k < side->map.out; k++) trace += side->sigma[k * side->map.out + k];
   if (!isfinite(trace) || trace <= 0) return fail_size(ctx, side, trace);
-  unicon__blas_begin(ctx->threads);
+  unicon__blas_begin();
   const unicon_status status =
       unicon__largest_eigenvalue(ctx, side->sigma, side->map.out, &side->mu);
-  unicon__blas_end(ctx->threads);
+  unicon__blas_end();
   return status;
 }
 
@@ -161,9 +161,9 @@ unicon_status unicon__sides_fit_shared(unicon_ctx *ctx, unicon__arena *arena,
 
 unicon_status unicon__side_metric(unicon_ctx *ctx, const unicon__side *side, double power,
                                   double ridge, unicon__metric *out) {
-  unicon__blas_begin(ctx->threads);
+  unicon__blas_begin();
   const unicon_status status =
       unicon__metric_build(ctx, side->sigma, side->map.out, side->mu, power, ridge, out);
-  unicon__blas_end(ctx->threads);
+  unicon__blas_end();
   return status;
 }

@@ -8,7 +8,6 @@
 #include "core/moment.h"
 #include "core/pass.h"
 #include "core/project.h"
-#include "linalg/blas.h"
 
 enum { HALVINGS = 7 };
 

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "linalg/blas.h"
+#include "linalg/reflect.h"
+#include "linalg/svd.h"
+#include "linalg/tiled.h"
 
 enum {
   DENSE_UP_TO = 768, /* smaller side for which dense is always the choice */
@@ -57,9 +59,9 @@ static unicon_status certify(unicon_ctx *ctx, const double *matrix, unicon__svd 
   double *product, *sums;
   UNICON_NEW(ctx, product, (m > n ? m : n) * r);
   UNICON_NEW(ctx, sums, r);
-  unicon__dgemm(false, false, m, r, n, 1, matrix, n, svd->v, r, 0, product, r);
+  unicon__tiled_dgemm(ctx, false, false, m, r, n, 1, matrix, n, svd->v, r, 0, product, r);
   const double left = worst_column(product, svd->u, svd->s, m, r, sums);
-  unicon__dgemm(true, false, n, r, m, 1, matrix, n, svd->u, r, 0, product, r);
+  unicon__tiled_dgemm(ctx, true, false, n, r, m, 1, matrix, n, svd->u, r, 0, product, r);
   const double right = worst_column(product, svd->v, svd->s, n, r, sums);
   svd->residual = svd->s[0] > 0 ? (left > right ? left : right) / svd->s[0] : 0;
   unicon__drop(ctx, sums);
@@ -76,7 +78,7 @@ static unicon_status dense(unicon_ctx *ctx, const double *matrix, unicon__svd *s
   UNICON_NEW(ctx, u, m * q);
   UNICON_NEW(ctx, vt, q * n);
   memcpy(copy, matrix, (size_t)(m * n) * sizeof *copy);
-  UNICON_TRY(unicon__dgesvd(ctx, m, n, copy, s, u, vt, &info));
+  UNICON_TRY(unicon__tiled_dgesvd(ctx, m, n, copy, s, u, vt, &info));
   if (info) return no_convergence(ctx, m, n);
   for (int64_t i = 0; i < m; i++) memcpy(svd->u + i * r, u + i * q, (size_t)r * sizeof *u);
   for (int64_t k = 0; k < r; k++) {
@@ -119,12 +121,12 @@ static unicon_status krylov_append(unicon_ctx *ctx, krylov *k, double *basis, in
                                    int64_t b) {
   for (int pass = 0; pass < 2; pass++) {
     if (k->width > 0) {
-      unicon__dgemm(true, false, k->width, b, rows, 1, basis, k->most, k->fresh, b, 0, k->product,
-                    b);
-      unicon__dgemm(false, false, rows, b, k->width, -1, basis, k->most, k->product, b, 1, k->fresh,
-                    b);
+      unicon__tiled_dgemm(ctx, true, false, k->width, b, rows, 1, basis, k->most, k->fresh, b, 0,
+                          k->product, b);
+      unicon__tiled_dgemm(ctx, false, false, rows, b, k->width, -1, basis, k->most, k->product, b,
+                          1, k->fresh, b);
     }
-    UNICON_TRY(unicon__dqr(ctx, rows, b, k->fresh, NULL));
+    UNICON_TRY(unicon__tiled_dqr(ctx, rows, b, k->fresh, NULL));
   }
   for (int64_t i = 0; i < rows; i++)
     memcpy(basis + i * k->most + k->width, k->fresh + i * b, (size_t)b * sizeof *basis);
@@ -143,10 +145,10 @@ static unicon_status krylov_grow(unicon_ctx *ctx, const double *matrix, uint64_t
       for (int64_t j = 0; j < b; j++) k->left[i * k->most + j] = (double)row[j];
     }
   }
-  unicon__dgemm(true, false, n, b, m, 1, matrix, n, from, k->most, 0, k->fresh, b);
+  unicon__tiled_dgemm(ctx, true, false, n, b, m, 1, matrix, n, from, k->most, 0, k->fresh, b);
   UNICON_TRY(krylov_append(ctx, k, k->right, n, b));
-  unicon__dgemm(false, false, m, b, n, 1, matrix, n, k->right + k->width, k->most, 0,
-                k->image + k->width, k->most);
+  unicon__tiled_dgemm(ctx, false, false, m, b, n, 1, matrix, n, k->right + k->width, k->most, 0,
+                      k->image + k->width, k->most);
   for (int64_t i = 0; i < m; i++)
     memcpy(k->fresh + i * b, k->image + i * k->most + k->width, (size_t)b * sizeof *k->fresh);
   UNICON_TRY(krylov_append(ctx, k, k->left, m, b));
@@ -163,12 +165,13 @@ static unicon_status krylov_extract(unicon_ctx *ctx, const krylov *k, unicon__sv
   UNICON_NEW(ctx, s, w);
   UNICON_NEW(ctx, u, w * w);
   UNICON_NEW(ctx, vt, w * w);
-  unicon__dgemm(true, false, w, w, k->m, 1, k->left, k->most, k->image, k->most, 0, core, w);
-  UNICON_TRY(unicon__dgesvd(ctx, w, w, core, s, u, vt, &info));
+  unicon__tiled_dgemm(ctx, true, false, w, w, k->m, 1, k->left, k->most, k->image, k->most, 0, core,
+                      w);
+  UNICON_TRY(unicon__tiled_dgesvd(ctx, w, w, core, s, u, vt, &info));
   if (info) return no_convergence(ctx, w, w);
   memcpy(svd->s, s, (size_t)r * sizeof *s);
-  unicon__dgemm(false, false, k->m, r, w, 1, k->left, k->most, u, w, 0, svd->u, r);
-  unicon__dgemm(false, true, k->n, r, w, 1, k->right, k->most, vt, w, 0, svd->v, r);
+  unicon__tiled_dgemm(ctx, false, false, k->m, r, w, 1, k->left, k->most, u, w, 0, svd->u, r);
+  unicon__tiled_dgemm(ctx, false, true, k->n, r, w, 1, k->right, k->most, vt, w, 0, svd->v, r);
   svd->next = r < w ? s[r] : 0;
   svd->method = "random";
   unicon__drop(ctx, vt);
@@ -213,11 +216,11 @@ static unicon_status warm_extract(unicon_ctx *ctx, double *core, const double *l
   UNICON_NEW(ctx, u, w * w);
   UNICON_NEW(ctx, vt, w * w);
   UNICON_NEW(ctx, turned, svd->n * w);
-  UNICON_TRY(unicon__dgesvd(ctx, w, w, core, s, u, vt, &info));
+  UNICON_TRY(unicon__tiled_dgesvd(ctx, w, w, core, s, u, vt, &info));
   if (info) return no_convergence(ctx, w, w);
   memcpy(svd->s, s, (size_t)svd->r * sizeof *s);
-  unicon__dgemm(false, true, svd->m, svd->r, w, 1, left, w, vt, w, 0, svd->u, svd->r);
-  unicon__dgemm(false, false, svd->n, w, w, 1, right, w, u, w, 0, turned, w);
+  unicon__tiled_dgemm(ctx, false, true, svd->m, svd->r, w, 1, left, w, vt, w, 0, svd->u, svd->r);
+  unicon__tiled_dgemm(ctx, false, false, svd->n, w, w, 1, right, w, u, w, 0, turned, w);
   memcpy(right, turned, (size_t)(svd->n * w) * sizeof *right);
   for (int64_t j = 0; j < svd->n; j++)
     memcpy(svd->v + j * svd->r, turned + j * w, (size_t)svd->r * sizeof *turned);
@@ -234,10 +237,10 @@ unicon_status unicon__svd_warm(unicon_ctx *ctx, const double *matrix, int64_t m,
   UNICON_NEW(ctx, left, m * w);
   UNICON_NEW(ctx, core, w * w);
   for (int k = 0; k < rounds; k++) {
-    unicon__dgemm(false, false, m, w, n, 1, matrix, n, start, w, 0, left, w);
-    UNICON_TRY(unicon__dqr(ctx, m, w, left, NULL));
-    unicon__dgemm(true, false, n, w, m, 1, matrix, n, left, w, 0, start, w);
-    UNICON_TRY(unicon__dqr(ctx, n, w, start, core));
+    unicon__tiled_dgemm(ctx, false, false, m, w, n, 1, matrix, n, start, w, 0, left, w);
+    UNICON_TRY(unicon__tiled_dqr(ctx, m, w, left, NULL));
+    unicon__tiled_dgemm(ctx, true, false, n, w, m, 1, matrix, n, left, w, 0, start, w);
+    UNICON_TRY(unicon__tiled_dqr(ctx, n, w, start, core));
   }
   UNICON_TRY(warm_extract(ctx, core, left, start, w, out));
   unicon__frame_close(ctx, frame);

@@ -67,9 +67,8 @@ static unicon_status make(unicon_ctx *ctx, const unicon_data *data, double fract
 unicon_status unicon_split_make(unicon_ctx *ctx, const unicon_data *data, double fraction,
                                 const unicon_options *options, unicon_split **out) {
   if (out) *out = NULL;
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame, make(ctx, data, fraction, options, out));
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, make(ctx, data, fraction, options, out));
 }
 
 void unicon_split_destroy(unicon_split *split) {

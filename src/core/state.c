@@ -4,7 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "linalg/blas.h"
+#include "linalg/reflect.h"
+#include "linalg/tiled.h"
 
 unicon_status unicon__state_new(unicon_ctx *ctx, int64_t m, int64_t n, int64_t r,
                                 unicon__state *out) {
@@ -59,8 +60,8 @@ unicon_status unicon__mixer_open(unicon_ctx *ctx, const unicon__state *from,
   UNICON_NEW(ctx, out->rv, 4 * r * r);
   stack(from->u, to->u, m, r, out->qu);
   stack(from->v, to->v, n, r, out->qv);
-  UNICON_TRY(unicon__dqr(ctx, m, 2 * r, out->qu, out->ru));
-  return unicon__dqr(ctx, n, 2 * r, out->qv, out->rv);
+  UNICON_TRY(unicon__tiled_dqr(ctx, m, 2 * r, out->qu, out->ru));
+  return unicon__tiled_dqr(ctx, n, 2 * r, out->qv, out->rv);
 }
 
 /* weight * U diag(s) V^T added to `out` (m by n). */
@@ -71,8 +72,8 @@ static unicon_status add_dense(unicon_ctx *ctx, const unicon__state *state, doub
   for (int64_t i = 0; i < state->m; i++)
     for (int64_t k = 0; k < state->r; k++)
       us[i * state->r + k] = state->u[i * state->r + k] * state->s[k];
-  unicon__dgemm(false, true, state->m, state->n, state->r, weight, us, state->r, state->v, state->r,
-                1, out, state->n);
+  unicon__tiled_dgemm(ctx, false, true, state->m, state->n, state->r, weight, us, state->r,
+                      state->v, state->r, 1, out, state->n);
   return UNICON_OK;
 }
 
@@ -100,11 +101,11 @@ static unicon_status mix_stacked(unicon_ctx *ctx, const unicon__mixer *mix, doub
     for (int64_t k = 0; k < w; k++)
       scaled[i * w + k] =
           mix->ru[i * w + k] * (k < r ? kept(mix, eta) * mix->from->s[k] : eta * mix->to->s[k - r]);
-  unicon__dgemm(false, true, w, w, w, 1, scaled, w, mix->rv, w, 0, core, w);
+  unicon__tiled_dgemm(ctx, false, true, w, w, w, 1, scaled, w, mix->rv, w, 0, core, w);
   UNICON_TRY(unicon__svd_top(ctx, core, w, w, r, UNICON__SVD_DENSE, 0, &svd));
   memcpy(out->s, svd.s, (size_t)r * sizeof *out->s);
-  unicon__dgemm(false, false, out->m, r, w, 1, mix->qu, w, svd.u, r, 0, out->u, r);
-  unicon__dgemm(false, false, out->n, r, w, 1, mix->qv, w, svd.v, r, 0, out->v, r);
+  unicon__tiled_dgemm(ctx, false, false, out->m, r, w, 1, mix->qu, w, svd.u, r, 0, out->u, r);
+  unicon__tiled_dgemm(ctx, false, false, out->n, r, w, 1, mix->qv, w, svd.v, r, 0, out->v, r);
   return UNICON_OK;
 }
 

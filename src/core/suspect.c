@@ -153,10 +153,10 @@ static unicon_status grade_side(unicon_ctx *ctx, const unicon__batch *set, bool 
   UNICON_TRY(average_classes(ctx, &g));
   UNICON_NEW(ctx, g.scores, unicon__workers(ctx) * QUERY_ROWS * g.samples);
   const double begin = from_x ? 0 : 0.5;
-  unicon__blas_begin(1);
+  unicon__blas_begin();
   const unicon_status status = unicon__parallel_rounds(
       ctx, "pairs", begin, begin + 0.5, (g.queries + QUERY_ROWS - 1) / QUERY_ROWS, grade_block, &g);
-  unicon__blas_end(1);
+  unicon__blas_end();
   UNICON_TRY(status);
   unicon__frame_close(ctx, frame);
   return UNICON_OK;

@@ -8,7 +8,7 @@
 
 #include "base/rng.h"
 #include "core/options.h"
-#include "linalg/blas.h"
+#include "linalg/reflect.h"
 
 typedef struct model {
   int64_t d[2], latent, clusters;
@@ -30,7 +30,7 @@ static unicon_status haar(unicon_ctx *ctx, const model *m, uint32_t stream, int6
     unicon__normals(m->seed, stream, (uint64_t)i, m->latent, m->row);
     for (int64_t k = 0; k < m->latent; k++) (*out)[i * m->latent + k] = (double)m->row[k];
   }
-  UNICON_TRY(unicon__dqr(ctx, d, m->latent, *out, r));
+  UNICON_TRY(unicon__tiled_dqr(ctx, d, m->latent, *out, r));
   for (int64_t k = 0; k < m->latent; k++)
     for (int64_t i = 0; i < d && r[k * m->latent + k] < 0; i++) (*out)[i * m->latent + k] *= -1;
   return UNICON_OK;
@@ -86,9 +86,9 @@ static unicon_status synth(unicon_ctx *ctx, const char *kind, const unicon_optio
 
 unicon_status unicon_synth(unicon_ctx *ctx, const char *kind, const unicon_options *options,
                            int64_t first, int64_t count, float *x, float *y, int64_t *label) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
+  UNICON_TRY(unicon__enter(ctx));
   if (!kind || first < 0 || count < 0 || !x || !y || !label)
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "synth needs a kind, a count and three arrays");
-  return unicon__leave(ctx, frame, synth(ctx, kind, options, first, count, x, y, label));
+    return unicon__leave(ctx, unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                                           "synth needs a kind, a count and three arrays"));
+  return unicon__leave(ctx, synth(ctx, kind, options, first, count, x, y, label));
 }

@@ -9,6 +9,7 @@
 #include "core/moment.h"
 #include "core/project.h"
 #include "linalg/blas.h"
+#include "linalg/tiled.h"
 
 enum {
   MOST_AXES = 1024, /* more cost much and are worth .002 of the score (docs/results) */
@@ -76,9 +77,10 @@ static unicon_status open_cross(unicon_ctx *ctx, double *const vectors[2], unico
   UNICON_NEW(ctx, half, t->q[0] * p_y);
   UNICON_TRY(
       unicon__moment_cross(ctx, t->pairs, &t->side[0].source, &t->side[1].source, centred, c));
-  unicon__dgemm(false, false, t->q[0], p_y, p_x, 1, vectors[0], p_x, c, p_y, 0, half, p_y);
-  unicon__dgemm(false, true, t->q[0], t->q[1], p_y, 1, half, p_y, vectors[1], p_y, 0, t->cross,
-                t->q[1]);
+  unicon__tiled_dgemm(ctx, false, false, t->q[0], p_y, p_x, 1, vectors[0], p_x, c, p_y, 0, half,
+                      p_y);
+  unicon__tiled_dgemm(ctx, false, true, t->q[0], t->q[1], p_y, 1, half, p_y, vectors[1], p_y, 0,
+                      t->cross, t->q[1]);
   unicon__drop(ctx, half);
   unicon__drop(ctx, c);
   return UNICON_OK;
@@ -149,9 +151,9 @@ unicon_status unicon__trial_open(unicon_ctx *ctx, const unicon_options *options,
   }
   const int64_t allowed = unicon__most_rank(options, &out->side[0].source, &out->side[1].source);
   out->most = most < allowed ? most : allowed;
-  unicon__blas_begin(ctx->threads);
+  unicon__blas_begin();
   const unicon_status status = open_shared(ctx, held, out);
-  unicon__blas_end(ctx->threads);
+  unicon__blas_end();
   return status;
 }
 
@@ -262,9 +264,9 @@ static unicon_status score_setting(unicon_ctx *ctx, unicon__trial *t,
 
 unicon_status unicon__trial_score(unicon_ctx *ctx, unicon__trial *trial,
                                   const unicon__setting *setting, double *score) {
-  unicon__blas_begin(ctx->threads);
+  unicon__blas_begin();
   const unicon_status status = score_setting(ctx, trial, setting, score);
-  unicon__blas_end(ctx->threads);
+  unicon__blas_end();
   return status;
 }
 
@@ -343,8 +345,8 @@ unicon_status unicon__trial_refine(unicon_ctx *ctx, unicon__trial *trial,
                                    const unicon__setting *setting,
                                    const unicon__refine_params *params, unicon__refine_log *log,
                                    const unicon__balancing *how, int hows, double *score) {
-  unicon__blas_begin(ctx->threads);
+  unicon__blas_begin();
   const unicon_status status = refine_setting(ctx, trial, setting, params, log, how, hows, score);
-  unicon__blas_end(ctx->threads);
+  unicon__blas_end();
   return status;
 }

@@ -106,9 +106,9 @@ unicon_status unicon__tsne_affinities(unicon_ctx *ctx, unicon__tsne *t, const fl
   for (int64_t i = 0; i < t->n; i++) square[i] = unicon__vec_best()->sum_squares(z + i * d, d);
   a.square = square;
   UNICON_TRY(unicon__progress(ctx, "layout", 0));
-  unicon__blas_begin(1);
+  unicon__blas_begin();
   unicon__parallel_for(ctx, (t->n + ROWS - 1) / ROWS, affinity_rows, &a);
-  unicon__blas_end(1);
+  unicon__blas_end();
   unicon__parallel_for(ctx, t->n, symmetric_row, t);
   return UNICON_OK;
 }

@@ -4,7 +4,7 @@
 
 #include "core/embed.h"
 #include "core/pass.h"
-#include "linalg/blas.h"
+#include "linalg/tiled.h"
 
 typedef struct picture {
   float *weights;
@@ -61,9 +61,7 @@ static unicon_status draw(unicon_ctx *ctx, const unicon_view *x, const unicon_vi
   UNICON_TRY(unicon__lens_rows(ctx, &lens_x, 0, n_x, unit, zx, r));
   UNICON_TRY(unicon__lens_rows(ctx, &lens_y, 0, n_y, unit, zy, r));
   if (scores) {
-    unicon__blas_begin(1);
-    unicon__sgemm(false, true, n_x, n_y, r, 1, zx, r, zy, r, 0, scores, n_y);
-    unicon__blas_end(1);
+    unicon__tiled_sgemm(ctx, false, true, n_x, n_y, r, 1, zx, r, zy, r, 0, scores, n_y);
   }
   if (!weights && !value) return UNICON_OK;
   return weigh(ctx, params, pairs, r, zx, zy, weights, value);
@@ -72,9 +70,9 @@ static unicon_status draw(unicon_ctx *ctx, const unicon_view *x, const unicon_vi
 unicon_status unicon_weights(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
                              const unicon_pairs *pairs, const unicon_options *options,
                              float *scores, float *weights, double *loss) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
+  UNICON_TRY(unicon__enter(ctx));
   if (!x || !y || !pairs)
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "weights needs two views and pairs");
-  return unicon__leave(ctx, frame, draw(ctx, x, y, pairs, options, scores, weights, loss));
+    return unicon__leave(
+        ctx, unicon__fail(ctx, UNICON_ERR_ARGUMENT, "weights needs two views and pairs"));
+  return unicon__leave(ctx, draw(ctx, x, y, pairs, options, scores, weights, loss));
 }

@@ -171,9 +171,8 @@ static unicon_status read_labels(unicon_ctx *ctx, const char *x_path, const char
 unicon_status unicon_pairs_read_labels(unicon_ctx *ctx, const char *x_path, const char *y_path,
                                        int64_t n_x, int64_t n_y, unicon_pairs **out) {
   if (out) *out = NULL;
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame, read_labels(ctx, x_path, y_path, n_x, n_y, out));
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, read_labels(ctx, x_path, y_path, n_x, n_y, out));
 }
 
 /* ---- labels of rows ----------------------------------------------------------------------- */
@@ -213,9 +212,8 @@ static unicon_status read_rows(unicon_ctx *ctx, const char *path, int64_t rows,
 unicon_status unicon_labels_read(unicon_ctx *ctx, const char *path, int64_t rows,
                                  const char *other_path, int64_t other_rows, unicon_labels **out) {
   if (out) *out = NULL;
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame, read_rows(ctx, path, rows, other_path, other_rows, out));
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, read_rows(ctx, path, rows, other_path, other_rows, out));
 }
 
 void unicon_labels_destroy(unicon_labels *labels) {

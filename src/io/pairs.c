@@ -89,6 +89,11 @@ static unicon_status make_blocks(unicon_ctx *ctx, int64_t n_x, int64_t n_y, int6
   return unicon__pairs_finish(pairs, status, out);
 }
 
+unicon_status unicon__pairs_identity(unicon_ctx *ctx, int64_t n_x, int64_t n_y,
+                                     unicon_pairs **out) {
+  return make_blocks(ctx, n_x, n_y, 1, true, out);
+}
+
 unicon_status unicon_pairs_identity(unicon_ctx *ctx, int64_t n_x, int64_t n_y, unicon_pairs **out) {
   return unicon_pairs_per_x(ctx, n_x, n_y, 1, out);
 }
@@ -96,17 +101,15 @@ unicon_status unicon_pairs_identity(unicon_ctx *ctx, int64_t n_x, int64_t n_y, u
 unicon_status unicon_pairs_per_x(unicon_ctx *ctx, int64_t n_x, int64_t n_y, int64_t k,
                                  unicon_pairs **out) {
   if (out) *out = NULL;
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame, make_blocks(ctx, n_x, n_y, k, true, out));
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, make_blocks(ctx, n_x, n_y, k, true, out));
 }
 
 unicon_status unicon_pairs_per_y(unicon_ctx *ctx, int64_t n_x, int64_t n_y, int64_t k,
                                  unicon_pairs **out) {
   if (out) *out = NULL;
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame, make_blocks(ctx, n_x, n_y, k, false, out));
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, make_blocks(ctx, n_x, n_y, k, false, out));
 }
 
 /* ---- lists -------------------------------------------------------------------------------- */
@@ -128,9 +131,8 @@ unicon_status unicon_pairs_list(unicon_ctx *ctx, int64_t n_x, int64_t n_y, const
                                 const int64_t *y, const double *weight, int64_t count,
                                 unicon_pairs **out) {
   if (out) *out = NULL;
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame,
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx,
                        unicon__pairs_from_list(ctx, "pair", n_x, n_y, x, y, weight, count, out));
 }
 
@@ -210,9 +212,8 @@ unicon_status unicon__pairs_from_labels(unicon_ctx *ctx, const int64_t *label_x,
 unicon_status unicon_pairs_labels(unicon_ctx *ctx, const int64_t *label_x, int64_t n_x,
                                   const int64_t *label_y, int64_t n_y, unicon_pairs **out) {
   if (out) *out = NULL;
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame, unicon__pairs_from_labels(ctx, label_x, n_x, label_y, n_y, out));
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, unicon__pairs_from_labels(ctx, label_x, n_x, label_y, n_y, out));
 }
 
 /* ---- ignored pairs and explicit negatives ------------------------------------------------- */
@@ -262,16 +263,12 @@ unicon_status unicon__pairs_add_set(unicon_ctx *ctx, unicon_pairs *pairs, bool n
 
 unicon_status unicon_pairs_set_ignored(unicon_ctx *ctx, unicon_pairs *pairs, const int64_t *x,
                                        const int64_t *y, int64_t count) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame,
-                       unicon__pairs_add_set(ctx, pairs, false, "ignored pair", x, y, count));
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, unicon__pairs_add_set(ctx, pairs, false, "ignored pair", x, y, count));
 }
 
 unicon_status unicon_pairs_set_negatives(unicon_ctx *ctx, unicon_pairs *pairs, const int64_t *x,
                                          const int64_t *y, int64_t count) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame,
-                       unicon__pairs_add_set(ctx, pairs, true, "negative pair", x, y, count));
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, unicon__pairs_add_set(ctx, pairs, true, "negative pair", x, y, count));
 }

@@ -86,6 +86,9 @@ static inline int64_t unicon__list_range(unicon__partners p, int64_t from, int64
   return first;
 }
 
+/* Row i with row i. */
+unicon_status unicon__pairs_identity(unicon_ctx *ctx, int64_t n_x, int64_t n_y, unicon_pairs **out);
+
 /* The pairs among the given rows, renumbered: row a of the result is x_keep[a] of `pairs`, and so
  * for y (NULL keeps all). Kept lists are ascending. */
 unicon_status unicon__pairs_subset(unicon_ctx *ctx, const unicon_pairs *pairs,

@@ -193,9 +193,8 @@ static unicon_status pairs_read(unicon_ctx *ctx, const char *path, int64_t n_x, 
 unicon_status unicon_pairs_read(unicon_ctx *ctx, const char *path, int64_t n_x, int64_t n_y,
                                 unicon_pairs **out) {
   if (out) *out = NULL;
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame, pairs_read(ctx, path, n_x, n_y, out));
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, pairs_read(ctx, path, n_x, n_y, out));
 }
 
 static unicon_status read_set(unicon_ctx *ctx, unicon_pairs *pairs, bool negatives,
@@ -211,13 +210,11 @@ static unicon_status read_set(unicon_ctx *ctx, unicon_pairs *pairs, bool negativ
 }
 
 unicon_status unicon_pairs_read_ignored(unicon_ctx *ctx, unicon_pairs *pairs, const char *path) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame, read_set(ctx, pairs, false, path));
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, read_set(ctx, pairs, false, path));
 }
 
 unicon_status unicon_pairs_read_negatives(unicon_ctx *ctx, unicon_pairs *pairs, const char *path) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame, read_set(ctx, pairs, true, path));
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, read_set(ctx, pairs, true, path));
 }

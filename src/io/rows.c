@@ -131,9 +131,8 @@ static unicon_status rows_open(unicon_ctx *ctx, const char *path, unicon_rows **
 
 unicon_status unicon_rows_open(unicon_ctx *ctx, const char *path, unicon_rows **out) {
   if (out) *out = NULL;
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame, rows_open(ctx, path, out));
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, rows_open(ctx, path, out));
 }
 
 /* Whether the byte distance of every element from the first is an int64_t, and so is the number
@@ -188,10 +187,9 @@ unicon_status unicon_rows_wrap(unicon_ctx *ctx, const char *name, const void *da
                                unicon_dtype dtype, int64_t count, int64_t width, int64_t row_stride,
                                int64_t col_stride, unicon_rows **out) {
   if (out) *out = NULL;
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
+  UNICON_TRY(unicon__enter(ctx));
   const unicon__segment segment = {data, 0, count, row_stride, col_stride, dtype};
-  return unicon__leave(ctx, frame, rows_wrap(ctx, name, &segment, width, out));
+  return unicon__leave(ctx, rows_wrap(ctx, name, &segment, width, out));
 }
 
 void unicon_rows_close(unicon_rows *rows) {
@@ -284,7 +282,6 @@ static unicon_status rows_read(unicon_ctx *ctx, const unicon_rows *rows, int64_t
 
 unicon_status unicon_rows_read(unicon_ctx *ctx, const unicon_rows *rows, int64_t first,
                                int64_t count, float *out) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame, rows_read(ctx, rows, first, count, out));
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, rows_read(ctx, rows, first, count, out));
 }

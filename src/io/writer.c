@@ -101,9 +101,8 @@ static unicon_status writer_open(unicon_ctx *ctx, const char *path, unicon_file_
 unicon_status unicon_writer_open(unicon_ctx *ctx, const char *path, unicon_file_dtype dtype,
                                  int64_t rows, int64_t width, unicon_writer **out) {
   if (out) *out = NULL;
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame, writer_open(ctx, path, dtype, rows, width, out));
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, writer_open(ctx, path, dtype, rows, width, out));
 }
 
 static unicon_status write_half(unicon_ctx *ctx, const unicon_writer *writer, const float *values,
@@ -136,9 +135,8 @@ static unicon_status writer_append(unicon_ctx *ctx, unicon_writer *writer, const
 
 unicon_status unicon_writer_append(unicon_ctx *ctx, unicon_writer *writer, const void *rows,
                                    int64_t count) {
-  if (!ctx) return UNICON_ERR_ARGUMENT;
-  unicon__block *frame = unicon__enter(ctx);
-  return unicon__leave(ctx, frame, writer_append(ctx, writer, rows, count));
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, writer_append(ctx, writer, rows, count));
 }
 
 static unicon_status writer_commit(unicon_ctx *ctx, const unicon_writer *writer) {
@@ -151,11 +149,8 @@ static unicon_status writer_commit(unicon_ctx *ctx, const unicon_writer *writer)
 }
 
 unicon_status unicon_writer_commit(unicon_ctx *ctx, unicon_writer *writer) {
-  unicon_status status = UNICON_ERR_ARGUMENT;
-  if (ctx) {
-    unicon__block *frame = unicon__enter(ctx);
-    status = unicon__leave(ctx, frame, writer_commit(ctx, writer));
-  }
+  unicon_status status = unicon__enter(ctx);
+  if (status == UNICON_OK) status = unicon__leave(ctx, writer_commit(ctx, writer));
   unicon_writer_discard(writer);
   return status;
 }

@@ -29,11 +29,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const unicon__bytes files[2] = {{all ? data + 2 : data, first},
                                   {all ? data + 2 + first : data, all - first}};
   int64_t *x = NULL, *y = NULL, n_x = 0, n_y = 0;
-  unicon__block *frame = unicon__enter(ctx);
+  TARGET_HOLDS(unicon__enter(ctx) == UNICON_OK);
   const unicon_status status = unicon__labels_parse(
       ctx, "x.txt", files[0], first < all ? "y.txt" : NULL, files[1], &x, &n_x, &y, &n_y);
   if (target_ok(ctx, status)) use(ctx, x, n_x, y, n_y);
-  TARGET_HOLDS(unicon__leave(ctx, frame, status) == status);
+  TARGET_HOLDS(unicon__leave(ctx, status) == status);
   target_done(ctx);
   return 0;
 }

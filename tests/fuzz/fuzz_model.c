@@ -40,11 +40,11 @@ static void look(const unicon_model *model) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   unicon_ctx *ctx = target_ctx();
   unicon_model *model = NULL;
-  unicon__block *frame = unicon__enter(ctx);
+  TARGET_HOLDS(unicon__enter(ctx) == UNICON_OK);
   unicon_status status = unicon__model_create(ctx, &model);
   if (status == UNICON_OK)
     status = unicon__model_parse(ctx, model, "input.safetensors", (unicon__bytes){data, size});
-  if (target_ok(ctx, unicon__leave(ctx, frame, status))) {
+  if (target_ok(ctx, unicon__leave(ctx, status))) {
     look(model);
     embed(ctx, model, UNICON_X);
     embed(ctx, model, UNICON_Y);

@@ -25,9 +25,9 @@ static void look(const unicon_pairs *pairs) {
 static void take(unicon_ctx *ctx, const unicon_pairs *pairs) {
   static const int64_t keep_x[] = {0, 1, 5, 39}, keep_y[] = {1, 2, 3, 49};
   unicon_pairs *part = NULL;
-  unicon__block *frame = unicon__enter(ctx);
+  TARGET_HOLDS(unicon__enter(ctx) == UNICON_OK);
   const unicon_status status = unicon__pairs_subset(ctx, pairs, keep_x, 4, keep_y, 4, &part);
-  if (target_ok(ctx, unicon__leave(ctx, frame, status))) look(part);
+  if (target_ok(ctx, unicon__leave(ctx, status))) look(part);
   unicon_pairs_destroy(part);
 }
 
@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   int64_t *x, *y, count;
   double *weight;
   unicon_pairs *pairs = NULL;
-  unicon__block *frame = unicon__enter(ctx);
+  TARGET_HOLDS(unicon__enter(ctx) == UNICON_OK);
   unicon_status status = unicon__pairs_parse_bytes(ctx, "input.tsv", (unicon__bytes){data, size},
                                                    &x, &y, &weight, &count);
   if (status == UNICON_OK) {
@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     unicon__clear_error(ctx);
     status = unicon__pairs_from_list(ctx, "input.tsv: pair", N_X, N_Y, x, y, weight, count, &pairs);
   }
-  if (target_ok(ctx, unicon__leave(ctx, frame, status))) {
+  if (target_ok(ctx, unicon__leave(ctx, status))) {
     look(pairs);
     take(ctx, pairs);
   }

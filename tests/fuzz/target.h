@@ -107,9 +107,9 @@ static inline void target_matrix(const char *name, unicon__matrix_parser parse, 
   unicon_ctx *ctx = target_ctx();
   unicon__matrix m = {.width = 0};
   unicon_rows *rows = NULL;
-  unicon__block *frame = unicon__enter(ctx);
+  TARGET_HOLDS(unicon__enter(ctx) == UNICON_OK);
   const unicon_status status =
-      unicon__leave(ctx, frame, parse(ctx, name, (unicon__bytes){data, size}, &m));
+      unicon__leave(ctx, parse(ctx, name, (unicon__bytes){data, size}, &m));
   if (target_ok(ctx, status) &&
       target_ok(ctx, unicon_rows_wrap(ctx, name, m.rows.data, m.rows.dtype, m.rows.count, m.width,
                                       m.rows.row_stride, m.rows.col_stride, &rows)))

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Singular value decomposition on the context's threads. */
+#ifndef UNICON_LINALG_SVD_H
+#define UNICON_LINALG_SVD_H
+
+#include "base/ctx.h"
+
+/* A (m by n) = U diag(s) V^T, q = min(m, n); u is m by q, vt q by n, a is destroyed. A matrix that
+ * is much longer than wide goes through QR: 4 m n^2 flops in tiles, then the decomposition of R and
+ * one product. `info` is as LAPACK returns it. */
+unicon_status unicon__tiled_dgesvd(unicon_ctx *ctx, int64_t m, int64_t n, double *a, double *s,
+                                   double *u, double *vt, int *info);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products outside our own loops, cut into tiles that run on the context's threads, each with
+ * single-threaded BLAS. The threads of OpenBLAS itself are never used: they spin while they wait
+ * for one another, so beside a busy process they give their time away.
+ *
+ * Tiles are cut by the shape alone and each entry is the work of one tile, so the bytes do not
+ * depend on the number of threads. To be called from the calling thread only; loops use
+ * linalg/blas. Matrices are row-major with leading dimension `ld`. */
+#ifndef UNICON_LINALG_TILED_H
+#define UNICON_LINALG_TILED_H
+
+#include "base/ctx.h"
+
+/* C = alpha op(A) op(B) + beta C, op(A) m by k, op(B) k by n. */
+void unicon__tiled_sgemm(unicon_ctx *ctx, bool trans_a, bool trans_b, int64_t m, int64_t n,
+                         int64_t k, float alpha, const float *a, int64_t lda, const float *b,
+                         int64_t ldb, float beta, float *c, int64_t ldc);
+void unicon__tiled_dgemm(unicon_ctx *ctx, bool trans_a, bool trans_b, int64_t m, int64_t n,
+                         int64_t k, double alpha, const double *a, int64_t lda, const double *b,
+                         int64_t ldb, double beta, double *c, int64_t ldc);
+/* B (n by m) = op(L)^{-1} B, L lower triangular n by n. */
+void unicon__tiled_dtrsm_left(unicon_ctx *ctx, bool trans, int64_t n, int64_t m, const double *l,
+                              int64_t ldl, double *b, int64_t ldb);
+/* B (m by n) = B op(L)^{-1}. */
+void unicon__tiled_dtrsm_right(unicon_ctx *ctx, bool trans, int64_t m, int64_t n, const double *l,
+                               int64_t ldl, double *b, int64_t ldb);
+/* Lower Cholesky factor in place (only the lower triangle is read and written); 0, or the order of
+ * the first leading part that is not positive definite. */
+int64_t unicon__tiled_dpotrf(unicon_ctx *ctx, int64_t n, double *a, int64_t lda);
+
+/* y = A x for a symmetric n by n matrix of which the lower triangle is read; `room` has
+ * unicon__tiled_dsymv_room(n) numbers. */
+int64_t unicon__tiled_dsymv_room(int64_t n);
+void unicon__tiled_dsymv(unicon_ctx *ctx, int64_t n, const double *a, int64_t lda, const double *x,
+                         double *y, double *room);
+
+#endif
