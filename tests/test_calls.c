@@ -437,6 +437,10 @@ static void bad_arguments_leave_the_context_free(void **state) {
   REFUSED(unicon_search(ctx, NULL, NULL, 1, NULL, NULL));
   REFUSED(unicon_evaluate(ctx, NULL, NULL, NULL, NULL, NULL, NULL));
   REFUSED(unicon_ranks(ctx, NULL, NULL, NULL, NULL, NULL));
+  REFUSED(unicon_hubs(ctx, NULL, NULL, NULL, NULL, NULL));
+  REFUSED(unicon_balance_create(ctx, NULL, NULL, NULL, NULL, NULL));
+  REFUSED(unicon_model_rebalance(ctx, NULL, NULL, NULL, NULL));
+  REFUSED(unicon_rows_usable(ctx, NULL, NULL, NULL));
   REFUSED(unicon_weights(ctx, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
   REFUSED(unicon_layout(ctx, NULL, 0, 0, NULL, NULL, NULL));
   REFUSED(unicon_probe_classes(ctx, NULL, 1, NULL, 1, NULL, NULL));
