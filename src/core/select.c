@@ -403,19 +403,30 @@ static unicon_status refine_once(unicon_ctx *ctx, selection *w, const candidate 
   return UNICON_OK;
 }
 
-/* Refines a kernel's best setting and, where that helped, at half the temperature, which near-exact
- * pairs like. */
+/* Refines a kernel's best setting at three times its ridge (the true loss fits the training pairs
+ * more closely than the closed form, so it wants more shrinkage), at the ridge itself and, where
+ * that helped, at half the temperature, which near-exact pairs like. What is behind the best after
+ * an epoch stays behind and is given up. */
 static unicon_status refine_kernel(unicon_ctx *ctx, selection *w, const candidate *from,
                                    const unicon__refine_params *params, candidate *best) {
+  const bool ridge_given = unicon__given(w->options, UNICON__RIDGE);
   const bool heat_given = unicon__given(w->options, UNICON__TEMPERATURE);
-  candidate own = *from;
+  candidate own = *from, start = *from;
+  unicon__refine_params next = *params;
   UNICON_TRY(open_trials(ctx, w, from->kernel));
-  UNICON_TRY(refine_once(ctx, w, from, params, &own));
+  if (!ridge_given) {
+    start.setting.ridge *= 3;
+    UNICON_TRY(refine_once(ctx, w, &start, &next, &own));
+    next.bar = w->log->by_epoch[1];
+    start.setting.ridge = from->setting.ridge;
+  }
+  if (unicon__now() < w->refine_deadline || ridge_given)
+    UNICON_TRY(refine_once(ctx, w, &start, &next, &own));
   if (own.score > from->score && unicon__now() < w->refine_deadline && !heat_given) {
-    unicon__refine_params colder = *params;
-    colder.loss.temperature /= 2;
-    colder.bar = w->log->by_epoch[1]; /* what is behind after an epoch stays behind */
-    UNICON_TRY(refine_once(ctx, w, from, &colder, &own));
+    start.setting.ridge = own.setting.ridge;
+    next.bar = w->log->by_epoch[1];
+    next.loss.temperature /= 2;
+    UNICON_TRY(refine_once(ctx, w, &start, &next, &own));
   }
   if (own.score > best->score) *best = own;
   return UNICON_OK;
