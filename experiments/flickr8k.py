@@ -39,7 +39,9 @@ def body(work):
     rows, keep = [], {}
     for name, about, model, seconds in methods(work, train, dev):
         found = evaluate(model, test)
-        rows.append((name + about, *directions(found), *hits(found, 1, 10), seconds))
+        plain = {side: found[side]["plain"] for side in ("x_to_y", "y_to_x")}
+        rows.append((name + about, *directions(found), *hits(found, 1, 10), *hits(plain, 1, 10),
+                     seconds))
         keep[name] = *directions(found), seconds
         say(f"{name}: {seconds:.1f} s")
     sgd = keep["SGD-CLIP linear"]
@@ -49,7 +51,8 @@ def body(work):
 
     three = zip(FIGURES, column(UNICON, SGD_CLIP), column(keep["`paper`"], sgd),
                 column(keep["`auto` 0"], sgd), (*SGD_CLIP[:4], None), (*sgd[:4], None))
-    columns = "i→t @1 | t→i @1 | i→t @10 | t→i @10 | mean @1 | mean @10 | fit, tuning included, s"
+    columns = ("i→t @1 | t→i @1 | i→t @10 | t→i @10 | mean @1 | mean @10 | plain @1 | plain @10 | "
+               "fit, tuning included, s")
     return {
         "flickr8k": table(f"{COLUMNS} (`auto`) | paper, SGD-CLIP | our SGD-CLIP, linear", three),
         "flickr8k-methods": table(f"method | {columns}", rows),
