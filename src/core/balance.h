@@ -51,8 +51,8 @@ void unicon__bank_round(float *rows, int64_t count);
 unicon_status unicon__curve_fit(unicon_ctx *ctx, const unicon_balance *balance, int side,
                                 const float *z, int64_t n, float *curve);
 
-/* How many rows a bank has at most, and how strongly scores are balanced, where nothing else
- * decides: few rows make a noisy bank, which wants a weaker hand. */
+/* How strongly scores are balanced where nothing else decides, for a fit on so many rows of y: few
+ * rows make a noisy bank, which wants a weaker hand. */
 unicon__balancing unicon__balancing_usual(int64_t rows);
 
 #endif

@@ -12,6 +12,10 @@
 
 enum { FOLDS_MAX = 8, KERNELS_MAX = 6, FINALISTS = 3 };
 
+/* A later kernel, or refine, must be better by more than the margin that breaks ties: it costs more.
+ */
+static const double worth = 1e-5;
+
 /* A kernel's best setting, closed form or refined. */
 typedef struct candidate {
   char kernel[32];
@@ -428,7 +432,7 @@ static unicon_status refine_kernel(unicon_ctx *ctx, selection *w, const candidat
     next.loss.temperature /= 2;
     UNICON_TRY(refine_once(ctx, w, &start, &next, &own));
   }
-  if (own.score > best->score) *best = own;
+  if (own.score > best->score + worth) *best = own;
   return UNICON_OK;
 }
 
@@ -436,7 +440,7 @@ static unicon_status refine_kernel(unicon_ctx *ctx, selection *w, const candidat
 static int next_kernel(const selection *w, const bool *done) {
   int next = -1;
   for (int k = 0; k < w->kernels; k++)
-    if (!done[k] && (next < 0 || w->kernel[k].score > w->kernel[next].score)) next = k;
+    if (!done[k] && (next < 0 || w->kernel[k].score > w->kernel[next].score + worth)) next = k;
   return next;
 }
 
