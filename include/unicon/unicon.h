@@ -380,6 +380,11 @@ unicon_balance_create(unicon_ctx *ctx, const unicon_model *model, const unicon_o
                       const unicon_rows *bank_x, const unicon_rows *bank_y, unicon_balance **out);
 UNICON_API void unicon_balance_destroy(unicon_balance *balance);
 
+/* What came of it: "off", "softmax:10", ... as option `balance` writes it. */
+UNICON_API const char *unicon_balance_text(const unicon_balance *balance);
+/* Rows of the bank of that side; 0 where scores are balanced without a bank, or not at all. */
+UNICON_API int64_t unicon_balance_rows(const unicon_balance *balance, unicon_side side);
+
 /* What an embedded row looks like. The products of QUERY rows with INDEX rows are the balanced
  * scores, so that any index for inner products ranks as unicon_search does; the COSINE forms serve
  * indexes that know the cosine alone. */
