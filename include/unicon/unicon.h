@@ -17,9 +17,12 @@
  *         unicon_pairs_per_x(ctx, unicon_rows_count(x), unicon_rows_count(y), 5, &pairs) ||
  *         unicon_fit(ctx, &(unicon_data){x, y, pairs, NULL}, NULL, NULL, &model) ||
  *         unicon_evaluate(ctx, &(unicon_view){.rows = x, .model = model, .side = UNICON_X},
- *                         &(unicon_view){.rows = y, .model = model, .side = UNICON_Y}, pairs, NULL,
- * &to_y, &to_x)) fprintf(stderr, "%s\n", unicon_ctx_error(ctx)); else printf("hit@1 on the rows it
- * was fitted on: %.3f\n", to_y.value[UNICON_HIT_1]); unicon_model_destroy(model);
+ *                         &(unicon_view){.rows = y, .model = model, .side = UNICON_Y}, pairs,
+ *                         NULL, &to_y, &to_x))
+ *       fprintf(stderr, "%s\n", unicon_ctx_error(ctx));
+ *     else
+ *       printf("hit@1 on the rows it was fitted on: %.3f\n", to_y.value[UNICON_HIT_1]);
+ *     unicon_model_destroy(model);
  *     unicon_pairs_destroy(pairs);
  *     unicon_rows_close(y);
  *     unicon_rows_close(x);
