@@ -81,7 +81,7 @@ const cli_option cli_tool_options[] = {
 
     {CLI_OPT_CLASSES, "classes", 0, "FILE", "", NULL, CLI_EVAL, "Zero-shot",
      "Class vectors of the y side, one row per class, instead of Y: every row of X is given the "
-     "class with the largest cosine. --x-labels has the right answers. With --y-labels instead, X "
+     "class with the largest score. --x-labels has the right answers. With --y-labels instead, X "
      "holds rows of the y side and the classes are of the x side."},
     {CLI_OPT_CLASS_NAMES, "class-names", 0, "FILE", "", NULL, CLI_EVAL, "Zero-shot",
      "One name per row of the classes. Labels are then names; without it, or where they are none, "
