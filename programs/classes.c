@@ -120,8 +120,10 @@ int classes_run(tool *t, const unicon_rows *rows, const char *label_path, const 
   out->count = calloc(count + 1, (count + 1) * sizeof *out->count);
   if (!out->count) return tool_out_of_memory(t);
   unicon_view view = {.rows = rows, .model = model, .side = side};
-  const unicon_view vectors = {
-      .rows = out->vectors, .model = model, .side = side == UNICON_X ? UNICON_Y : UNICON_X};
+  const unicon_view vectors = {.rows = out->vectors,
+                               .model = model,
+                               .side = side == UNICON_X ? UNICON_Y : UNICON_X,
+                               .balance = t->balance};
   usable left = {0};
   code = usable_open(t, &view, &left);
   if (code == EXIT_DONE) {

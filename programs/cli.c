@@ -84,7 +84,9 @@ static bool entry_of_tool(const cli_option *option, cli_entry *out) {
   snprintf(out->name, sizeof out->name, "%s", option->name);
   out->letter = option->letter;
   out->flag = !option->metavar;
-  if (!out->flag)
+  if (out->flag && *option->words)
+    snprintf(out->value, sizeof out->value, "[%s]", option->words);
+  else if (!out->flag)
     snprintf(out->value, sizeof out->value, "%s", *option->words ? option->words : option->metavar);
   describe(out, option->words, option->default_value ? option->default_value : "", option->group,
            option->help);
@@ -102,7 +104,7 @@ static bool entry_of_library(const unicon_option_info *option, cli_entry *out) {
     out->value[0] = '\0';
   else if (word && strlen(option->words) <= LONGEST_WORDS)
     snprintf(out->value, sizeof out->value, "%s", option->words);
-  else if (!word && *option->words)
+  else if (!word && strcmp(option->kind, "form") != 0 && *option->words)
     snprintf(out->value, sizeof out->value, "%s|%s", option->metavar, option->words);
   else
     snprintf(out->value, sizeof out->value, "%s", option->metavar);
@@ -209,18 +211,27 @@ static int keep(parser *p, const cli_entry *entry, const char *value) {
     p->out->setting[p->out->settings++] = (cli_setting){entry->library, value};
     return EXIT_DONE;
   }
-  if (!entry->flag && !is_one_of(entry->words, value)) return wrong_word(p->command, entry, value);
+  if (value && !is_one_of(entry->words, value)) return wrong_word(p->command, entry, value);
   p->out->given[entry->tool->id]++;
-  if (!entry->flag) p->out->value[entry->tool->id] = value;
+  p->out->value[entry->tool->id] = value;
   return EXIT_DONE;
+}
+
+/* A flag, or one of its words: attached, or the next argument if it is exactly that. */
+static int take_flag(parser *p, const cli_entry *entry, const char *attached) {
+  const bool words = entry->tool && *entry->words;
+  if (attached && !words) return cli_error(p->command, "--%s takes no value", entry->name);
+  if (attached) return keep(p, entry, attached);
+  const char *following = words && p->next < p->count ? p->argv[p->next] : NULL;
+  if (!following || !is_one_of(entry->words, following))
+    return keep(p, entry, entry->library ? "on" : NULL);
+  p->next++;
+  return keep(p, entry, following);
 }
 
 /* Takes the option's value from `attached` (after = or a letter) or from the next argument. */
 static int take(parser *p, const cli_entry *entry, const char *attached) {
-  if (entry->flag) {
-    if (attached) return cli_error(p->command, "--%s takes no value", entry->name);
-    return keep(p, entry, "on");
-  }
+  if (entry->flag) return take_flag(p, entry, attached);
   if (attached) return keep(p, entry, attached);
   const char *following = p->next < p->count ? p->argv[p->next] : NULL;
   if (!following || strncmp(following, "--", 2) == 0)

@@ -27,7 +27,8 @@ enum {
   CLI_CHECK = 256,
   CLI_COMPARE = 512,
   CLI_REPORT = 1024,
-  CLI_TOP = 2048,       /* `unicon` itself, without a command */
+  CLI_BALANCE = 2048,
+  CLI_TOP = 4096,       /* `unicon` itself, without a command */
   CLI_ALL = CLI_TOP - 1 /* every command */
 };
 
@@ -74,12 +75,16 @@ typedef enum cli_id {
   CLI_OPT_Y_IDS,
   CLI_OPT_FROM,
   CLI_OPT_SIDE,
+  CLI_OPT_INDEX,
+  CLI_OPT_QUERY,
   CLI_OPT_NO_UNIT,
   CLI_OPT_DTYPE,
   CLI_OPT_QUERY_SIDE,
   CLI_OPT_BASE_SIDE,
   CLI_OPT_BASE_EMBEDDED,
   CLI_OPT_TOP,
+  CLI_OPT_BANK_X,
+  CLI_OPT_BANK_Y,
   CLI_OPT_TRAIN,
   CLI_OPT_TEST,
   CLI_OPT_TRAIN_LABELS,
@@ -92,7 +97,7 @@ typedef struct cli_option {
   cli_id id;
   const char *name;
   char letter;         /* 0: none */
-  const char *metavar; /* NULL: a flag without a value */
+  const char *metavar; /* NULL: a flag without a value, or with one of the words behind it */
   const char *words;   /* accepted words, separated by |, or "" */
   const char *default_value;
   unsigned commands; /* CLI_... bits */
@@ -126,7 +131,7 @@ typedef struct cli_entry {
   char name[64]; /* --kebab-case, without the dashes */
   char letter;
   char value[64];    /* what follows in help, "FILE" or "none|whiten"; "" for a flag */
-  bool flag;         /* takes no value */
+  bool flag;         /* takes no value, but for one of its words if it follows at once */
   const char *words; /* accepted words, separated by |, or "" */
   const char *default_value, *group, *help;
   bool chosen;            /* by the default preset, unless it is given */

@@ -3,11 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "balanced.h"
 #include "inputs.h"
 #include "usable.h"
 
 enum {
-  BLOCK_FLOATS = 1 << 21, /* 8 MB of embedded rows at a time */
+  BLOCK_FLOATS = 1 << 21, /* 8 MB of embedded rows at a time, */
+  TILE_ROWS = 256,        /* a multiple of what the library embeds at once: as search has them */
   DROPPED_SAID = 10,      /* rows left out that are named, */
   DROPPED_JSON = 1000     /* and with --json */
 };
@@ -16,19 +18,37 @@ static int64_t smaller(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
+/* What the rows are to look like, and its name. */
+static unicon_form form_of(const tool *t) {
+  const bool index = tool_has(t, CLI_OPT_INDEX), query = tool_has(t, CLI_OPT_QUERY);
+  if (index) return tool_value(t, CLI_OPT_INDEX) ? UNICON_FORM_INDEX_COSINE : UNICON_FORM_INDEX;
+  if (query) return tool_value(t, CLI_OPT_QUERY) ? UNICON_FORM_QUERY_COSINE : UNICON_FORM_QUERY;
+  return tool_has(t, CLI_OPT_NO_UNIT) ? UNICON_FORM_RAW : UNICON_FORM_UNIT;
+}
+
+static const char *form_name(unicon_form form) {
+  static const char *const name[] = {"raw",   "unit",         "query",
+                                     "index", "query cosine", "index cosine"};
+  return name[form];
+}
+
+static int64_t width_of(const tool *t, const unicon_view *view) {
+  return unicon_form_width(unicon_model_rank(view->model), form_of(t));
+}
+
 /* Embeds block by block into the writer. */
 static int stream_rows(tool *t, const unicon_view *view, unicon_writer *writer) {
-  const int64_t count = unicon_rows_count(view->rows), rank = unicon_model_rank(view->model);
-  const int64_t block = rank < BLOCK_FLOATS ? BLOCK_FLOATS / rank : 1;
-  const int unit = !tool_has(t, CLI_OPT_NO_UNIT);
-  float *out = malloc((size_t)(smaller(block, count) * rank + 1) * sizeof *out);
+  const int64_t count = unicon_rows_count(view->rows), width = width_of(t, view);
+  const int64_t fit = BLOCK_FLOATS / width / TILE_ROWS * TILE_ROWS;
+  const int64_t block = fit > TILE_ROWS ? fit : TILE_ROWS;
+  float *out = malloc((size_t)(smaller(block, count) * width + 1) * sizeof *out);
   if (!out) return tool_out_of_memory(t);
   int code = EXIT_DONE;
   for (int64_t first = 0; first < count && code == EXIT_DONE; first += block) {
     const int64_t now = smaller(block, count - first);
     const double share = 1 / (double)count;
     display_part(&t->display, "embed", (double)first * share, (double)now * share);
-    unicon_status status = unicon_embed(t->ctx, view, first, now, unit, out);
+    unicon_status status = unicon_embed(t->ctx, view, first, now, form_of(t), out);
     if (status == UNICON_OK) status = unicon_writer_append(t->ctx, writer, out, now);
     if (status != UNICON_OK)
       code = tool_fail(t, status);
@@ -66,16 +86,30 @@ static json_t *dropped_json(const usable *left) {
   return json_pack("{s:I, s:o}", "count", (json_int_t)(left->total - left->count), "first", first);
 }
 
+/* Plain vectors of a model that balances scores lack the biases. */
+static void say_plain(tool *t, const char *path) {
+  char text[512];
+  if (form_of(t) != UNICON_FORM_UNIT || !balanced_is_on(t->balance)) return;
+  snprintf(text, sizeof text,
+           "the rows of %.200s leave out the biases that `unicon search` ranks with (balance %s): "
+           "for an index write the rows to be searched with --index and the queries with --query",
+           path, unicon_balance_text(t->balance));
+  display_log(&t->display, UNICON_LOG_WARNING, text);
+}
+
 static int print_result(tool *t, const unicon_view *view, const usable *left, const char *path) {
-  const int64_t rows = unicon_rows_count(view->rows), rank = unicon_model_rank(view->model);
+  const int64_t rows = unicon_rows_count(view->rows), width = width_of(t, view);
   say_dropped(t, left, path);
+  say_plain(t, path);
   if (!tool_has(t, CLI_OPT_JSON)) {
-    printf("%lld rows of %lld numbers in %s\n", (long long)rows, (long long)rank, path);
+    printf("%lld rows of %lld numbers in %s\n", (long long)rows, (long long)width, path);
     return EXIT_DONE;
   }
-  json_t *out = json_pack("{s:o, s:I, s:I, s:s, s:b}", "output", display_json_text(path), "rows",
-                          (json_int_t)rows, "width", (json_int_t)rank, "dtype",
-                          tool_value(t, CLI_OPT_DTYPE), "unit", !tool_has(t, CLI_OPT_NO_UNIT));
+  json_t *out =
+      json_pack("{s:o, s:I, s:I, s:s, s:b, s:s, s:s}", "output", display_json_text(path), "rows",
+                (json_int_t)rows, "width", (json_int_t)width, "dtype", tool_value(t, CLI_OPT_DTYPE),
+                "unit", !tool_has(t, CLI_OPT_NO_UNIT), "form", form_name(form_of(t)), "balance",
+                unicon_balance_text(t->balance));
   if (usable_wanted(t)) json_object_set_new(out, "dropped", dropped_json(left));
   return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
 }
@@ -86,7 +120,7 @@ static int embed_file(tool *t, const unicon_view *view, const usable *left) {
       strcmp(tool_value(t, CLI_OPT_DTYPE), "f2") == 0 ? UNICON_WRITE_F16 : UNICON_WRITE_F32;
   unicon_writer *writer = NULL;
   unicon_status status = unicon_writer_open(t->ctx, path, dtype, unicon_rows_count(view->rows),
-                                            unicon_model_rank(view->model), &writer);
+                                            width_of(t, view), &writer);
   if (status != UNICON_OK) return tool_fail(t, status);
   const int code = stream_rows(t, view, writer);
   display_clear(&t->display);
@@ -98,6 +132,18 @@ static int embed_file(tool *t, const unicon_view *view, const usable *left) {
   return status == UNICON_OK ? print_result(t, view, left, path) : tool_fail(t, status);
 }
 
+static int check_form(tool *t) {
+  const bool index = tool_has(t, CLI_OPT_INDEX), query = tool_has(t, CLI_OPT_QUERY);
+  if (index && query)
+    return cli_error(t->args->command,
+                     "rows are either searched or queries: give --index or --query, not both");
+  if ((index || query) && tool_has(t, CLI_OPT_NO_UNIT))
+    return cli_error(t->args->command,
+                     "--%s is made for rows of length 1; it cannot go with --no-unit",
+                     index ? "index" : "query");
+  return EXIT_DONE;
+}
+
 int cmd_embed(tool *t) {
   const char *const *path = t->args->positional;
   if (!tool_has(t, CLI_OPT_OUTPUT))
@@ -105,7 +151,8 @@ int cmd_embed(tool *t) {
   if (!tool_has(t, CLI_OPT_SIDE))
     return cli_usage_error(t->args->command,
                            "say which side the rows belong to: --side x or --side y");
-  int code = inputs_check_output(t, tool_value(t, CLI_OPT_OUTPUT));
+  int code = check_form(t);
+  if (code == EXIT_DONE) code = inputs_check_output(t, tool_value(t, CLI_OPT_OUTPUT));
   if (code != EXIT_DONE) return code;
   unicon_model *model = NULL;
   unicon_rows *rows = NULL;
@@ -115,7 +162,9 @@ int cmd_embed(tool *t) {
     const bool y = strcmp(tool_value(t, CLI_OPT_SIDE), "y") == 0;
     unicon_view view = {.rows = rows, .model = model, .side = y ? UNICON_Y : UNICON_X};
     usable left = {0};
-    code = usable_open(t, &view, &left);
+    code = balanced_open(t, model);
+    view.balance = t->balance;
+    if (code == EXIT_DONE) code = usable_open(t, &view, &left);
     if (code == EXIT_DONE) code = embed_file(t, &view, &left);
     usable_close(&left);
   } else {

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "balanced.h"
 #include "classes.h"
 #include "inputs.h"
 #include "usable.h"
@@ -28,35 +29,83 @@ static void print_cell(const unicon_metrics *m, size_t metric, int width) {
   printf("  %*s", width, text);
 }
 
-static void print_chance(const unicon_metrics *m, size_t metric) {
+static void print_number(double value, int digits, int width) {
   char text[32] = "";
-  if (isfinite(m->chance[metric]))
-    snprintf(text, sizeof text, "%.*f", m->chance[metric] < 0.0005 ? 5 : 3, m->chance[metric]);
-  printf("  %7s", text);
+  if (isfinite(value)) snprintf(text, sizeof text, "%.*f", digits, value);
+  printf("  %*s", width, text);
 }
 
-static void print_counts(const char *name, int width, int64_t to_y, int64_t to_x) {
-  printf("%-11s  %*lld  %7s  %*lld\n", name, width, (long long)to_y, "", width, (long long)to_x);
+static void print_chance(const unicon_metrics *m, size_t metric) {
+  print_number(m->chance[metric], m->chance[metric] < 0.0005 ? 5 : 3, 7);
 }
 
-static void print_table(const directions *d) {
-  const int width = isfinite(d->to_y.low[0]) || isfinite(d->to_x.low[0]) ? 20 : 7;
-  printf("%-11s  %*s  %7s  %*s  %7s\n", "", width, "x to y", "chance", width, "y to x", "chance");
-  for (size_t i = 0; i < UNICON_METRIC_COUNT; i++) {
-    printf("%-11s", unicon_metric_name(i));
-    print_cell(&d->to_y, i, width);
-    print_chance(&d->to_y, i);
-    print_cell(&d->to_x, i, width);
-    if (isfinite(d->to_x.chance[i])) print_chance(&d->to_x, i);
-    putchar('\n');
+/* Widths of the columns: a value, the same without balance (0: not shown). */
+typedef struct columns {
+  int value, plain;
+} columns;
+
+static void print_titles(const columns *c) {
+  if (c->plain) {
+    const int each = c->value + c->plain + 4 + 7;
+    printf("%-11s  %*s  %*s\n", "", -each, "x to y", -6, "y to x");
+    for (int k = 0; k < 2; k++)
+      printf("%-*s  %*s  %*s  %7s", k ? 0 : 11, "", c->value, "balanced", c->plain, "plain",
+             "chance");
+  } else {
+    printf("%-11s  %*s  %7s  %*s  %7s", "", c->value, "x to y", "chance", c->value, "y to x",
+           "chance");
   }
-  print_counts("queries", width, d->to_y.queries, d->to_x.queries);
-  print_counts("candidates", width, d->to_y.candidates, d->to_x.candidates);
+  putchar('\n');
+}
+
+static void print_metric(const directions *d, const columns *c, size_t metric) {
+  const unicon_metrics *side[2] = {&d->to_y, &d->to_x};
+  printf("%-11s", unicon_metric_name(metric));
+  for (int k = 0; k < 2; k++) {
+    print_cell(side[k], metric, c->value);
+    if (c->plain) print_number(side[k]->plain[metric], is_rank(metric) ? 1 : 3, c->plain);
+    if (k == 0 || isfinite(side[k]->chance[metric])) print_chance(side[k], metric);
+  }
+  putchar('\n');
+}
+
+/* A number of each direction, with and without balance. */
+static void print_pair(const char *name, const columns *c, int digits, const double value[2],
+                       const double plain[2]) {
+  printf("%-11s", name);
+  for (int k = 0; k < 2; k++) {
+    print_number(value[k], digits, c->value);
+    if (c->plain && (k == 0 || isfinite(plain[k]))) print_number(plain[k], digits, c->plain);
+    if (k == 0) printf("  %7s", "");
+  }
+  putchar('\n');
+}
+
+static void print_table(const tool *t, const directions *d) {
+  const unicon_metrics *y = &d->to_y, *x = &d->to_x;
+  const bool intervals = isfinite(y->low[0]) || isfinite(x->low[0]);
+  const bool on = balanced_is_on(t->balance);
+  const columns c = {intervals ? 20 : on ? 8 : 7, !on ? 0 : intervals ? 6 : 7};
+  const double none[2] = {NAN, NAN};
+  print_titles(&c);
+  for (size_t i = 0; i < UNICON_METRIC_COUNT; i++) print_metric(d, &c, i);
+  print_pair("hub_skew", &c, 3, (double[]){y->hub_skew, x->hub_skew},
+             (double[]){y->plain_hub_skew, x->plain_hub_skew});
+  print_pair("never_found", &c, 3, (double[]){y->hub_never, x->hub_never},
+             (double[]){y->plain_hub_never, x->plain_hub_never});
+  print_pair("queries", &c, 0, (double[]){(double)y->queries, (double)x->queries}, none);
+  print_pair("candidates", &c, 0, (double[]){(double)y->candidates, (double)x->candidates}, none);
+  if (on) printf("\nbalanced: %s; plain: the cosine alone\n", unicon_balance_text(t->balance));
+  printf(
+      "%shub_skew: skewness of how often each candidate is among a query's first 10, 0 without "
+      "hubs\nnever_found: share of the candidates that never are\n",
+      on ? "" : "\n");
 }
 
 static int print_json(tool *t, const directions *d, const inputs *in) {
   json_t *out = json_pack("{s:I, s:o, s:o}", "pairs", (json_int_t)d->to_y.pairs, "x_to_y",
                           display_json_metrics(&d->to_y), "y_to_x", display_json_metrics(&d->to_x));
+  balanced_json(t->balance, out);
   if (usable_wanted(t))
     json_object_set_new(
         out, "dropped",
@@ -66,15 +115,15 @@ static int print_json(tool *t, const directions *d, const inputs *in) {
 }
 
 static int evaluate(tool *t, const inputs *in, const unicon_model *model) {
-  const unicon_view x = {.rows = in->x, .model = model, .side = UNICON_X},
-                    y = {.rows = in->y, .model = model, .side = UNICON_Y};
+  const unicon_view x = {in->x, model, UNICON_X, t->balance, UNICON_FORM_RAW},
+                    y = {in->y, model, UNICON_Y, t->balance, UNICON_FORM_RAW};
   directions d;
   const unicon_status status =
       unicon_evaluate(t->ctx, &x, &y, in->pairs, t->options, &d.to_y, &d.to_x);
   display_clear(&t->display);
   if (status != UNICON_OK) return tool_fail(t, status);
   if (tool_has(t, CLI_OPT_JSON)) return print_json(t, &d, in);
-  print_table(&d);
+  print_table(t, &d);
   return EXIT_DONE;
 }
 
@@ -84,6 +133,7 @@ static int print_classes(tool *t, const classes *c) {
   const unicon_classify_result *r = &c->result;
   if (tool_has(t, CLI_OPT_JSON)) {
     json_t *out = classes_json(c);
+    balanced_json(t->balance, out);
     if (usable_wanted(t))
       json_object_set_new(
           out, "dropped",
@@ -156,6 +206,7 @@ int cmd_eval(tool *t) {
     const unicon_status status = unicon_model_load(t->ctx, path[0], &model);
     if (status != UNICON_OK) code = tool_fail(t, status);
   }
+  if (code == EXIT_DONE) code = balanced_open(t, model);
   if (code == EXIT_DONE) code = by_class ? zero_shot(t, model) : retrieval(t, model);
   unicon_model_destroy(model);
   return code;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "balanced.h"
 #include "inputs.h"
 
 enum { LEADING = 6 };
@@ -34,6 +35,7 @@ static int print_json(tool *t, const fit_result *result) {
                           (json_int_t)unicon_pairs_count(result->train->pairs), "rank",
                           (json_int_t)rank, "seconds", result->seconds, "memory_peak",
                           (json_int_t)result->memory, "spectrum", spectrum, "metadata", metadata);
+  balanced_json(t->balance, out);
   return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
 }
 
@@ -69,6 +71,16 @@ static void print_choice(const unicon_model *model) {
          atof(score), held_x, held_y, folds, folds[0] == '1' && !folds[1] ? "" : "s");
 }
 
+/* How the model balances scores, and whether held-out pairs said so. */
+static void print_balance(const tool *t, const unicon_model *model) {
+  char words[BALANCED_WORDS];
+  const bool open = strcmp(unicon_options_get(t->options, "balance"), "auto") == 0;
+  const bool tried = unicon_model_meta(model, "auto_folds") ||
+                     (tool_has(t, CLI_OPT_VAL_X) && balanced_is_on(t->balance));
+  printf("balance          %s%s\n", balanced_words(t->balance, words),
+         open && tried ? ", chosen on held-out pairs" : "");
+}
+
 /* A side: its rows, how many were dropped, how many have no partner. */
 static void print_side(const fit_result *result, unicon_side side) {
   const inputs *in = result->train;
@@ -95,6 +107,7 @@ static int print_summary(const tool *t, const fit_result *result) {
   printf("rank             %lld\n", (long long)unicon_model_rank(result->model));
   print_spectrum(result->model);
   print_choice(result->model);
+  print_balance(t, result->model);
   printf("time             %s, %s of memory at most\n",
          display_time(result->seconds, time, sizeof time),
          display_bytes(result->memory, memory, sizeof memory));
@@ -118,6 +131,8 @@ static int fit_and_save(tool *t, const inputs *train, const inputs *validation) 
     code = tool_interrupted(t);
   else if (status == UNICON_OK)
     status = unicon_model_save(t->ctx, model, path);
+  if (status == UNICON_OK && code == EXIT_DONE)
+    status = unicon_balance_create(t->ctx, model, NULL, NULL, NULL, &t->balance);
   display_clear(&t->display);
   if (status != UNICON_OK) code = tool_fail(t, status);
   if (code == EXIT_DONE) {
@@ -128,35 +143,6 @@ static int fit_and_save(tool *t, const inputs *train, const inputs *validation) 
   return code;
 }
 
-/* ".pt" of "m.pt"; "" where the name has none. */
-static const char *suffix_of(const char *path) {
-  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-  const char *dot = strrchr(name, '.');
-  return dot && dot > name ? dot : "";
-}
-
-/* A name that promises another format is an error, said before the fit. */
-static int check_name(tool *t, const char *path) {
-  static const char *const others[] = {".pt", ".pth", ".bin", ".npy", ".npz", ".pkl", ".onnx"};
-  const char *suffix = suffix_of(path);
-  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-    if (strcmp(suffix, others[i]) == 0)
-      return cli_error(t->args->command,
-                       "%s: a model is written in the format safetensors; call it "
-                       "%.*s.safetensors",
-                       path, (int)(suffix - path), path);
-  return EXIT_DONE;
-}
-
-/* One that says nothing is taken, with a warning. */
-static void warn_of_name(tool *t, const char *path) {
-  char text[512];
-  if (strcmp(suffix_of(path), ".safetensors") == 0) return;
-  snprintf(text, sizeof text,
-           "%.300s is written in the format safetensors, which its name does not say", path);
-  display_log(&t->display, UNICON_LOG_WARNING, text);
-}
-
 int cmd_fit(tool *t) {
   const char *x = t->args->positional[0], *y = t->args->positional[1];
   const char *val_x = tool_value(t, CLI_OPT_VAL_X), *val_y = tool_value(t, CLI_OPT_VAL_Y);
@@ -164,13 +150,12 @@ int cmd_fit(tool *t) {
   if (!tool_has(t, CLI_OPT_OUTPUT))
     return cli_usage_error(t->args->command, "say where the model goes: -o MODEL.safetensors");
   int code = inputs_check_options(t);
-  if (code == EXIT_DONE) code = inputs_check_output(t, tool_value(t, CLI_OPT_OUTPUT));
-  if (code == EXIT_DONE) code = check_name(t, tool_value(t, CLI_OPT_OUTPUT));
+  if (code == EXIT_DONE) code = inputs_check_model_output(t, tool_value(t, CLI_OPT_OUTPUT));
   if (code == EXIT_DONE) code = inputs_open(t, x, y, INPUTS_MAIN, &train);
   if (code == EXIT_DONE && val_x)
     code = inputs_open(t, val_x, val_y, INPUTS_VALIDATION, &validation);
   if (code == EXIT_DONE) {
-    warn_of_name(t, tool_value(t, CLI_OPT_OUTPUT));
+    inputs_warn_model_name(t, tool_value(t, CLI_OPT_OUTPUT));
     code = fit_and_save(t, &train, &validation);
   }
   inputs_close(&validation);

@@ -2,13 +2,14 @@
 /* unicon info [MODEL] */
 #include <string.h>
 
-#include "command.h"
+#include "balanced.h"
 
 enum { LEADING = 6 };
 
 /* ---- a model ------------------------------------------------------------------------------ */
 
-static json_t *model_json(const unicon_model *model, const char *path) {
+static json_t *model_json(const unicon_model *model, const unicon_balance *balance,
+                          const char *path) {
   json_t *spectrum = json_array(), *metadata = json_object();
   const int64_t rank = unicon_model_rank(model);
   const char *key, *value;
@@ -16,13 +17,17 @@ static json_t *model_json(const unicon_model *model, const char *path) {
     json_array_append_new(spectrum, json_real((double)unicon_model_spectrum(model)[i]));
   for (size_t i = 0; unicon_model_meta_at(model, i, &key, &value); i++)
     json_object_set_new(metadata, key, json_string(value));
-  return json_pack("{s:o, s:I, s:I, s:I, s:o, s:o}", "model", display_json_text(path), "rank",
-                   (json_int_t)rank, "x_width", (json_int_t)unicon_model_width(model, UNICON_X),
-                   "y_width", (json_int_t)unicon_model_width(model, UNICON_Y), "spectrum", spectrum,
-                   "metadata", metadata);
+  json_t *out = json_pack(
+      "{s:o, s:I, s:I, s:I, s:o, s:o}", "model", display_json_text(path), "rank", (json_int_t)rank,
+      "x_width", (json_int_t)unicon_model_width(model, UNICON_X), "y_width",
+      (json_int_t)unicon_model_width(model, UNICON_Y), "spectrum", spectrum, "metadata", metadata);
+  balanced_json(balance, out);
+  return out;
 }
 
-static void print_model(const unicon_model *model, const char *path) {
+static void print_model(const unicon_model *model, const unicon_balance *balance,
+                        const char *path) {
+  char words[BALANCED_WORDS];
   const int64_t rank = unicon_model_rank(model);
   const char *key, *value;
   printf("%s\n", path);
@@ -34,7 +39,8 @@ static void print_model(const unicon_model *model, const char *path) {
   for (int64_t i = 0; i < rank && i < LEADING; i++)
     printf(" %.3g", (double)unicon_model_spectrum(model)[i]);
   if (rank > LEADING) printf(" ... %.3g", (double)unicon_model_spectrum(model)[rank - 1]);
-  fputs("\nmetadata\n", stdout);
+  printf("\n  balance: %s\n", balanced_words(balance, words));
+  fputs("metadata\n", stdout);
   for (size_t i = 0; unicon_model_meta_at(model, i, &key, &value); i++)
     printf("  %-22s %s\n", key, value);
 }
@@ -42,11 +48,10 @@ static void print_model(const unicon_model *model, const char *path) {
 static int info_model(tool *t, const char *path) {
   unicon_model *model = NULL;
   const unicon_status status = unicon_model_load(t->ctx, path, &model);
-  if (status != UNICON_OK) return tool_fail(t, status);
-  int code = EXIT_DONE;
-  if (!tool_has(t, CLI_OPT_JSON))
-    print_model(model, path);
-  else if (!display_json(model_json(model, path)))
+  int code = status == UNICON_OK ? balanced_open(t, model) : tool_fail(t, status);
+  if (code == EXIT_DONE && !tool_has(t, CLI_OPT_JSON))
+    print_model(model, t->balance, path);
+  else if (code == EXIT_DONE && !display_json(model_json(model, t->balance, path)))
     code = tool_out_of_memory(t);
   unicon_model_destroy(model);
   return code;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "balanced.h"
 #include "inputs.h"
 #include "usable.h"
 
@@ -167,6 +168,38 @@ static int search(tool *t, unicon_view *queries, unicon_view *base, int64_t k, c
   return code;
 }
 
+/* Rows embedded before: vectors, or with their biases behind, as `embed --index` writes them. */
+static int open_embedded(tool *t, const unicon_model *model, unicon_view *base) {
+  const int64_t rank = unicon_model_rank(model), width = unicon_rows_width(base->rows);
+  base->model = NULL;
+  if (width != rank && width != rank + 1)
+    return tool_error(t,
+                      "%s has rows of %lld numbers; vectors of this model have %lld, or %lld with "
+                      "their bias (`unicon embed --index`)",
+                      t->args->positional[2], (long long)width, (long long)rank,
+                      (long long)rank + 1);
+  if (width == rank) return EXIT_DONE;
+  base->form = UNICON_FORM_INDEX;
+  if (balanced_asked(t))
+    display_log(&t->display, UNICON_LOG_WARNING,
+                "--balance and banks have no effect: the rows bring their biases along");
+  return EXIT_DONE;
+}
+
+static int search_files(tool *t, const unicon_model *model, const unicon_rows *queries,
+                        const unicon_rows *base, int64_t k, const names *files) {
+  int code = balanced_open(t, model);
+  unicon_view q = {.rows = queries,
+                   .model = model,
+                   .side = side_of(t, CLI_OPT_QUERY_SIDE, CLI_OPT_BASE_SIDE),
+                   .balance = t->balance};
+  unicon_view b = q;
+  b.rows = base;
+  b.side = side_of(t, CLI_OPT_BASE_SIDE, CLI_OPT_QUERY_SIDE);
+  if (code == EXIT_DONE && tool_has(t, CLI_OPT_BASE_EMBEDDED)) code = open_embedded(t, model, &b);
+  return code == EXIT_DONE ? search(t, &q, &b, k, files) : code;
+}
+
 int cmd_search(tool *t) {
   const char *const *path = t->args->positional;
   int64_t k = 0;
@@ -185,17 +218,8 @@ int cmd_search(tool *t) {
   unicon_status status = unicon_model_load(t->ctx, path[0], &model);
   if (status == UNICON_OK) status = unicon_rows_open(t->ctx, path[1], &queries);
   if (status == UNICON_OK) status = unicon_rows_open(t->ctx, path[2], &base);
-  if (status == UNICON_OK) {
-    const bool embedded = tool_has(t, CLI_OPT_BASE_EMBEDDED);
-    unicon_view q = {
-        .rows = queries, .model = model, .side = side_of(t, CLI_OPT_QUERY_SIDE, CLI_OPT_BASE_SIDE)};
-    unicon_view b = {.rows = base,
-                     .model = embedded ? NULL : model,
-                     .side = side_of(t, CLI_OPT_BASE_SIDE, CLI_OPT_QUERY_SIDE)};
-    code = search(t, &q, &b, k, &files);
-  } else {
-    code = tool_fail(t, status);
-  }
+  code =
+      status == UNICON_OK ? search_files(t, model, queries, base, k, &files) : tool_fail(t, status);
   unicon_rows_close(base);
   unicon_rows_close(queries);
   unicon_model_destroy(model);

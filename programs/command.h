@@ -11,6 +11,7 @@ struct tool {
   display display;
   unicon_ctx *ctx;
   unicon_options *options; /* those given on the command line are set */
+  unicon_balance *balance; /* set by balanced_open; NULL: as the model says */
 };
 
 int cmd_fit(tool *t);
@@ -22,6 +23,7 @@ int cmd_check(tool *t);
 int cmd_report(tool *t);
 int cmd_embed(tool *t);
 int cmd_search(tool *t);
+int cmd_balance(tool *t);
 int cmd_info(tool *t);
 int cmd_synth(tool *t);
 

@@ -52,7 +52,8 @@ json_t *display_json_text(const char *text);
  * no UTF-8 as `?`, padded with blanks to `width` characters (negative: blanks behind). */
 void display_text(const char *text, int width, int most);
 
-/* One direction of an evaluation: all metrics, their chance values and intervals. */
+/* One direction of an evaluation: all metrics, their chance values and intervals, the same without
+ * balance, and hubs. */
 json_t *display_json_metrics(const unicon_metrics *m);
 
 /* "1.2 s", "3 min 05 s" and "12.3 MB". */

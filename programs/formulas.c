@@ -55,9 +55,17 @@ static const cli_formula metrics[] = {
 
 static const cli_formula splits[] = {
     {"",
-     "F_x = W_x U D^A, F_y = W_y V D^(1-A), D the singular values: A = .5 shares the spectrum "
-     "evenly, A = 0 "
-     "is the paper's (0, 1)"},
+     "F_x = W_x U D^(E A), F_y = W_y V D^(E (1-A)), D the singular values, E the exponent: A = .5 "
+     "shares the spectrum evenly, A = 0 is the paper's (0, 1)"},
+    {NULL, NULL},
+};
+
+static const cli_formula balances[] = {
+    {"", "softmax:BETA: b(v) = (1/BETA) log mean_k exp(BETA u_k.v)"},
+    {"", "csls:K: b(v) = half the mean of the K largest u_k.v"},
+    {"",
+     "quadratic:BETA: b(v) = c + sum_i w_i v_i + q_i v_i^2, fitted to softmax:BETA; no bank is "
+     "kept"},
     {NULL, NULL},
 };
 
@@ -73,7 +81,11 @@ static const cli_formulas sections[] = {
     {"metric", "Metric (--metric):",
      "Sigma is the covariance of one side's features (the second moment with --center off):",
      metrics},
-    {"split", "Split (--split A):", "", splits},
+    {"split", "Split and exponent (--split A, --exponent E):", "", splits},
+    {"balance", "Balance (--balance):",
+     "The score of a candidate v for a query u is u.v - b(v), u_k being the bank: embedded rows of "
+     "the side of the queries. An index for inner products ranks so by rows [u, 1] and [v, -b(v)].",
+     balances},
 };
 
 const cli_formulas *cli_formulas_at(size_t index) {

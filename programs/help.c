@@ -46,7 +46,8 @@ static size_t append_bounds(const unicon_option_info *option, char *out, size_t 
 }
 
 void cli_entry_text(const cli_entry *entry, char *out, size_t size) {
-  const bool listed = entry->flag || strchr(entry->value, '|'); /* the words are in the value */
+  const bool form = entry->library && strcmp(entry->library->kind, "form") == 0;
+  const bool listed = entry->flag || form || strchr(entry->value, '|'); /* named already */
   size_t at = append(out, size, 0, entry->help);
   if (*entry->words && !listed) {
     at = append(out, size, at, " One of: ");

@@ -41,6 +41,9 @@ static const file_options files_of[] = {
                      .x_labels = CLI_OPT_X_LABELS,
                      .y_labels = CLI_OPT_Y_LABELS,
                      .rows = "training"},
+    [INPUTS_LOOSE] = {.pairs = CLI_OPT_PAIRS,
+                      .x_labels = CLI_OPT_X_LABELS,
+                      .y_labels = CLI_OPT_Y_LABELS},
     [INPUTS_VALIDATION] = {CLI_OPT_VAL_X, CLI_OPT_VAL_Y, CLI_OPT_VAL_PAIRS, CLI_OPT_VAL_X_LABELS,
                            CLI_OPT_VAL_Y_LABELS, "validation"},
     [INPUTS_TEST] = {CLI_OPT_TEST_X, CLI_OPT_TEST_Y, CLI_OPT_TEST_PAIRS, CLI_OPT_TEST_X_LABELS,
@@ -122,7 +125,7 @@ static int open_pairs(tool *t, const char *x_path, const char *y_path, inputs_ki
   } else if (tool_has(t, CLI_OPT_X_PER_Y)) {
     code = cli_integer(t->args, CLI_OPT_X_PER_Y, 1, INT64_MAX, &k);
     if (code == EXIT_DONE) status = unicon_pairs_per_y(t->ctx, n_x, n_y, k, &in->pairs);
-  } else {
+  } else if (kind != INPUTS_LOOSE) {
     code = identity_pairs(t, x_path, y_path, n_x, n_y, &in->pairs);
   }
   if (code != EXIT_DONE) return code;
@@ -225,6 +228,39 @@ int inputs_check_output(tool *t, const char *path) {
                       S_ISDIR(to.file.st_mode) ? "a folder" : "no regular file");
   if (!is_input(t, &to)) return EXIT_DONE;
   return tool_error(t, "%s is an input; writing the output there would destroy it", path);
+}
+
+/* ".pt" of "m.pt"; "" where the name has none. */
+static const char *suffix_of(const char *path) {
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  const char *dot = strrchr(name, '.');
+  return dot && dot > name ? dot : "";
+}
+
+/* A name that promises another format is an error. */
+static int check_model_name(tool *t, const char *path) {
+  static const char *const others[] = {".pt", ".pth", ".bin", ".npy", ".npz", ".pkl", ".onnx"};
+  const char *suffix = suffix_of(path);
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (strcmp(suffix, others[i]) == 0)
+      return cli_error(t->args->command,
+                       "%s: a model is written in the format safetensors; call it "
+                       "%.*s.safetensors",
+                       path, (int)(suffix - path), path);
+  return EXIT_DONE;
+}
+
+int inputs_check_model_output(tool *t, const char *path) {
+  const int code = inputs_check_output(t, path);
+  return code == EXIT_DONE ? check_model_name(t, path) : code;
+}
+
+void inputs_warn_model_name(tool *t, const char *path) {
+  char text[512];
+  if (strcmp(suffix_of(path), ".safetensors") == 0) return;
+  snprintf(text, sizeof text,
+           "%.300s is written in the format safetensors, which its name does not say", path);
+  display_log(&t->display, UNICON_LOG_WARNING, text);
 }
 
 /* The file beside `path` that the data go to first: .NAME.tmp-PID, to be freed. */

@@ -12,8 +12,9 @@ typedef struct inputs {
   unicon_labels *groups; /* of the rows of x, or NULL */
 } inputs;
 
-/* Which of the command line's pair options speak about these rows. */
-typedef enum inputs_kind { INPUTS_MAIN, INPUTS_VALIDATION, INPUTS_TEST } inputs_kind;
+/* Which of the command line's pair options speak about these rows. Loose rows need no pairs:
+ * without a pair option there are none. */
+typedef enum inputs_kind { INPUTS_MAIN, INPUTS_LOOSE, INPUTS_VALIDATION, INPUTS_TEST } inputs_kind;
 
 /* Looks for pair options that contradict each other, before any file is opened. Like all below:
  * returns EXIT_DONE, or another exit status after a sentence on stderr. */
@@ -26,6 +27,11 @@ void inputs_close(inputs *in);
 /* Checks early that a file can be made at `path`: its folder exists and it is none of the files
  * that the command line names as inputs. */
 int inputs_check_output(tool *t, const char *path);
+
+/* The same for a model, whose name must not promise another format. */
+int inputs_check_model_output(tool *t, const char *path);
+/* A name that says nothing is taken, with a warning. */
+void inputs_warn_model_name(tool *t, const char *path);
 
 /* Writes a file whole or not at all: under a temporary name, then renamed. */
 int output_write(tool *t, const char *path, const void *data, size_t size);

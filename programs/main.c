@@ -73,9 +73,12 @@ const cli_command cli_commands[] = {
      "measure retrieval in both directions, or zero-shot classes",
      "Embeds X and Y and measures how well each row finds its matches on the other side. hit@k is "
      "the share of queries with a match among the first k (papers call it R@k), recall@k the mean "
-     "share of a query's matches found there; ties count against the model. With --classes the "
-     "rows of X are classified by the nearest class vector instead. --no-model in the place of "
-     "MODEL takes vectors that are in one space already.",
+     "share of a query's matches found there; ties count against the model. Where scores are "
+     "balanced the same is shown without balance, and how many hubs (rows that are near "
+     "everything) "
+     "there are with and without. With --classes the rows of X are classified by the nearest class "
+     "vector instead. --no-model in the place of MODEL takes vectors that are in one space "
+     "already.",
      "unicon eval model.safetensors image.test.npy text.test.npy --y-per-x 5 --ci\n"
      "unicon eval model.safetensors image.test.npy --classes prompts.npy --class-names names.txt "
      "\\\n"
@@ -104,10 +107,15 @@ const cli_command cli_commands[] = {
      "MODEL --side x|y ROWS -o OUT.npy [options]",
      "write rows as vectors of the shared space",
      "Writes the rows of one side as unit vectors of the shared space, in which a dot product is "
-     "the similarity. Any vector index can take them from there. With --bad-rows drop only the "
-     "rows "
-     "that can be used are written, in their order, and which ones are missing is said.",
-     "unicon embed model.safetensors --side x image.new.npy -o z.npy\n",
+     "the cosine. A vector index that is to rank as `unicon search` does needs one number more for "
+     "each row: write the rows that will be searched with --index and the queries with --query, "
+     "and "
+     "use the inner product; or give both the word cosine for an index that knows the cosine "
+     "alone. "
+     "With --bad-rows drop only the rows that can be used are written, in their order, and which "
+     "ones are missing is said.",
+     "unicon embed model.safetensors --side x image.npy --index -o index.npy\n"
+     "unicon embed model.safetensors --side y text.new.npy --query -o queries.npy\n",
      cmd_embed},
     {"search",
      CLI_SEARCH,
@@ -116,13 +124,34 @@ const cli_command cli_commands[] = {
      3,
      "MODEL --query-side x|y Q [--base-side x|y] B [-k 10] [options]",
      "list the nearest rows for each query",
-     "Lists for each row of Q the K rows of B with the largest cosine, exactly, as lines `query "
-     "TAB "
-     "rank TAB base TAB score`. Rows count from 0, ranks from 1. With --bad-rows drop the rows are "
+     "Lists for each row of Q the K rows of B with the largest score, exactly, as lines `query TAB "
+     "rank TAB base TAB score`. The score is the cosine, less the bias of the row of B where "
+     "scores "
+     "are balanced. Rows count from 0, ranks from 1. With --bad-rows drop the rows are "
      "still called by their numbers in Q and B; in the files of -o a query that was left out has "
      "-1 and -inf.",
      "unicon search model.safetensors --query-side y q.npy --base-side x image.npy -k 10\n",
      cmd_search},
+    {"balance",
+     CLI_BALANCE,
+     UNICON_SCOPE_BALANCE | UNICON_SCOPE_CONTEXT,
+     {"MODEL", "X", "Y", NULL},
+     3,
+     "MODEL X Y -o NEW.safetensors [pairs] [options]",
+     "balance a model's scores by other rows",
+     "Scores are balanced by banks: embedded rows of each side, kept in the model, that say which "
+     "candidates are near everything. This puts banks from X and Y in the place of the model's. "
+     "The shared space stays as it is, nothing is fitted, and unless --balance says otherwise "
+     "scores "
+     "are balanced as strongly as before. Use it when queries come from another "
+     "domain than the training rows, when a model has no banks yet, or with --balance "
+     "quadratic:BETA before a model is handed out: such a model keeps no row, only a few numbers "
+     "for each dimension. X and Y need no pairs and may differ in length; with a pair option only "
+     "rows that have a partner are taken.",
+     "unicon balance model.safetensors image.new.npy text.new.npy -o new.safetensors\n"
+     "unicon balance model.safetensors image.train.npy text.train.npy --balance quadratic:10 \\\n"
+     "  -o shared.safetensors\n",
+     cmd_balance},
     {"probe",
      CLI_PROBE,
      UNICON_SCOPE_PROBE | UNICON_SCOPE_CONTEXT,
@@ -225,6 +254,7 @@ static int run_command(const cli_args *args) {
   int code = status == UNICON_OK ? apply_settings(&t) : tool_fail(&t, status);
   if (code == EXIT_DONE) code = args->command->run(&t);
   if (!display_finish(&t.display) && code == EXIT_DONE) code = EXIT_FAILED;
+  unicon_balance_destroy(t.balance);
   unicon_options_destroy(t.options);
   unicon_ctx_destroy(t.ctx);
   return code;

@@ -5,10 +5,13 @@
 
 #define PAIRED (CLI_FIT | CLI_PLAN | CLI_EVAL | CLI_CHECK | CLI_COMPARE | CLI_REPORT)
 #define JUDGED (CLI_FIT | CLI_COMPARE)
+#define USED (CLI_EVAL | CLI_EMBED | CLI_SEARCH)
 
 const cli_option cli_tool_options[] = {
     {CLI_OPT_OUTPUT, "output", 'o', "MODEL", "", NULL, CLI_FIT, "Output",
      "Where the model goes: MODEL.safetensors. Needed."},
+    {CLI_OPT_OUTPUT, "output", 'o', "NEW", "", NULL, CLI_BALANCE, "Output",
+     "Where the model with the new banks goes: NEW.safetensors. Needed."},
     {CLI_OPT_OUTPUT, "output", 'o', "OUT", "", NULL, CLI_EMBED, "Output",
      "Where the embedded rows go: OUT.npy or OUT.fbin. Needed."},
     {CLI_OPT_OUTPUT, "output", 'o', "PREFIX", "", NULL, CLI_SEARCH, "Output",
@@ -22,6 +25,14 @@ const cli_option cli_tool_options[] = {
 
     {CLI_OPT_SIDE, "side", 0, "SIDE", "x|y", NULL, CLI_EMBED, "Embedding",
      "Which side of the model the rows belong to. Needed."},
+    {CLI_OPT_INDEX, "index", 0, NULL, "cosine", NULL, CLI_EMBED, "Embedding",
+     "Rows that will be searched: the vector and minus its bias, one number more. The inner "
+     "product "
+     "with rows of --query is the balanced score. cosine: two numbers more, for an index that "
+     "knows "
+     "the cosine alone."},
+    {CLI_OPT_QUERY, "query", 0, NULL, "cosine", NULL, CLI_EMBED, "Embedding",
+     "Queries for such an index: the vector and a 1. cosine: as in --index."},
     {CLI_OPT_NO_UNIT, "no-unit", 0, NULL, "", NULL, CLI_EMBED, "Embedding",
      "Do not scale the embedded rows to length 1."},
     {CLI_OPT_DTYPE, "dtype", 0, "TYPE", "f4|f2", "f4", CLI_EMBED, "Embedding",
@@ -32,7 +43,7 @@ const cli_option cli_tool_options[] = {
     {CLI_OPT_BASE_SIDE, "base-side", 0, "SIDE", "x|y", NULL, CLI_SEARCH, "Search",
      "Which side the rows B belong to. Left out: the other side than the queries."},
     {CLI_OPT_BASE_EMBEDDED, "base-embedded", 0, NULL, "", NULL, CLI_SEARCH, "Search",
-     "B holds vectors written earlier by `unicon embed`."},
+     "B holds vectors written earlier by `unicon embed`, with or without --index."},
     {CLI_OPT_TOP, "top", 'k', "K", "", "10", CLI_SEARCH, "Search",
      "How many rows of B to list for each query."},
 
@@ -70,25 +81,30 @@ const cli_option cli_tool_options[] = {
 
     {CLI_OPT_CLASSES, "classes", 0, "FILE", "", NULL, CLI_EVAL, "Zero-shot",
      "Class vectors of the y side, one row per class, instead of Y: every row of X is given the "
-     "class with the largest cosine. --x-labels has the right answers. With --y-labels instead, X "
+     "class with the largest score. --x-labels has the right answers. With --y-labels instead, X "
      "holds rows of the y side and the classes are of the x side."},
     {CLI_OPT_CLASS_NAMES, "class-names", 0, "FILE", "", NULL, CLI_EVAL, "Zero-shot",
      "One name per row of the classes. Labels are then names; without it, or where they are none, "
      "they are row numbers of the classes, from 0."},
 
+    {CLI_OPT_BANK_X, "bank-x", 0, "FILE", "", NULL, USED, "Balance",
+     "Rows of the x side, embedded before, that take the place of the model's bank: at least 16."},
+    {CLI_OPT_BANK_Y, "bank-y", 0, "FILE", "", NULL, USED, "Balance", "The same of the y side."},
+
     {CLI_OPT_TRAIN, "train", 0, "N", "", "600", CLI_SYNTH, "Size", "Number of training pairs."},
     {CLI_OPT_TEST, "test", 0, "N", "", "400", CLI_SYNTH, "Size", "Number of test pairs."},
 
-    {CLI_OPT_Y_PER_X, "y-per-x", 0, "K", "", NULL, PAIRED, "Pairs",
+    {CLI_OPT_Y_PER_X, "y-per-x", 0, "K", "", NULL, PAIRED | CLI_BALANCE, "Pairs",
      "Rows K*i to K*i+K-1 of Y belong to row i of X: K captions per image, in order."},
-    {CLI_OPT_X_PER_Y, "x-per-y", 0, "K", "", NULL, PAIRED, "Pairs",
+    {CLI_OPT_X_PER_Y, "x-per-y", 0, "K", "", NULL, PAIRED | CLI_BALANCE, "Pairs",
      "The mirror image: K rows of X belong to each row of Y."},
-    {CLI_OPT_PAIRS, "pairs", 0, "FILE", "", NULL, PAIRED, "Pairs",
+    {CLI_OPT_PAIRS, "pairs", 0, "FILE", "", NULL, PAIRED | CLI_BALANCE, "Pairs",
      "Lines `x_row TAB y_row [TAB weight]`, rows from 0, header optional; or an integer .npy with "
      "2 columns."},
-    {CLI_OPT_X_LABELS, "x-labels", 0, "FILE", "", NULL, PAIRED, "Pairs",
+    {CLI_OPT_X_LABELS, "x-labels", 0, "FILE", "", NULL, PAIRED | CLI_BALANCE, "Pairs",
      "One label per row of X; rows with equal labels belong together. Goes with --y-labels."},
-    {CLI_OPT_Y_LABELS, "y-labels", 0, "FILE", "", NULL, PAIRED, "Pairs", "One label per row of Y."},
+    {CLI_OPT_Y_LABELS, "y-labels", 0, "FILE", "", NULL, PAIRED | CLI_BALANCE, "Pairs",
+     "One label per row of Y."},
     {CLI_OPT_IGNORE, "ignore", 0, "FILE", "", NULL, PAIRED, "Pairs",
      "Pairs that count neither as right nor as wrong, as in --pairs without weights; an empty file "
      "is none."},

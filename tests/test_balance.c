@@ -538,6 +538,10 @@ static void bad_banks_are_sentences(void **state) {
   z[5 * r] = 1;
   unicon_balance *balance = NULL;
   CHECK_OK(s->ctx, unicon_balance_create(s->ctx, f.model, NULL, good, NULL, &balance));
+  assert_string_equal(unicon_balance_text(balance), "softmax:10");
+  assert_int_equal(unicon_balance_rows(balance, UNICON_X), 40);
+  assert_int_equal(unicon_balance_rows(balance, UNICON_Y), N);
+  assert_string_equal(unicon_balance_text(NULL), "");
   float data[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, score[2];
   int64_t id[2];
   unicon_rows *other = support_rows(s->ctx, "other", data, 4, 3);

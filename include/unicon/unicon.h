@@ -17,9 +17,12 @@
  *         unicon_pairs_per_x(ctx, unicon_rows_count(x), unicon_rows_count(y), 5, &pairs) ||
  *         unicon_fit(ctx, &(unicon_data){x, y, pairs, NULL}, NULL, NULL, &model) ||
  *         unicon_evaluate(ctx, &(unicon_view){.rows = x, .model = model, .side = UNICON_X},
- *                         &(unicon_view){.rows = y, .model = model, .side = UNICON_Y}, pairs, NULL,
- * &to_y, &to_x)) fprintf(stderr, "%s\n", unicon_ctx_error(ctx)); else printf("hit@1 on the rows it
- * was fitted on: %.3f\n", to_y.value[UNICON_HIT_1]); unicon_model_destroy(model);
+ *                         &(unicon_view){.rows = y, .model = model, .side = UNICON_Y}, pairs,
+ *                         NULL, &to_y, &to_x))
+ *       fprintf(stderr, "%s\n", unicon_ctx_error(ctx));
+ *     else
+ *       printf("hit@1 on the rows it was fitted on: %.3f\n", to_y.value[UNICON_HIT_1]);
+ *     unicon_model_destroy(model);
  *     unicon_pairs_destroy(pairs);
  *     unicon_rows_close(y);
  *     unicon_rows_close(x);
@@ -389,6 +392,11 @@ UNICON_API UNICON_CHECK unicon_status
 unicon_balance_create(unicon_ctx *ctx, const unicon_model *model, const unicon_options *options,
                       const unicon_rows *bank_x, const unicon_rows *bank_y, unicon_balance **out);
 UNICON_API void unicon_balance_destroy(unicon_balance *balance);
+
+/* What came of it: "off", "softmax:10", ... as option `balance` writes it. */
+UNICON_API const char *unicon_balance_text(const unicon_balance *balance);
+/* Rows of the bank of that side; 0 where scores are balanced without a bank, or not at all. */
+UNICON_API int64_t unicon_balance_rows(const unicon_balance *balance, unicon_side side);
 
 /* What an embedded row looks like. The products of QUERY rows with INDEX rows are the balanced
  * scores, so that any index for inner products ranks as unicon_search does; the COSINE forms serve

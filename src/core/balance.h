@@ -27,6 +27,7 @@ typedef struct unicon__bank {
 struct unicon_balance {
   unicon__arena arena; /* of an object of its own; unused inside a model */
   unicon__balancing how;
+  char text[UNICON__BALANCING_TEXT]; /* of `how`, in an object of its own */
   int64_t r;
   unicon__bank bank[2];  /* rows of x, rows of y */
   const float *curve[2]; /* quadratic: c, w, q (2r + 1 numbers) for candidates of x and of y */

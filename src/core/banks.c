@@ -101,7 +101,8 @@ static unicon_status borrow_bank(unicon_ctx *ctx, const unicon_model *model, int
   if (!model || model->balance.bank[side].count == 0)
     return unicon__fail(ctx, UNICON_ERR_DATA,
                         "there is no bank of %c rows to balance scores with: %s", "xy"[side],
-                        model ? "the model keeps none" : "there is no model");
+                        model ? "the model keeps none; give bank_x and bank_y"
+                              : "there is no model; give bank_x and bank_y");
   const unicon__bank *from = &model->balance.bank[side];
   float *copy;
   UNICON_ARENA_NEW(ctx, arena, copy, from->count * model->rank);
@@ -154,6 +155,7 @@ unicon_status unicon_balance_create(unicon_ctx *ctx, const unicon_model *model,
   if (!balance) return unicon__leave(ctx, UNICON_ERR_MEMORY);
   const unicon_status status =
       fill_balance(ctx, model, options, (const unicon_rows *const[2]){bank_x, bank_y}, balance);
+  unicon__balancing_print(balance->how, balance->text);
   if (status == UNICON_OK)
     *out = balance;
   else
@@ -163,6 +165,14 @@ unicon_status unicon_balance_create(unicon_ctx *ctx, const unicon_model *model,
 
 void unicon_balance_destroy(unicon_balance *balance) {
   unicon__object_free(balance);
+}
+
+const char *unicon_balance_text(const unicon_balance *balance) {
+  return balance ? balance->text : "";
+}
+
+int64_t unicon_balance_rows(const unicon_balance *balance, unicon_side side) {
+  return balance && (side == UNICON_X || side == UNICON_Y) ? balance->bank[side].count : 0;
 }
 
 /* ---- unicon_model_rebalance --------------------------------------------------------------- */

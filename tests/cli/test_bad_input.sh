@@ -96,8 +96,8 @@ mkdir hollow
 bad "hollow" hollow y.npy
 
 # Rank larger than the data allow, said with the most they allow; the default adapts.
-bad "30" d/x.train.npy d/y.train.npy --rank 31
-run 0 fit d/x.train.npy d/y.train.npy -o fits.safetensors --rank 30
+bad "30" d/x.train.npy d/y.train.npy --preset fast --rank 31
+run 0 fit d/x.train.npy d/y.train.npy -o fits.safetensors --preset fast --rank 30
 
 # Memory that does not suffice.
 npy write wide.npy f4 30 600 1

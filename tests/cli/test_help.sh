@@ -10,8 +10,9 @@ root = os.environ["UNICON_SOURCE_DIR"]
 text = open(os.path.join(root, "src/core/options.h")).read().replace("\\\n", " ")
 commands = {"FIT": ["fit", "plan"], "EVAL": ["eval"], "SYNTH": ["synth"],
             "USE": ["embed", "search"], "PROBE": ["probe"], "CHECK": ["check"], "COMPARE": ["compare"], "REPORT": ["report"],
-            "CONTEXT": ["fit", "plan", "check", "compare", "eval", "report", "probe", "embed", "search", "info",
-                        "synth"]}
+            "BALANCE": ["balance"],
+            "CONTEXT": ["fit", "plan", "check", "compare", "eval", "report", "probe", "embed", "search", "balance",
+                        "info", "synth"]}
 string = r'"((?:[^"\\]|\\.)*)"\s*(?:"(?:[^"\\]|\\.)*"\s*)*'
 row = re.compile(r'X\((\w+),\s*' + ",\\s*".join([string] * 5) + r',\s*([^,]+),\s*([^,]+),\s*([A-Z| ]+),')
 found = row.findall(text)
@@ -23,9 +24,9 @@ for fields in found:
 text = open(os.path.join(root, "programs/tool_options.c")).read()
 commands.update({"FIT": ["fit"], "ALL": commands["CONTEXT"],
                  "PAIRED": ["fit", "plan", "check", "eval", "compare", "report"],
-                 "JUDGED": ["fit", "compare"], "PLAN": ["plan"], "EMBED": ["embed"],
+                 "JUDGED": ["fit", "compare"], "USED": ["eval", "embed", "search"], "PLAN": ["plan"], "EMBED": ["embed"],
                  "SEARCH": ["search"], "INFO": ["info"], "TOP": []})
-for name, where in re.findall(r'\{CLI_OPT_\w+, "([a-z-]+)".*?((?:CLI_|PAIRED|JUDGED)[A-Z| CLI_]*),\s*(?:"|CLI_GENERAL)', text, re.S):
+for name, where in re.findall(r'\{CLI_OPT_\w+, "([a-z-]+)".*?((?:CLI_|PAIRED|JUDGED|USED)[A-Z| CLI_]*),\s*(?:"|CLI_GENERAL)', text, re.S):
     for word in where.replace("CLI_", "").replace(" ", "").split("|"):
         for command in commands[word]:
             print(command, "--" + name)
@@ -38,7 +39,7 @@ for shell in bash zsh fish; do
   run 0 --completion $shell
   cp out completion.$shell
 done
-for command in fit plan check compare eval report embed search probe info synth; do
+for command in fit plan check compare eval report embed search balance probe info synth; do
   run 0 $command --help
   cp out help.$command
   awk 'length > 100 { exit 1 }' out || fail "$command --help has a line over 100 columns"
@@ -52,13 +53,13 @@ while read -r command option; do
 done <options
 
 # Where the default preset chooses a value, help and report say so, and not a default that is not
-# used. What it chooses is what auto.c writes.
+# used. What it chooses is what select.c writes.
 python3 - >chosen <<'PYTHON'
 import os, re
-text = open(os.path.join(os.environ["UNICON_SOURCE_DIR"], "src/core/auto.c")).read()
+text = open(os.path.join(os.environ["UNICON_SOURCE_DIR"], "src/core/select.c")).read()
 body = text[text.index("static unicon_status write_choice("):]
 body = body[:body.index("\n}\n")]
-print(*sorted({name.lower() for name in re.findall(r"options_(?:choose|replace)\(ctx, w->options, UNICON__([A-Z_]+)", body)}), sep="\n")
+print(*sorted({name.lower() for name in re.findall(r"(?:options_choose|options_replace|write_number)\(ctx, o, UNICON__([A-Z_]+)", body)}), sep="\n")
 PYTHON
 [ "$(wc -l <chosen)" -ge 5 ] || fail "what auto chooses was not read"
 for command in fit plan; do

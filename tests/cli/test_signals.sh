@@ -9,7 +9,7 @@ run 0 synth linear -o d --train 200 --test 50
 run 0 synth linear -o big --train 6000 --test 10 --dim-x 64 --dim-y 64 --latent 32
 run 0 synth linear -o long --train 120000 --test 10
 mkdir kept
-run 0 fit d/x.train.npy d/y.train.npy -o kept/m.safetensors
+run 0 fit d/x.train.npy d/y.train.npy --preset fast -o kept/m.safetensors
 run 0 embed kept/m.safetensors --side x d/x.test.npy -o kept/z.npy
 
 # renew: the target folder has the older files and nothing else.
@@ -145,7 +145,7 @@ says "cannot write the result to standard output: File too large"
 
 renew
 mkdir disk
-if mount -t tmpfs -o size=32k tmpfs disk 2>/dev/null; then
+if mount -t tmpfs -o size=64k tmpfs disk 2>/dev/null; then
   trap 'umount "$scratch/disk" 2>/dev/null; rm -rf "$scratch"' EXIT
   cp kept/m.safetensors disk/m.safetensors
   refused 1 "No space left" fit big/x.train.npy big/y.train.npy -o disk/m.safetensors --preset fast

@@ -24,9 +24,9 @@ for words in "--help" "fit --help" "--man" "--completion bash" "--version" "info
 done
 
 # Warnings unless -q, more with -v, all on stderr.
-run 0 fit d/x.train.npy d/y.train.npy -o w.safetensors --loss clip --iterations 0
+run 0 fit d/x.train.npy d/y.train.npy -o w.safetensors --preset fast --loss clip --iterations 0
 says "unicon fit: warning: "
-run 0 fit d/x.train.npy d/y.train.npy -o w.safetensors --loss clip --iterations 0 -q
+run 0 fit d/x.train.npy d/y.train.npy -o w.safetensors --preset fast --loss clip --iterations 0 -q
 says_nothing
 run 0 fit d/x.train.npy d/y.train.npy -o w.safetensors --json -v
 wc -l <err >lines

@@ -12,7 +12,7 @@ for how in --help -h help; do
   prints "unicon fit image.train.npy"
   says_nothing
 done
-for command in fit check eval embed search probe info synth; do
+for command in fit check eval embed search balance probe info synth; do
   grep -q "^  $command " out || fail "overview lacks $command"
   run 0 $command --help
   prints "Usage: unicon $command "
