@@ -70,6 +70,31 @@ static void limit_is_hard(void **state) {
   assert_true(unicon_ctx_memory_peak(s->ctx) > 2 << 20);
 }
 
+/* A large block that was given back is kept for the next of its size, and held all the while: never
+ * is more held, by what is in use and what is spare, than the peak says. */
+static void peak_counts_spare_blocks(void **state) {
+  scratch *s = *state;
+  enum { MEGA = 1 << 20 };
+  const unicon__arena *arena = &s->ctx->arena;
+  void *small = unicon__new(s->ctx, 10, 1), *block[4];
+  unicon__drop(s->ctx, unicon__new(s->ctx, 4 * MEGA, 1));
+  assert_true(arena->spare_bytes >= 4 * MEGA);
+  uint64_t seed = 1;
+  for (int k = 0; k < 300; k++) {
+    const int count = 1 + (int)(4 * support_uniform(&seed));
+    for (int b = 0; b < count; b++) {
+      block[b] = unicon__new(s->ctx, (2 + (int)(5 * support_uniform(&seed))) * MEGA, 1);
+      assert_true(scratch_memory(s) + arena->spare_bytes <= unicon_ctx_memory_peak(s->ctx));
+    }
+    for (int b = 0; b < count; b++) unicon__drop(s->ctx, block[b]);
+    assert_true(scratch_memory(s) + arena->spare_bytes <= unicon_ctx_memory_peak(s->ctx));
+  }
+  assert_true(arena->spare_bytes > 0);
+  assert_true(unicon_ctx_memory_peak(s->ctx) < 25 * MEGA); /* four of at most 6 MB */
+  unicon__drop(s->ctx, small); /* with the last block all of them go back to the system */
+  assert_true(arena->spare_bytes == 0);
+}
+
 static void frames_close_what_they_opened(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   unsigned char *outer = unicon__new(ctx, 100, 1);
@@ -313,6 +338,7 @@ int main(void) {
       SCRATCH_TEST(blocks_are_aligned_and_zeroed),
       SCRATCH_TEST(overflow_is_refused),
       SCRATCH_TEST(limit_is_hard),
+      SCRATCH_TEST(peak_counts_spare_blocks),
       SCRATCH_TEST(frames_close_what_they_opened),
       SCRATCH_TEST(kth_allocation_fails),
       SCRATCH_TEST(budget_outlives_the_context),

@@ -271,6 +271,24 @@ static void values_are_copied(void **state) {
   unicon_options_destroy(NULL);
 }
 
+/* An option that is set again and again keeps its last text only, also where that is its own. */
+static void older_values_are_not_kept(void **state) {
+  scratch *s = *state;
+  char text[16];
+  unicon_options *options = support_options(s->ctx, "rank", "100", NULL);
+  const uint64_t before = scratch_memory(s);
+  for (int k = 100; k < 1100; k++) {
+    snprintf(text, sizeof text, "%d", k);
+    CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "rank", text));
+    assert_int_not_equal(unicon_options_set(s->ctx, options, "rank", "none"), UNICON_OK);
+    CHECK_OK(s->ctx,
+             unicon_options_set(s->ctx, options, "rank", unicon_options_get(options, "rank")));
+    assert_string_equal(unicon_options_get(options, "rank"), text);
+    assert_int_equal(scratch_memory(s), before);
+  }
+  unicon_options_destroy(options);
+}
+
 static unicon_status make_and_set(scratch *s, void *user) {
   (void)user;
   unicon_options *options = NULL;
@@ -298,6 +316,7 @@ int main(void) {
       SCRATCH_TEST(presets_hold_known_values),
       SCRATCH_TEST(given_wins_over_preset),
       SCRATCH_TEST(values_are_copied),
+      SCRATCH_TEST(older_values_are_not_kept),
       SCRATCH_TEST(the_locale_does_not_matter),
       SCRATCH_TEST(memory_failures_are_reported),
   };

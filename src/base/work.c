@@ -18,7 +18,8 @@ enum {
 
 struct unicon__budget {
   atomic_int references;
-  atomic_uint_least64_t used, peak, limit;
+  atomic_uint_least64_t used, spare; /* bytes of blocks in use, and of those kept for reuse */
+  atomic_uint_least64_t peak, limit; /* most of both at once; of those in use */
 };
 
 struct unicon__block {
@@ -31,6 +32,7 @@ unicon__budget *unicon__budget_create(void) {
   if (!budget) return NULL;
   atomic_init(&budget->references, 1);
   atomic_init(&budget->used, 0);
+  atomic_init(&budget->spare, 0);
   atomic_init(&budget->peak, 0);
   atomic_init(&budget->limit, UINT64_MAX);
   return budget;
@@ -64,8 +66,9 @@ static bool budget_take(unicon__budget *budget, uint64_t bytes) {
     atomic_fetch_sub(&budget->used, bytes);
     return false;
   }
+  const uint64_t held = used + atomic_load(&budget->spare);
   uint_least64_t peak = atomic_load(&budget->peak);
-  while (peak < used && !atomic_compare_exchange_weak(&budget->peak, &peak, used)) continue;
+  while (peak < held && !atomic_compare_exchange_weak(&budget->peak, &peak, held)) continue;
   return true;
 }
 
@@ -76,13 +79,24 @@ void unicon__arena_init(unicon__arena *arena, unicon__budget *budget) {
   arena->spare_bytes = 0;
 }
 
+static void spare_give_back(unicon__arena *arena) {
+  unicon__block *block = arena->spare;
+  arena->spare = block->older;
+  arena->spare_bytes -= block->bytes;
+  atomic_fetch_sub(&arena->budget->spare, block->bytes);
+  munmap(block, block->bytes);
+}
+
 void unicon__arena_trim(unicon__arena *arena) {
-  while (arena->spare) {
-    unicon__block *block = arena->spare;
-    arena->spare = block->older;
-    munmap(block, block->bytes);
-  }
-  arena->spare_bytes = 0;
+  while (arena->spare) spare_give_back(arena);
+}
+
+/* Spare blocks must not be the reason for a new peak: they make way for `bytes` more. */
+static void spare_make_way(unicon__arena *arena, uint64_t bytes) {
+  const unicon__budget *budget = arena->budget;
+  while (arena->spare && atomic_load(&budget->used) + atomic_load(&budget->spare) + bytes >
+                             atomic_load(&budget->peak))
+    spare_give_back(arena);
 }
 
 static bool spare_keep(unicon__arena *arena, unicon__block *block) {
@@ -92,6 +106,7 @@ static bool spare_keep(unicon__arena *arena, unicon__block *block) {
   block->older = arena->spare;
   arena->spare = block;
   arena->spare_bytes += block->bytes;
+  atomic_fetch_add(&arena->budget->spare, block->bytes);
   return true;
 }
 
@@ -102,6 +117,7 @@ static unicon__block *spare_take(unicon__arena *arena, size_t bytes) {
       unicon__block *block = *at;
       *at = block->older;
       arena->spare_bytes -= bytes;
+      atomic_fetch_sub(&arena->budget->spare, bytes);
       memset(block, 0, bytes);
       return block;
     }
@@ -160,9 +176,11 @@ void *unicon__arena_new(unicon_ctx *ctx, unicon__arena *arena, int64_t count, si
     return no_memory(ctx, arena->budget, (double)count * (double)size);
   const size_t payload = (size_t)count * size;
   const size_t bytes = (payload + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-  if (unicon__fault(&ctx->faults.allocation) || !budget_take(arena->budget, bytes))
-    return no_memory(ctx, arena->budget, (double)bytes);
-  unicon__block *block = bytes >= MAP_FROM ? spare_take(arena, bytes) : NULL;
+  if (unicon__fault(&ctx->faults.allocation)) return no_memory(ctx, arena->budget, (double)bytes);
+  unicon__block *block =
+      bytes >= MAP_FROM ? spare_take(arena, bytes) : NULL; /* none with a limit */
+  if (!block) spare_make_way(arena, bytes);
+  if (!budget_take(arena->budget, bytes)) return no_memory(ctx, arena->budget, (double)bytes);
   if (!block) block = block_get(bytes);
   if (!block) {
     atomic_fetch_sub(&arena->budget->used, bytes);
@@ -180,8 +198,12 @@ void *unicon__new(unicon_ctx *ctx, int64_t count, size_t size) {
   return unicon__arena_new(ctx, &ctx->arena, count, size);
 }
 
+void unicon__arena_drop(unicon__arena *arena, void *memory) {
+  if (memory) block_free(arena, (unicon__block *)(void *)((char *)memory - ALIGNMENT));
+}
+
 void unicon__drop(unicon_ctx *ctx, void *memory) {
-  if (memory) block_free(&ctx->arena, (unicon__block *)(void *)((char *)memory - ALIGNMENT));
+  unicon__arena_drop(&ctx->arena, memory);
 }
 
 unicon__block *unicon__arena_mark(const unicon__arena *arena) {

@@ -17,8 +17,8 @@ typedef struct unicon__arena {
   unicon__budget *budget;
   unicon__block *head; /* newest first */
   /* Large blocks given back while others are in use, kept for the next of their size: fresh pages
-   * cost more than clearing old ones. Only without a limit, not counted as used, and gone with the
-   * last block. */
+   * cost more than clearing old ones. Only without a limit; not counted as used, but in the peak,
+   * which they never raise: they make way for blocks of other sizes, and go with the last one. */
   unicon__block *spare;
   size_t spare_bytes;
 } unicon__arena;
@@ -28,7 +28,7 @@ void unicon__budget_release(unicon__budget *budget); /* freed with its last aren
 void unicon__budget_set_limit(unicon__budget *budget, uint64_t bytes);
 uint64_t unicon__budget_limit(const unicon__budget *budget);
 uint64_t unicon__budget_used(const unicon__budget *budget);
-uint64_t unicon__budget_peak(const unicon__budget *budget);
+uint64_t unicon__budget_peak(const unicon__budget *budget); /* spare blocks included */
 
 void unicon__arena_init(unicon__arena *arena, unicon__budget *budget);
 /* Frees every block and lets go of the budget. */
@@ -48,7 +48,9 @@ void unicon__arena_back(unicon__arena *arena, const unicon__block *mark);
 /* Gives what is kept for reuse back to the system. */
 void unicon__arena_trim(unicon__arena *arena);
 
-/* Gives a block of the context's arena back before its frame closes. NULL is fine. */
+/* Gives a block back before its arena, or the frame of the context's arena, closes. NULL is fine.
+ */
+void unicon__arena_drop(unicon__arena *arena, void *memory);
 void unicon__drop(unicon_ctx *ctx, void *memory);
 
 unicon__block *unicon__frame_open(unicon_ctx *ctx);

@@ -29,6 +29,7 @@ static const unicon_option_info table[] = {
 struct unicon_options {
   unicon__arena arena;
   unicon__value value[UNICON__OPTION_COUNT];
+  char *copy[UNICON__OPTION_COUNT];  /* of the values' texts */
   bool given[UNICON__OPTION_COUNT];  /* by the user */
   bool chosen[UNICON__OPTION_COUNT]; /* by a choice, see unicon__options_replace */
 };
@@ -130,7 +131,8 @@ static unicon_status unknown_name(unicon_ctx *ctx, const char *name) {
                  : unicon__fail(ctx, UNICON_ERR_OPTION, "there is no option \"%.60s\"", name);
 }
 
-/* Checks the value and keeps a copy of its text. */
+/* Checks the value and keeps a copy of its text, in the place of an older one. `value` may be that
+ * older text itself. */
 static unicon_status store(unicon_ctx *ctx, unicon_options *options, int id, const char *value) {
   const size_t size = strlen(value) + 1;
   unicon__value parsed;
@@ -140,6 +142,8 @@ static unicon_status store(unicon_ctx *ctx, unicon_options *options, int id, con
   char *copy = unicon__arena_new(ctx, &options->arena, (int64_t)size, 1);
   if (!copy) return UNICON_ERR_MEMORY;
   memcpy(copy, value, size);
+  unicon__arena_drop(&options->arena, options->copy[id]);
+  options->copy[id] = copy;
   parsed.text = copy;
   options->value[id] = parsed;
   return UNICON_OK;

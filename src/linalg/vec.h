@@ -2,7 +2,8 @@
 /* Loops over float arrays, in one file per instruction set (plain C, AVX2, AVX-512), all compiled
  * from vec_body.h and chosen once at run time. `a` is an inverse temperature. Sums are taken in 16
  * lanes in a fixed order, so all three give the same result up to the rounding of fused
- * multiply-adds. */
+ * multiply-adds. A NaN that goes in comes out: in its own entry, and in the sums and maxima it is
+ * part of. */
 #ifndef UNICON_LINALG_VEC_H
 #define UNICON_LINALG_VEC_H
 

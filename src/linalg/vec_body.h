@@ -45,8 +45,9 @@ static inline v16 select16(v16i mask, v16 yes, v16 no) {
   return (v16)((mask & (v16i)yes) | (~mask & (v16i)no));
 }
 
+/* NaN where either is: a mistake upstream must reach whoever looks at the result. */
 static inline v16 max16(v16 a, v16 b) {
-  return select16(a > b, a, b);
+  return select16((a > b) | (a != a), a, b);
 }
 
 /* Pairwise over the lanes: a fixed order. */
@@ -63,11 +64,11 @@ static inline double sum8d(v8d v) {
 }
 
 /* e^x = 2^n e^f, n = round(x / ln 2), |f| <= ln2/2, e^f by its Taylor polynomial of degree 7 with
- * remainder 5e-9; 0 below -87, infinite above 88.3. Relative error below 2e-7. */
+ * remainder 5e-9; 0 below -87, infinite above 88.3, NaN of NaN. Relative error below 2e-7. */
 static inline v16 exp16(v16 x) {
   const v16 magic = splat(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
-  const v16 high = select16(x < splat(88.3f), x, splat(88.3f));
-  const v16 in = max16(high, splat(-87.0f));
+  const v16 below = select16(x > splat(88.3f), splat(88.3f), x);
+  const v16 in = select16(x < splat(-87.0f), splat(-87.0f), below);
   const v16 shifted = in * splat(1.44269504f) + magic;
   const v16 n = shifted - magic;
   const v16 f = (in - n * splat(0.693145752f)) - n * splat(1.42860677e-6f);
@@ -151,7 +152,7 @@ static float vec_max(const float *x, int64_t n) {
   }
   float t[LANES];
   store(t, best);
-  for (int k = 1; k < LANES; k++) t[0] = t[k] > t[0] ? t[k] : t[0];
+  for (int k = 1; k < LANES; k++) t[0] = t[k] > t[0] || isnan(t[k]) ? t[k] : t[0];
   return t[0];
 }
 
