@@ -15,10 +15,10 @@
   "temperature=0.07 learn_temperature=on|temperature=0.1 learn_temperature=off"
 
 const contestant contestants[] = {
-    {.name = "fast", .settings = "preset=fast"},
+    {.name = "fast", .judged = true, .settings = "preset=fast"},
     {.name = "auto", .judged = true, .settings = "preset=auto"},
     {.name = "best", .judged = true, .settings = "preset=best"},
-    {.name = "paper", .settings = "preset=paper"},
+    {.name = "paper", .settings = "preset=paper balance=softmax:10"},
     {.name = "sgd_linear",
      .baseline = true,
      .judged = true,
@@ -31,18 +31,22 @@ const contestant contestants[] = {
      .axis = {"refine_rate=0.01|refine_rate=0.03", SGD_TEMPERATURES}},
     {.name = "cca",
      .baseline = true,
+     .judged = true,
      .settings = "preset=fast exponent=0",
      .axis = {"ridge=0.001|ridge=0.01|ridge=0.1", "rank=32|rank=64|rank=128|rank=256"}},
     {.name = "pls",
      .baseline = true,
+     .judged = true,
      .settings = "preset=fast metric=none exponent=0",
      .axis = {"rank=32|rank=64|rank=128|rank=256|rank=512"}},
     {.name = "procrustes",
      .baseline = true,
+     .judged = true,
      .settings = "preset=fast metric=none exponent=0 rank=full"},
     {.name = "ridge",
      .baseline = true,
-     .settings = "preset=fast rank=full",
+     .judged = true,
+     .settings = "preset=fast exponent=1 rank=full",
      .axis = {"metric_x=whiten metric_y=none split=1|metric_x=none metric_y=whiten split=0",
               "ridge=0.001|ridge=0.01|ridge=0.1|ridge=1"}},
     {.name = "none", .baseline = true, .identity = true, .settings = ""},
@@ -58,6 +62,14 @@ const contestant *contestant_find(const char *name, size_t length) {
 
 enum { CANDIDATES_MAX = 16 };
 
+/* A candidate: its model, NULL for the rows as they are, and how it is balanced, NULL for what the
+ * model says. */
+typedef struct fitted {
+  unicon_model *model;
+  unicon_balance *balance;
+  bool there;
+} fitted;
+
 /* One contestant at work, in a context of its own, so that its memory can be told. */
 typedef struct match {
   tool *t;
@@ -65,7 +77,8 @@ typedef struct match {
   const contestant *who;
   const compared_sets *data;
   outcome *out;
-  unicon_model *best;
+  fitted best[SCORINGS];
+  bool loud;
   char tried[CANDIDATES_MAX][128]; /* what the axes came to, so that nothing is run twice */
 } match;
 
@@ -151,25 +164,127 @@ static unicon_status candidate_options(const match *m, const char *const text[2]
   return status == UNICON_OK ? set_given(m, *out) : status;
 }
 
-/* ---- one candidate ------------------------------------------------------------------------ */
+/* ---- how well a candidate does ------------------------------------------------------------ */
 
-static unicon_status judge(const match *m, const unicon_model *model, const unicon_data *rows,
-                           const unicon_options *options, unicon_metrics *to_y,
+/* Both kinds of scores at once: `value` is balanced, `plain` is not. */
+static unicon_status judge(const match *m, const fitted *f, const unicon_data *rows,
+                           const unicon_options *options, bool loud, unicon_metrics *to_y,
                            unicon_metrics *to_x) {
-  const unicon_view x = {.rows = rows->x, .model = model, .side = UNICON_X},
-                    y = {.rows = rows->y, .model = model, .side = UNICON_Y};
-  return unicon_evaluate(m->ctx, &x, &y, rows->pairs, options, to_y, to_x);
+  const unicon_view
+      x = {.rows = rows->x, .model = f->model, .side = UNICON_X, .balance = f->balance},
+      y = {.rows = rows->y, .model = f->model, .side = UNICON_Y, .balance = f->balance};
+  if (!loud) unicon_ctx_set_log(m->ctx, NULL, NULL);
+  const unicon_status status = unicon_evaluate(m->ctx, &x, &y, rows->pairs, options, to_y, to_x);
+  unicon_ctx_set_log(m->ctx, display_log, &m->t->display);
+  return status;
+}
+
+static const double *values(const unicon_metrics *m, scoring by) {
+  return by == PLAIN ? m->plain : m->value;
 }
 
 /* The score by which the library, too, compares candidates. */
-static double score_of(const unicon_metrics *to_y, const unicon_metrics *to_x) {
-  return (to_y->value[UNICON_MRR] + to_y->value[UNICON_HIT_10] + to_x->value[UNICON_MRR] +
-          to_x->value[UNICON_HIT_10]) /
-         4;
+static double score_of(const unicon_metrics *to_y, const unicon_metrics *to_x, scoring by) {
+  const double *a = values(to_y, by), *b = values(to_x, by);
+  return (a[UNICON_MRR] + a[UNICON_HIT_10] + b[UNICON_MRR] + b[UNICON_HIT_10]) / 4;
 }
 
-static void read_epochs(const unicon_model *model, outcome *out) {
-  const char *text = unicon_model_meta(model, "refine_score_log");
+static unicon_status judge_held(const match *m, const fitted *f, double score[SCORINGS]) {
+  unicon_metrics to_y, to_x;
+  const unicon_status status = judge(m, f, &m->data->validation, NULL, false, &to_y, &to_x);
+  for (int by = 0; by < SCORINGS && status == UNICON_OK; by++)
+    score[by] = score_of(&to_y, &to_x, (scoring)by);
+  return status;
+}
+
+/* ---- the strength of balance -------------------------------------------------------------- */
+
+/* What unicon_fit tries as well where it is given validation pairs. */
+static const char *const strengths[] = {"off", "softmax:5", "softmax:10", "softmax:15"};
+
+static unicon_status make_balance(const match *m, const unicon_model *model,
+                                  const unicon_rows *const bank[2], const char *how,
+                                  unicon_balance **out) {
+  unicon_options *options = NULL;
+  unicon_status status = unicon_options_create(m->ctx, &options);
+  if (status == UNICON_OK) status = unicon_options_set(m->ctx, options, "balance", how);
+  if (status == UNICON_OK)
+    status = unicon_balance_create(m->ctx, model, options, bank[0], bank[1], out);
+  unicon_options_destroy(options);
+  return status;
+}
+
+/* The best strength on the validation rows for a candidate whose fit has not chosen one; of equals
+ * the weakest. `bank`: rows in place of the model's banks, or NULLs. */
+static unicon_status choose_strength(const match *m, const unicon_rows *const bank[2], fitted *f,
+                                     const char **how) {
+  unicon_status status = UNICON_OK;
+  double best = -1;
+  for (size_t k = 0; k < sizeof strengths / sizeof *strengths && status == UNICON_OK; k++) {
+    fitted now = {.model = f->model};
+    double score[SCORINGS] = {0, 0};
+    status = make_balance(m, f->model, bank, strengths[k], &now.balance);
+    if (status == UNICON_OK) status = judge_held(m, &now, score);
+    const bool better = status == UNICON_OK && score[BALANCED] > best;
+    unicon_balance_destroy(better ? f->balance : now.balance);
+    if (!better) continue;
+    f->balance = now.balance;
+    best = score[BALANCED];
+    *how = strengths[k];
+  }
+  return status;
+}
+
+enum { BANK_ROWS = 4096, BANK_LEAST = 16 }; /* as option balance_bank and unicon_balance_create */
+
+static bool is_usable(const float *row, int64_t width) {
+  double square = 0;
+  for (int64_t k = 0; k < width; k++) square += (double)row[k] * (double)row[k];
+  return isfinite(square) && square > 0;
+}
+
+/* Training rows of a side that have a pair, evenly spread, as a bank. *out stays NULL where there
+ * are too few; `data` is to be freed. */
+static unicon_status read_bank(const match *m, int side, float **data, unicon_rows **out) {
+  const unicon_data *train = &m->data->train;
+  const unicon_rows *rows = side == 0 ? train->x : train->y;
+  const unicon_side of = side == 0 ? UNICON_X : UNICON_Y;
+  const int64_t n = unicon_rows_count(rows), width = unicon_rows_width(rows);
+  const int64_t wanted = n < BANK_ROWS ? n : BANK_ROWS;
+  int64_t count = 0;
+  unicon_status status = UNICON_OK;
+  *data = calloc((size_t)wanted + 1, (size_t)width * sizeof **data);
+  if (!*data) return UNICON_ERR_MEMORY;
+  for (int64_t k = 0; k < wanted && status == UNICON_OK; k++) {
+    const int64_t row = k * n / wanted;
+    if (unicon_pairs_partners(train->pairs, of, row, 0, NULL) == 0) continue;
+    status = unicon_rows_read(m->ctx, rows, row, 1, *data + count * width);
+    count += status == UNICON_OK && is_usable(*data + count * width, width);
+  }
+  if (status != UNICON_OK || count < BANK_LEAST) return status;
+  return unicon_rows_wrap(m->ctx, side == 0 ? "bank of x" : "bank of y", *data, UNICON_F32, count,
+                          width, width * (int64_t)sizeof(float), sizeof(float), out);
+}
+
+/* The rows as they are, balanced by banks of training rows. */
+static unicon_status balance_identity(const match *m, fitted *f, const char **how) {
+  unicon_rows *bank[2] = {NULL, NULL};
+  float *data[2] = {NULL, NULL};
+  unicon_status status = read_bank(m, 0, &data[0], &bank[0]);
+  if (status == UNICON_OK) status = read_bank(m, 1, &data[1], &bank[1]);
+  if (status == UNICON_OK && bank[0] && bank[1])
+    status = choose_strength(m, (const unicon_rows *const[2]){bank[0], bank[1]}, f, how);
+  for (int side = 0; side < 2; side++) {
+    unicon_rows_close(bank[side]);
+    free(data[side]);
+  }
+  return status;
+}
+
+/* ---- one candidate ------------------------------------------------------------------------ */
+
+static void read_epochs(const unicon_model *model, showing *out) {
+  const char *text = model ? unicon_model_meta(model, "refine_score_log") : NULL;
   out->epochs = 0;
   for (char *end; text && out->epochs < EPOCHS_MAX; text = end) {
     const double value = strtod(text, &end);
@@ -201,33 +316,66 @@ static bool tried_before(match *m, const char *text) {
   return false;
 }
 
+static void release(const match *m, fitted *f) {
+  const fitted *a = &m->best[PLAIN], *b = &m->best[BALANCED];
+  if (!f->there || (a->model == b->model && a->balance == b->balance && a->there && b->there)) {
+    *f = (fitted){.there = false}; /* the other still has it */
+    return;
+  }
+  unicon_balance_destroy(f->balance);
+  unicon_model_destroy(f->model);
+  *f = (fitted){.there = false};
+}
+
 /* The best so far replaces the one before. */
-static void take(match *m, unicon_model *model, double score, double seconds, const char *label) {
-  outcome *out = m->out;
-  const char *own = unicon_model_meta(model, "auto_chosen");
-  unicon_model_destroy(m->best);
-  m->best = model;
+static void take(match *m, scoring by, const fitted *f, double score, double seconds,
+                 const char *how, const char *label) {
+  showing *out = &m->out->by[by];
+  const char *own = m->who->baseline ? NULL : unicon_model_meta(f->model, "auto_chosen");
+  release(m, &m->best[by]);
+  m->best[by] = *f;
+  m->best[by].there = true;
   out->score = score;
   out->run = seconds;
   snprintf(out->chosen, sizeof out->chosen, "%s", own ? own : label);
-  read_epochs(model, out);
+  snprintf(out->balance, sizeof out->balance, "%s", by == PLAIN ? "off" : how);
+  read_epochs(f->model, out);
+}
+
+/* Notes a candidate where it is the best so far by either kind of scores, or frees it. */
+static unicon_status offer(match *m, fitted *f, double seconds, const char *how,
+                           const char *label) {
+  double score[SCORINGS] = {0, 0};
+  bool taken = false;
+  const unicon_status status = judge_held(m, f, score);
+  for (int by = 0; by < SCORINGS && status == UNICON_OK; by++) {
+    if (m->best[by].there && score[by] <= m->out->by[by].score) continue;
+    take(m, (scoring)by, f, score[by], seconds, how, label);
+    taken = true;
+  }
+  if (taken) return status;
+  unicon_balance_destroy(f->balance);
+  unicon_model_destroy(f->model);
+  return status;
 }
 
 static unicon_status fit_candidate(match *m, const unicon_options *options, const char *label) {
-  unicon_model *model = NULL;
-  unicon_metrics to_y, to_x;
+  static const unicon_rows *const own[2] = {NULL, NULL};
+  fitted f = {.model = NULL};
+  const char *how = NULL;
   const double start = display_now();
-  unicon_status status = unicon_fit(m->ctx, &m->data->train,
-                                    m->who->judged ? &m->data->validation : NULL, options, &model);
+  unicon_status status = unicon_fit(
+      m->ctx, &m->data->train, m->who->judged ? &m->data->validation : NULL, options, &f.model);
+  if (status == UNICON_OK && !m->who->judged) status = choose_strength(m, own, &f, &how);
   const double seconds = display_now() - start;
-  if (status == UNICON_OK) status = judge(m, model, &m->data->validation, NULL, &to_y, &to_x);
   m->out->seconds += seconds;
   m->out->candidates++;
-  const double score = status == UNICON_OK ? score_of(&to_y, &to_x) : 0;
-  if (status == UNICON_OK && (!m->best || score > m->out->score))
-    take(m, model, score, seconds, label);
-  else
-    unicon_model_destroy(model);
+  if (status == UNICON_OK) {
+    if (!how) how = unicon_model_meta(f.model, "balance");
+    return offer(m, &f, seconds, how ? how : "off", label);
+  }
+  unicon_balance_destroy(f.balance);
+  unicon_model_destroy(f.model);
   return status;
 }
 
@@ -257,7 +405,7 @@ static unicon_status try_all(match *m) {
       display_part(&m->t->display, NULL, 0, 1);
       if (status != UNICON_OK && status != UNICON_ERR_DATA) return status;
     }
-  return m->best ? UNICON_OK : status;
+  return m->best[BALANCED].there ? UNICON_OK : status;
 }
 
 /* ---- one contestant ----------------------------------------------------------------------- */
@@ -276,24 +424,47 @@ static unicon_status open_context(tool *t, unicon_ctx **out) {
   return UNICON_OK;
 }
 
-static unicon_status run(match *m) {
-  const compared_sets *data = m->data;
-  outcome *out = m->out;
-  unicon_status status = UNICON_OK;
-  if (!m->who->identity) {
-    status = try_all(m);
-  } else {
-    status = judge(m, NULL, &data->validation, NULL, &out->to_y, &out->to_x);
-    out->score = score_of(&out->to_y, &out->to_x);
+/* Both showings on the test rows; mostly they are of one candidate, which is embedded once. */
+static unicon_status test(const match *m) {
+  const fitted *plain = &m->best[PLAIN], *balanced = &m->best[BALANCED];
+  showing *by = m->out->by;
+  const unicon_options *options = m->t->options;
+  const unicon_data *rows = &m->data->test;
+  unicon_status status =
+      judge(m, balanced, rows, options, m->loud, &by[BALANCED].to_y, &by[BALANCED].to_x);
+  by[PLAIN].to_y = by[BALANCED].to_y;
+  by[PLAIN].to_x = by[BALANCED].to_x;
+  if (status == UNICON_OK && plain->model != balanced->model)
+    status = judge(m, plain, rows, options, false, &by[PLAIN].to_y, &by[PLAIN].to_x);
+  unicon_metrics *const direction[2] = {&by[PLAIN].to_y, &by[PLAIN].to_x};
+  for (int d = 0; d < 2; d++) {
+    memcpy(direction[d]->value, direction[d]->plain, sizeof direction[d]->value);
+    direction[d]->hub_skew = direction[d]->plain_hub_skew;
+    direction[d]->hub_never = direction[d]->plain_hub_never;
   }
-  out->memory = (double)unicon_ctx_memory_peak(m->ctx);
-  if (status == UNICON_OK)
-    status = judge(m, m->best, &data->test, m->t->options, &out->to_y, &out->to_x);
   return status;
 }
 
-int contestant_run(tool *t, const contestant *who, const compared_sets *data, outcome *out) {
-  match m = {.t = t, .who = who, .data = data, .out = out};
+static unicon_status run(match *m) {
+  unicon_status status;
+  if (m->who->identity) {
+    fitted f = {.model = NULL};
+    const char *how = "off";
+    status = balance_identity(m, &f, &how);
+    if (status == UNICON_OK)
+      status = offer(m, &f, 0, how, "");
+    else
+      unicon_balance_destroy(f.balance);
+  } else {
+    status = try_all(m);
+  }
+  m->out->memory = (double)unicon_ctx_memory_peak(m->ctx);
+  return status == UNICON_OK ? test(m) : status;
+}
+
+int contestant_run(tool *t, const contestant *who, const compared_sets *data, bool loud,
+                   outcome *out) {
+  match m = {.t = t, .who = who, .data = data, .out = out, .loud = loud};
   *out = (outcome){.who = who};
   const int64_t d_x = unicon_rows_width(data->train.x), d_y = unicon_rows_width(data->train.y);
   if (who->identity && d_x != d_y) {
@@ -305,16 +476,17 @@ int contestant_run(tool *t, const contestant *who, const compared_sets *data, ou
   if (status != UNICON_OK)
     snprintf(out->skipped, sizeof out->skipped, "%s",
              m.ctx ? unicon_ctx_error(m.ctx) : "no memory");
-  unicon_model_destroy(m.best);
+  for (int by = 0; by < SCORINGS; by++) release(&m, &m.best[by]);
   unicon_ctx_destroy(m.ctx);
   display_clear(&t->display);
   return status == UNICON_ERR_CANCELLED ? EXIT_INTERRUPTED : EXIT_DONE;
 }
 
 double outcome_time_to(const outcome *o, double target) {
+  const showing *s = &o->by[BALANCED];
   const double slack = 1e-9;
-  for (int k = 0; k < o->epochs && o->who->baseline; k++)
-    if (o->epoch_score[k] >= target - slack)
-      return o->run * k / (o->epochs > 1 ? o->epochs - 1 : 1);
-  return o->score >= target - slack ? o->seconds : INFINITY;
+  for (int k = 0; k < s->epochs && o->who->baseline; k++)
+    if (s->epoch_score[k] >= target - slack)
+      return s->run * k / (s->epochs > 1 ? s->epochs - 1 : 1);
+  return s->score >= target - slack ? o->seconds : INFINITY;
 }
