@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jury.h"
+
 /* The SGD heads: AdamW from a random start on the symmetric cross-entropy, batches of a tenth of
  * the rows, cosine decay, weight decay, early stop; the temperature is learned from .07 as CLIP
  * does, or held at .1, which small sets like better. Step lengths are relative to weights of unit
@@ -62,20 +64,13 @@ const contestant *contestant_find(const char *name, size_t length) {
 
 enum { CANDIDATES_MAX = 16 };
 
-/* A candidate: its model, NULL for the rows as they are, and how it is balanced, NULL for what the
- * model says. */
-typedef struct fitted {
-  unicon_model *model;
-  unicon_balance *balance;
-  bool there;
-} fitted;
-
 /* One contestant at work, in a context of its own, so that its memory can be told. */
 typedef struct match {
   tool *t;
   unicon_ctx *ctx;
   const contestant *who;
   const compared_sets *data;
+  jury jury;
   outcome *out;
   fitted best[SCORINGS];
   bool loud;
@@ -164,123 +159,6 @@ static unicon_status candidate_options(const match *m, const char *const text[2]
   return status == UNICON_OK ? set_given(m, *out) : status;
 }
 
-/* ---- how well a candidate does ------------------------------------------------------------ */
-
-/* Both kinds of scores at once: `value` is balanced, `plain` is not. */
-static unicon_status judge(const match *m, const fitted *f, const unicon_data *rows,
-                           const unicon_options *options, bool loud, unicon_metrics *to_y,
-                           unicon_metrics *to_x) {
-  const unicon_view
-      x = {.rows = rows->x, .model = f->model, .side = UNICON_X, .balance = f->balance},
-      y = {.rows = rows->y, .model = f->model, .side = UNICON_Y, .balance = f->balance};
-  if (!loud) unicon_ctx_set_log(m->ctx, NULL, NULL);
-  const unicon_status status = unicon_evaluate(m->ctx, &x, &y, rows->pairs, options, to_y, to_x);
-  unicon_ctx_set_log(m->ctx, display_log, &m->t->display);
-  return status;
-}
-
-static const double *values(const unicon_metrics *m, scoring by) {
-  return by == PLAIN ? m->plain : m->value;
-}
-
-/* The score by which the library, too, compares candidates. */
-static double score_of(const unicon_metrics *to_y, const unicon_metrics *to_x, scoring by) {
-  const double *a = values(to_y, by), *b = values(to_x, by);
-  return (a[UNICON_MRR] + a[UNICON_HIT_10] + b[UNICON_MRR] + b[UNICON_HIT_10]) / 4;
-}
-
-static unicon_status judge_held(const match *m, const fitted *f, double score[SCORINGS]) {
-  unicon_metrics to_y, to_x;
-  const unicon_status status = judge(m, f, &m->data->validation, NULL, false, &to_y, &to_x);
-  for (int by = 0; by < SCORINGS && status == UNICON_OK; by++)
-    score[by] = score_of(&to_y, &to_x, (scoring)by);
-  return status;
-}
-
-/* ---- the strength of balance -------------------------------------------------------------- */
-
-/* What unicon_fit tries as well where it is given validation pairs. */
-static const char *const strengths[] = {"off", "softmax:5", "softmax:10", "softmax:15"};
-
-static unicon_status make_balance(const match *m, const unicon_model *model,
-                                  const unicon_rows *const bank[2], const char *how,
-                                  unicon_balance **out) {
-  unicon_options *options = NULL;
-  unicon_status status = unicon_options_create(m->ctx, &options);
-  if (status == UNICON_OK) status = unicon_options_set(m->ctx, options, "balance", how);
-  if (status == UNICON_OK)
-    status = unicon_balance_create(m->ctx, model, options, bank[0], bank[1], out);
-  unicon_options_destroy(options);
-  return status;
-}
-
-/* The best strength on the validation rows for a candidate whose fit has not chosen one; of equals
- * the weakest. `bank`: rows in place of the model's banks, or NULLs. */
-static unicon_status choose_strength(const match *m, const unicon_rows *const bank[2], fitted *f,
-                                     const char **how) {
-  unicon_status status = UNICON_OK;
-  double best = -1;
-  for (size_t k = 0; k < sizeof strengths / sizeof *strengths && status == UNICON_OK; k++) {
-    fitted now = {.model = f->model};
-    double score[SCORINGS] = {0, 0};
-    status = make_balance(m, f->model, bank, strengths[k], &now.balance);
-    if (status == UNICON_OK) status = judge_held(m, &now, score);
-    const bool better = status == UNICON_OK && score[BALANCED] > best;
-    unicon_balance_destroy(better ? f->balance : now.balance);
-    if (!better) continue;
-    f->balance = now.balance;
-    best = score[BALANCED];
-    *how = strengths[k];
-  }
-  return status;
-}
-
-enum { BANK_ROWS = 4096, BANK_LEAST = 16 }; /* as option balance_bank and unicon_balance_create */
-
-static bool is_usable(const float *row, int64_t width) {
-  double square = 0;
-  for (int64_t k = 0; k < width; k++) square += (double)row[k] * (double)row[k];
-  return isfinite(square) && square > 0;
-}
-
-/* Training rows of a side that have a pair, evenly spread, as a bank. *out stays NULL where there
- * are too few; `data` is to be freed. */
-static unicon_status read_bank(const match *m, int side, float **data, unicon_rows **out) {
-  const unicon_data *train = &m->data->train;
-  const unicon_rows *rows = side == 0 ? train->x : train->y;
-  const unicon_side of = side == 0 ? UNICON_X : UNICON_Y;
-  const int64_t n = unicon_rows_count(rows), width = unicon_rows_width(rows);
-  const int64_t wanted = n < BANK_ROWS ? n : BANK_ROWS;
-  int64_t count = 0;
-  unicon_status status = UNICON_OK;
-  *data = calloc((size_t)wanted + 1, (size_t)width * sizeof **data);
-  if (!*data) return UNICON_ERR_MEMORY;
-  for (int64_t k = 0; k < wanted && status == UNICON_OK; k++) {
-    const int64_t row = k * n / wanted;
-    if (unicon_pairs_partners(train->pairs, of, row, 0, NULL) == 0) continue;
-    status = unicon_rows_read(m->ctx, rows, row, 1, *data + count * width);
-    count += status == UNICON_OK && is_usable(*data + count * width, width);
-  }
-  if (status != UNICON_OK || count < BANK_LEAST) return status;
-  return unicon_rows_wrap(m->ctx, side == 0 ? "bank of x" : "bank of y", *data, UNICON_F32, count,
-                          width, width * (int64_t)sizeof(float), sizeof(float), out);
-}
-
-/* The rows as they are, balanced by banks of training rows. */
-static unicon_status balance_identity(const match *m, fitted *f, const char **how) {
-  unicon_rows *bank[2] = {NULL, NULL};
-  float *data[2] = {NULL, NULL};
-  unicon_status status = read_bank(m, 0, &data[0], &bank[0]);
-  if (status == UNICON_OK) status = read_bank(m, 1, &data[1], &bank[1]);
-  if (status == UNICON_OK && bank[0] && bank[1])
-    status = choose_strength(m, (const unicon_rows *const[2]){bank[0], bank[1]}, f, how);
-  for (int side = 0; side < 2; side++) {
-    unicon_rows_close(bank[side]);
-    free(data[side]);
-  }
-  return status;
-}
-
 /* ---- one candidate ------------------------------------------------------------------------ */
 
 static void read_epochs(const unicon_model *model, showing *out) {
@@ -347,7 +225,7 @@ static unicon_status offer(match *m, fitted *f, double seconds, const char *how,
                            const char *label) {
   double score[SCORINGS] = {0, 0};
   bool taken = false;
-  const unicon_status status = judge_held(m, f, score);
+  const unicon_status status = jury_held(&m->jury, f, score);
   for (int by = 0; by < SCORINGS && status == UNICON_OK; by++) {
     if (m->best[by].there && score[by] <= m->out->by[by].score) continue;
     take(m, (scoring)by, f, score[by], seconds, how, label);
@@ -366,7 +244,7 @@ static unicon_status fit_candidate(match *m, const unicon_options *options, cons
   const double start = display_now();
   unicon_status status = unicon_fit(
       m->ctx, &m->data->train, m->who->judged ? &m->data->validation : NULL, options, &f.model);
-  if (status == UNICON_OK && !m->who->judged) status = choose_strength(m, own, &f, &how);
+  if (status == UNICON_OK && !m->who->judged) status = jury_choose(&m->jury, own, &f, &how);
   const double seconds = display_now() - start;
   m->out->seconds += seconds;
   m->out->candidates++;
@@ -430,12 +308,12 @@ static unicon_status test(const match *m) {
   showing *by = m->out->by;
   const unicon_options *options = m->t->options;
   const unicon_data *rows = &m->data->test;
-  unicon_status status =
-      judge(m, balanced, rows, options, m->loud, &by[BALANCED].to_y, &by[BALANCED].to_x);
+  unicon_status status = jury_judge(&m->jury, balanced, rows, options, m->loud, &by[BALANCED].to_y,
+                                    &by[BALANCED].to_x);
   by[PLAIN].to_y = by[BALANCED].to_y;
   by[PLAIN].to_x = by[BALANCED].to_x;
   if (status == UNICON_OK && plain->model != balanced->model)
-    status = judge(m, plain, rows, options, false, &by[PLAIN].to_y, &by[PLAIN].to_x);
+    status = jury_judge(&m->jury, plain, rows, options, false, &by[PLAIN].to_y, &by[PLAIN].to_x);
   unicon_metrics *const direction[2] = {&by[PLAIN].to_y, &by[PLAIN].to_x};
   for (int d = 0; d < 2; d++) {
     memcpy(direction[d]->value, direction[d]->plain, sizeof direction[d]->value);
@@ -450,7 +328,7 @@ static unicon_status run(match *m) {
   if (m->who->identity) {
     fitted f = {.model = NULL};
     const char *how = "off";
-    status = balance_identity(m, &f, &how);
+    status = jury_balance_rows(&m->jury, &f, &how);
     if (status == UNICON_OK)
       status = offer(m, &f, 0, how, "");
     else
@@ -472,7 +350,9 @@ int contestant_run(tool *t, const contestant *who, const compared_sets *data, bo
              (long long)d_x, (long long)d_y);
     return EXIT_DONE;
   }
-  const unicon_status status = open_context(t, &m.ctx) == UNICON_OK ? run(&m) : UNICON_ERR_MEMORY;
+  unicon_status status = open_context(t, &m.ctx);
+  m.jury = (jury){m.ctx, &t->display, data};
+  status = status == UNICON_OK ? run(&m) : UNICON_ERR_MEMORY;
   if (status != UNICON_OK)
     snprintf(out->skipped, sizeof out->skipped, "%s",
              m.ctx ? unicon_ctx_error(m.ctx) : "no memory");

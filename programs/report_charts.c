@@ -254,7 +254,7 @@ void chart_curve(page *p, const char *title, const char *axis, const char *value
 
 /* ---- what auto tried ---------------------------------------------------------------------- */
 
-enum { TRIED_MOST = 128, TRIED_SHOWN = 14, TRIED_LETTERS = 82, ROW_HEIGHT = 38 };
+enum { TRIED_MOST = 128, TRIED_SHOWN = 14, TRIED_LETTERS = 86, ROW_HEIGHT = 38 };
 
 typedef struct trial {
   char name[200];
@@ -303,7 +303,9 @@ static void draw_trial(page *p, const trial *t, double y, double best, bool firs
   char text[24], words[sizeof t->name];
   snprintf(words, sizeof words, "%s", t->name);
   shorten(words, "metric power", "power");
-  shorten(words, " epochs at temperature ", " epochs, temperature ");
+  shorten(words, " balance softmax", " softmax");
+  shorten(words, " balance csls", " csls");
+  shorten(words, " epochs at temperature ", " at ");
   if (!first) svg_line(p->out, "rule", 0, y, WIDTH, y);
   fprintf(p->out, "<text class=\"tick\" x=\"0\" y=\"%.0f\">", y + 15);
   svg_text(p->out, words, TRIED_LETTERS);

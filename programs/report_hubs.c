@@ -97,7 +97,8 @@ void page_hubs(page *p) {
   p->section = "balance";
   summary(p, part);
   fputs(
-      "<p>How often a row is among the first ten rows found, over all queries; those found most "
+      "<p class=\"lead\">How often a row is among the first ten rows found, over all queries; "
+      "those found most "
       "often without balance come first.</p>\n<div class=\"grid\">\n",
       p->out);
   for (int d = 0; d < 2; d++) hub_table(p, part, d);
