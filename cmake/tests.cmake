@@ -70,7 +70,7 @@ foreach(source IN LISTS fuzz_sources)
   target_link_libraries(${name} PRIVATE unicon_static unicon_posix)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
   if(name STREQUAL fuzz_report) # the page is made by the command, not by the library
-    foreach(part charts fit lists maps page read style)
+    foreach(part charts fit hubs lists maps page read style)
       target_sources(${name} PRIVATE programs/report_${part}.c)
     endforeach()
     target_sources(${name} PRIVATE programs/svg.c)

@@ -124,13 +124,22 @@ static int choose_rows(tool *t, comparison *c) {
   return EXIT_DONE;
 }
 
-/* The row whose quality the others are timed against: the first SGD head, or else baseline. */
+static double balanced_score(const outcome *o) {
+  return o->by[BALANCED].score;
+}
+
+/* The row whose quality the others are timed against: the best SGD head, balanced, or else the best
+ * baseline. */
 static const outcome *reference_of(const comparison *c) {
   const outcome *found = NULL;
   for (size_t i = 0; i < c->done; i++) {
     const outcome *o = &c->row[i];
     if (o->skipped[0] || !o->who->baseline || o->who->identity) continue;
-    if (!found || (found->epochs == 0 && o->epochs > 0)) found = o;
+    const bool learns = o->by[BALANCED].epochs > 0,
+               learned = found && found->by[BALANCED].epochs > 0;
+    if (!found || (learns && !learned) ||
+        (learns == learned && balanced_score(o) > balanced_score(found)))
+      found = o;
   }
   return found;
 }
@@ -147,15 +156,24 @@ static const char *time_or_never(double seconds, char *out, size_t size) {
   return isfinite(seconds) ? display_time(seconds, out, size) : "never";
 }
 
+/* hit@k and the held-out score of one kind of scores. */
+static void print_scores(const char *name, const char *kind, const showing *s) {
+  printf("%-10s  %-8s  %.3f   %.3f  %.3f   %.3f     %.3f", name, kind, s->to_y.value[UNICON_HIT_1],
+         s->to_y.value[UNICON_HIT_10], s->to_x.value[UNICON_HIT_1], s->to_x.value[UNICON_HIT_10],
+         s->score);
+}
+
 static void print_row(const outcome *o) {
   char time[32], memory[32];
   if (o->skipped[0]) {
     printf("%-10s  left out: %s\n", o->who->name, o->skipped);
     return;
   }
-  printf("%-10s  %.3f   %.3f  %.3f   %.3f     %.3f  %10s  %8s\n", o->who->name,
-         o->to_y.value[UNICON_HIT_1], o->to_y.value[UNICON_HIT_10], o->to_x.value[UNICON_HIT_1],
-         o->to_x.value[UNICON_HIT_10], o->score, display_time(o->seconds, time, sizeof time),
+  print_scores(o->who->name, "plain", &o->by[PLAIN]);
+  putchar('\n');
+  print_scores("", "balanced", &o->by[BALANCED]);
+  printf("  %-10s  %10s  %8s\n", o->by[BALANCED].balance,
+         display_time(o->seconds, time, sizeof time),
          display_bytes(o->memory, memory, sizeof memory));
 }
 
@@ -164,25 +182,31 @@ static void print_counts(const char *name, const unicon_data *data, const char *
          (long long)unicon_rows_count(data->y), (long long)unicon_pairs_count(data->pairs), from);
 }
 
+/* "auto 3.2 s", on a new line where this one is full; returns the column it ends in. */
+static int print_time_to(const outcome *o, double target, const char *end, int column) {
+  enum { INDENT = 2, COLUMNS = 96 };
+  char time[32], text[64];
+  const int length = snprintf(text, sizeof text, "%s %s%s", o->who->name,
+                              time_or_never(outcome_time_to(o, target), time, sizeof time), end);
+  const bool full = column + 1 + length > COLUMNS;
+  printf(full ? "\n%*s%s" : "%*s%s", full ? INDENT : 1, "", text);
+  return full ? INDENT + length : column + 1 + length;
+}
+
 /* How long all need for what the reference reaches, and it for what our presets reach. */
 static void print_reference(const comparison *c, const outcome *reference) {
   char own[32], other[32];
-  const char *before = "";
-  printf("as good as %s after: ", reference->who->name);
-  for (size_t i = 0; i < c->done; i++) {
-    const outcome *o = &c->row[i];
-    if (o->skipped[0] || o == reference) continue;
-    printf("%s%s %s", before, o->who->name,
-           time_or_never(outcome_time_to(o, reference->score), own, sizeof own));
-    before = ", ";
-  }
-  printf("%s%s %s\n", before, reference->who->name,
-         time_or_never(outcome_time_to(reference, reference->score), own, sizeof own));
+  const double target = balanced_score(reference);
+  int column = printf("as good as %s, balanced (%.3f), after:", reference->who->name, target);
+  for (size_t i = 0; i < c->done; i++)
+    if (!c->row[i].skipped[0] && &c->row[i] != reference)
+      column = print_time_to(&c->row[i], target, ",", column);
+  print_time_to(reference, target, "\n", column);
   for (size_t i = 0; i < c->done; i++) {
     const outcome *o = &c->row[i];
     if (o->who->baseline || o->skipped[0]) continue;
-    const double seconds = outcome_time_to(reference, o->score);
-    printf("%s reaches %.3f in %s; %s %s%s\n", o->who->name, o->score,
+    const double seconds = outcome_time_to(reference, balanced_score(o));
+    printf("%s reaches %.3f in %s; %s, balanced too, %s%s\n", o->who->name, balanced_score(o),
            display_time(o->seconds, own, sizeof own), reference->who->name,
            isfinite(seconds) ? "needs " : "never does",
            isfinite(seconds) ? display_time(seconds, other, sizeof other) : "");
@@ -195,8 +219,9 @@ static void print_head(const comparison *c) {
                c->split[1] ? ", held out of the training rows" : "");
   print_counts("test", &c->data.test,
                c->split[0] ? ", held out: no --test-x and --test-y were given" : "");
-  printf("\n%-10s  %-12s  %-12s\n", "", "x to y", "y to x");
-  printf("%-10s  hit@1  hit@10  hit@1  hit@10  held out  %10s  %8s\n", "", "fit time", "memory");
+  printf("\n%-20s  %-12s  %s\n", "", "x to y", "y to x");
+  printf("%-10s  %-8s  hit@1  hit@10  hit@1  hit@10  held out  %-10s  %10s  %8s\n", "", "scores",
+         "balance", "fit time", "memory");
 }
 
 /* Shows what has been finished since the last call, at once: the rest may take long, or be
@@ -224,14 +249,30 @@ static void print_missing(const comparison *c) {
   printf(" %s not run\n", c->rows - c->done == 1 ? "was" : "were");
 }
 
+/* What was left open, and how it was chosen; in two lines where plain and balanced scores chose
+ * differently. */
+static void print_chosen(const outcome *o) {
+  const showing *plain = &o->by[PLAIN], *balanced = &o->by[BALANCED];
+  if (strcmp(plain->chosen, balanced->chosen) == 0) {
+    if (plain->chosen[0]) printf("%s: %s\n", o->who->name, plain->chosen);
+    return;
+  }
+  printf("%s, plain: %s\n", o->who->name, plain->chosen);
+  printf("%s, balanced: %s\n", o->who->name, balanced->chosen);
+}
+
 static void print_foot(const comparison *c) {
   const outcome *reference = reference_of(c);
   printf(
-      "\nhit@k: on the test rows. held out: (mrr + hit@10)/2 of both directions on the\n"
-      "validation rows, by which settings were chosen; fit time has all settings tried in it.\n");
+      "\nhit@k: on the test rows. plain: by the cosine alone; balanced: the score of a candidate "
+      "is\n"
+      "lowered for being near everything. held out: (mrr + hit@10)/2 of both directions on the\n"
+      "validation rows, by which settings, and how strongly to balance, were chosen for every "
+      "row;\n"
+      "fit time has all settings tried in it.\n");
   if (reference) print_reference(c, reference);
   for (size_t i = 0; i < c->done; i++)
-    if (c->row[i].chosen[0]) printf("%s: %s\n", c->row[i].who->name, c->row[i].chosen);
+    if (!c->row[i].skipped[0]) print_chosen(&c->row[i]);
   if (c->done < c->rows) print_missing(c);
 }
 
@@ -241,24 +282,29 @@ static json_t *set_json(const unicon_data *data, bool held_out) {
                    (json_int_t)unicon_pairs_count(data->pairs), "held_out", held_out);
 }
 
+/* The row by one kind of scores. */
+static json_t *showing_json(const showing *s) {
+  return json_pack("{s:o, s:o, s:f, s:s, s:f, s:o}", "x_to_y", display_json_metrics(&s->to_y),
+                   "y_to_x", display_json_metrics(&s->to_x), "held_out_score", s->score, "balance",
+                   s->balance, "chosen_fit_seconds", s->run, "chosen",
+                   display_json_text(s->chosen));
+}
+
 static json_t *row_json(const comparison *c, const outcome *o) {
   json_t *out = json_pack("{s:s, s:b}", "name", o->who->name, "baseline", o->who->baseline);
   if (o->skipped[0]) {
     json_object_set_new(out, "skipped", display_json_text(o->skipped));
     return out;
   }
-  json_object_set_new(out, "x_to_y", display_json_metrics(&o->to_y));
-  json_object_set_new(out, "y_to_x", display_json_metrics(&o->to_x));
-  json_object_set_new(out, "held_out_score", json_real(o->score));
+  json_object_set_new(out, "plain", showing_json(&o->by[PLAIN]));
+  json_object_set_new(out, "balanced", showing_json(&o->by[BALANCED]));
   json_object_set_new(out, "fit_seconds", json_real(o->seconds));
-  json_object_set_new(out, "chosen_fit_seconds", json_real(o->run));
   json_object_set_new(out, "candidates", json_integer(o->candidates));
-  json_object_set_new(out, "chosen", display_json_text(o->chosen));
   json_object_set_new(out, "memory_bytes", json_real(o->memory));
   json_t *times = json_object();
   for (size_t i = 0; i < c->done; i++) {
     if (&c->row[i] == o || c->row[i].skipped[0]) continue;
-    const double seconds = outcome_time_to(o, c->row[i].score);
+    const double seconds = outcome_time_to(o, balanced_score(&c->row[i]));
     json_object_set_new(times, c->row[i].who->name,
                         isfinite(seconds) ? json_real(seconds) : json_null());
   }
@@ -283,7 +329,7 @@ static int print_json(tool *t, const comparison *c) {
 static int run_rows(tool *t, comparison *c) {
   while (c->done < c->rows && !ferror(stdout)) {
     outcome *row = &c->row[c->done];
-    if (contestant_run(t, row->who, &c->data, row) == EXIT_INTERRUPTED) {
+    if (contestant_run(t, row->who, &c->data, all_skipped(c), row) == EXIT_INTERRUPTED) {
       cli_error(t->args->command, "interrupted after %zu of %zu methods", c->done, c->rows);
       return EXIT_INTERRUPTED;
     }

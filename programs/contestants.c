@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jury.h"
+
 /* The SGD heads: AdamW from a random start on the symmetric cross-entropy, batches of a tenth of
  * the rows, cosine decay, weight decay, early stop; the temperature is learned from .07 as CLIP
  * does, or held at .1, which small sets like better. Step lengths are relative to weights of unit
@@ -15,10 +17,10 @@
   "temperature=0.07 learn_temperature=on|temperature=0.1 learn_temperature=off"
 
 const contestant contestants[] = {
-    {.name = "fast", .settings = "preset=fast"},
+    {.name = "fast", .judged = true, .settings = "preset=fast"},
     {.name = "auto", .judged = true, .settings = "preset=auto"},
     {.name = "best", .judged = true, .settings = "preset=best"},
-    {.name = "paper", .settings = "preset=paper"},
+    {.name = "paper", .settings = "preset=paper balance=softmax:10"},
     {.name = "sgd_linear",
      .baseline = true,
      .judged = true,
@@ -31,18 +33,22 @@ const contestant contestants[] = {
      .axis = {"refine_rate=0.01|refine_rate=0.03", SGD_TEMPERATURES}},
     {.name = "cca",
      .baseline = true,
+     .judged = true,
      .settings = "preset=fast exponent=0",
      .axis = {"ridge=0.001|ridge=0.01|ridge=0.1", "rank=32|rank=64|rank=128|rank=256"}},
     {.name = "pls",
      .baseline = true,
+     .judged = true,
      .settings = "preset=fast metric=none exponent=0",
      .axis = {"rank=32|rank=64|rank=128|rank=256|rank=512"}},
     {.name = "procrustes",
      .baseline = true,
+     .judged = true,
      .settings = "preset=fast metric=none exponent=0 rank=full"},
     {.name = "ridge",
      .baseline = true,
-     .settings = "preset=fast rank=full",
+     .judged = true,
+     .settings = "preset=fast exponent=1 rank=full",
      .axis = {"metric_x=whiten metric_y=none split=1|metric_x=none metric_y=whiten split=0",
               "ridge=0.001|ridge=0.01|ridge=0.1|ridge=1"}},
     {.name = "none", .baseline = true, .identity = true, .settings = ""},
@@ -64,8 +70,10 @@ typedef struct match {
   unicon_ctx *ctx;
   const contestant *who;
   const compared_sets *data;
+  jury jury;
   outcome *out;
-  unicon_model *best;
+  fitted best[SCORINGS];
+  bool loud;
   char tried[CANDIDATES_MAX][128]; /* what the axes came to, so that nothing is run twice */
 } match;
 
@@ -153,23 +161,8 @@ static unicon_status candidate_options(const match *m, const char *const text[2]
 
 /* ---- one candidate ------------------------------------------------------------------------ */
 
-static unicon_status judge(const match *m, const unicon_model *model, const unicon_data *rows,
-                           const unicon_options *options, unicon_metrics *to_y,
-                           unicon_metrics *to_x) {
-  const unicon_view x = {.rows = rows->x, .model = model, .side = UNICON_X},
-                    y = {.rows = rows->y, .model = model, .side = UNICON_Y};
-  return unicon_evaluate(m->ctx, &x, &y, rows->pairs, options, to_y, to_x);
-}
-
-/* The score by which the library, too, compares candidates. */
-static double score_of(const unicon_metrics *to_y, const unicon_metrics *to_x) {
-  return (to_y->value[UNICON_MRR] + to_y->value[UNICON_HIT_10] + to_x->value[UNICON_MRR] +
-          to_x->value[UNICON_HIT_10]) /
-         4;
-}
-
-static void read_epochs(const unicon_model *model, outcome *out) {
-  const char *text = unicon_model_meta(model, "refine_score_log");
+static void read_epochs(const unicon_model *model, showing *out) {
+  const char *text = model ? unicon_model_meta(model, "refine_score_log") : NULL;
   out->epochs = 0;
   for (char *end; text && out->epochs < EPOCHS_MAX; text = end) {
     const double value = strtod(text, &end);
@@ -201,33 +194,66 @@ static bool tried_before(match *m, const char *text) {
   return false;
 }
 
+static void release(const match *m, fitted *f) {
+  const fitted *a = &m->best[PLAIN], *b = &m->best[BALANCED];
+  if (!f->there || (a->model == b->model && a->balance == b->balance && a->there && b->there)) {
+    *f = (fitted){.there = false}; /* the other still has it */
+    return;
+  }
+  unicon_balance_destroy(f->balance);
+  unicon_model_destroy(f->model);
+  *f = (fitted){.there = false};
+}
+
 /* The best so far replaces the one before. */
-static void take(match *m, unicon_model *model, double score, double seconds, const char *label) {
-  outcome *out = m->out;
-  const char *own = unicon_model_meta(model, "auto_chosen");
-  unicon_model_destroy(m->best);
-  m->best = model;
+static void take(match *m, scoring by, const fitted *f, double score, double seconds,
+                 const char *how, const char *label) {
+  showing *out = &m->out->by[by];
+  const char *own = m->who->baseline ? NULL : unicon_model_meta(f->model, "auto_chosen");
+  release(m, &m->best[by]);
+  m->best[by] = *f;
+  m->best[by].there = true;
   out->score = score;
   out->run = seconds;
   snprintf(out->chosen, sizeof out->chosen, "%s", own ? own : label);
-  read_epochs(model, out);
+  snprintf(out->balance, sizeof out->balance, "%s", by == PLAIN ? "off" : how);
+  read_epochs(f->model, out);
+}
+
+/* Notes a candidate where it is the best so far by either kind of scores, or frees it. */
+static unicon_status offer(match *m, fitted *f, double seconds, const char *how,
+                           const char *label) {
+  double score[SCORINGS] = {0, 0};
+  bool taken = false;
+  const unicon_status status = jury_held(&m->jury, f, score);
+  for (int by = 0; by < SCORINGS && status == UNICON_OK; by++) {
+    if (m->best[by].there && score[by] <= m->out->by[by].score) continue;
+    take(m, (scoring)by, f, score[by], seconds, how, label);
+    taken = true;
+  }
+  if (taken) return status;
+  unicon_balance_destroy(f->balance);
+  unicon_model_destroy(f->model);
+  return status;
 }
 
 static unicon_status fit_candidate(match *m, const unicon_options *options, const char *label) {
-  unicon_model *model = NULL;
-  unicon_metrics to_y, to_x;
+  static const unicon_rows *const own[2] = {NULL, NULL};
+  fitted f = {.model = NULL};
+  const char *how = NULL;
   const double start = display_now();
-  unicon_status status = unicon_fit(m->ctx, &m->data->train,
-                                    m->who->judged ? &m->data->validation : NULL, options, &model);
+  unicon_status status = unicon_fit(
+      m->ctx, &m->data->train, m->who->judged ? &m->data->validation : NULL, options, &f.model);
+  if (status == UNICON_OK && !m->who->judged) status = jury_choose(&m->jury, own, &f, &how);
   const double seconds = display_now() - start;
-  if (status == UNICON_OK) status = judge(m, model, &m->data->validation, NULL, &to_y, &to_x);
   m->out->seconds += seconds;
   m->out->candidates++;
-  const double score = status == UNICON_OK ? score_of(&to_y, &to_x) : 0;
-  if (status == UNICON_OK && (!m->best || score > m->out->score))
-    take(m, model, score, seconds, label);
-  else
-    unicon_model_destroy(model);
+  if (status == UNICON_OK) {
+    if (!how) how = unicon_model_meta(f.model, "balance");
+    return offer(m, &f, seconds, how ? how : "off", label);
+  }
+  unicon_balance_destroy(f.balance);
+  unicon_model_destroy(f.model);
   return status;
 }
 
@@ -257,7 +283,7 @@ static unicon_status try_all(match *m) {
       display_part(&m->t->display, NULL, 0, 1);
       if (status != UNICON_OK && status != UNICON_ERR_DATA) return status;
     }
-  return m->best ? UNICON_OK : status;
+  return m->best[BALANCED].there ? UNICON_OK : status;
 }
 
 /* ---- one contestant ----------------------------------------------------------------------- */
@@ -276,24 +302,47 @@ static unicon_status open_context(tool *t, unicon_ctx **out) {
   return UNICON_OK;
 }
 
-static unicon_status run(match *m) {
-  const compared_sets *data = m->data;
-  outcome *out = m->out;
-  unicon_status status = UNICON_OK;
-  if (!m->who->identity) {
-    status = try_all(m);
-  } else {
-    status = judge(m, NULL, &data->validation, NULL, &out->to_y, &out->to_x);
-    out->score = score_of(&out->to_y, &out->to_x);
+/* Both showings on the test rows; mostly they are of one candidate, which is embedded once. */
+static unicon_status test(const match *m) {
+  const fitted *plain = &m->best[PLAIN], *balanced = &m->best[BALANCED];
+  showing *by = m->out->by;
+  const unicon_options *options = m->t->options;
+  const unicon_data *rows = &m->data->test;
+  unicon_status status = jury_judge(&m->jury, balanced, rows, options, m->loud, &by[BALANCED].to_y,
+                                    &by[BALANCED].to_x);
+  by[PLAIN].to_y = by[BALANCED].to_y;
+  by[PLAIN].to_x = by[BALANCED].to_x;
+  if (status == UNICON_OK && plain->model != balanced->model)
+    status = jury_judge(&m->jury, plain, rows, options, false, &by[PLAIN].to_y, &by[PLAIN].to_x);
+  unicon_metrics *const direction[2] = {&by[PLAIN].to_y, &by[PLAIN].to_x};
+  for (int d = 0; d < 2; d++) {
+    memcpy(direction[d]->value, direction[d]->plain, sizeof direction[d]->value);
+    direction[d]->hub_skew = direction[d]->plain_hub_skew;
+    direction[d]->hub_never = direction[d]->plain_hub_never;
   }
-  out->memory = (double)unicon_ctx_memory_peak(m->ctx);
-  if (status == UNICON_OK)
-    status = judge(m, m->best, &data->test, m->t->options, &out->to_y, &out->to_x);
   return status;
 }
 
-int contestant_run(tool *t, const contestant *who, const compared_sets *data, outcome *out) {
-  match m = {.t = t, .who = who, .data = data, .out = out};
+static unicon_status run(match *m) {
+  unicon_status status;
+  if (m->who->identity) {
+    fitted f = {.model = NULL};
+    const char *how = "off";
+    status = jury_balance_rows(&m->jury, &f, &how);
+    if (status == UNICON_OK)
+      status = offer(m, &f, 0, how, "");
+    else
+      unicon_balance_destroy(f.balance);
+  } else {
+    status = try_all(m);
+  }
+  m->out->memory = (double)unicon_ctx_memory_peak(m->ctx);
+  return status == UNICON_OK ? test(m) : status;
+}
+
+int contestant_run(tool *t, const contestant *who, const compared_sets *data, bool loud,
+                   outcome *out) {
+  match m = {.t = t, .who = who, .data = data, .out = out, .loud = loud};
   *out = (outcome){.who = who};
   const int64_t d_x = unicon_rows_width(data->train.x), d_y = unicon_rows_width(data->train.y);
   if (who->identity && d_x != d_y) {
@@ -301,20 +350,23 @@ int contestant_run(tool *t, const contestant *who, const compared_sets *data, ou
              (long long)d_x, (long long)d_y);
     return EXIT_DONE;
   }
-  const unicon_status status = open_context(t, &m.ctx) == UNICON_OK ? run(&m) : UNICON_ERR_MEMORY;
+  unicon_status status = open_context(t, &m.ctx);
+  m.jury = (jury){m.ctx, &t->display, data};
+  status = status == UNICON_OK ? run(&m) : UNICON_ERR_MEMORY;
   if (status != UNICON_OK)
     snprintf(out->skipped, sizeof out->skipped, "%s",
              m.ctx ? unicon_ctx_error(m.ctx) : "no memory");
-  unicon_model_destroy(m.best);
+  for (int by = 0; by < SCORINGS; by++) release(&m, &m.best[by]);
   unicon_ctx_destroy(m.ctx);
   display_clear(&t->display);
   return status == UNICON_ERR_CANCELLED ? EXIT_INTERRUPTED : EXIT_DONE;
 }
 
 double outcome_time_to(const outcome *o, double target) {
+  const showing *s = &o->by[BALANCED];
   const double slack = 1e-9;
-  for (int k = 0; k < o->epochs && o->who->baseline; k++)
-    if (o->epoch_score[k] >= target - slack)
-      return o->run * k / (o->epochs > 1 ? o->epochs - 1 : 1);
-  return o->score >= target - slack ? o->seconds : INFINITY;
+  for (int k = 0; k < s->epochs && o->who->baseline; k++)
+    if (s->epoch_score[k] >= target - slack)
+      return s->run * k / (s->epochs > 1 ? s->epochs - 1 : 1);
+  return s->score >= target - slack ? o->seconds : INFINITY;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The methods that `unicon compare` lines up. Each is a set of options of one and the same library
  * call, so all see the same rows, the same pairs and the same evaluator; what a method leaves open
- * is chosen on the validation pairs. */
+ * is chosen on the validation pairs, the strength of its balance too. */
 #ifndef UNICON_PROGRAMS_CONTESTANTS_H
 #define UNICON_PROGRAMS_CONTESTANTS_H
 
@@ -10,7 +10,8 @@
 typedef struct contestant {
   const char *name;
   bool baseline;        /* not one of our presets */
-  bool judged;          /* its fit sees the validation pairs: to choose, or to stop early */
+  bool judged;          /* its fit sees the validation pairs: to choose, or to stop early; else
+                           compare itself chooses the strength of its balance on them */
   bool identity;        /* the rows as they are: nothing is fitted */
   const char *settings; /* "option=value ..." */
   const char *axis[2];  /* what is left open: alternatives separated by |, or NULL */
@@ -29,27 +30,39 @@ typedef struct compared_sets {
 
 enum { EPOCHS_MAX = 512 };
 
-/* How a contestant did. */
-typedef struct outcome {
-  const contestant *who;
-  char skipped[256];              /* why it did not take part, or "" */
-  unicon_metrics to_y, to_x;      /* on the test rows */
+/* Every method is scored twice: by cosines alone, and balanced. */
+typedef enum scoring { PLAIN, BALANCED, SCORINGS } scoring;
+
+/* The candidate of a contestant that is best by one of the two. */
+typedef struct showing {
+  unicon_metrics to_y, to_x;      /* on the test rows; `value` has the scores of this kind */
   double score;                   /* on the validation rows */
-  double seconds, run;            /* of all candidates, and of the chosen one */
-  double memory;                  /* most bytes the library held */
-  int candidates;                 /* tried */
+  double run;                     /* seconds of its fit */
+  char balance[32];               /* how it is balanced: "off", "softmax:10" */
   char chosen[256];               /* what the axes and auto chose */
   int epochs;                     /* of a method that learns by epochs */
   double epoch_score[EPOCHS_MAX]; /* its validation score after each, entry 0 the start */
+} showing;
+
+/* How a contestant did. */
+typedef struct outcome {
+  const contestant *who;
+  char skipped[256]; /* why it did not take part, or "" */
+  showing by[SCORINGS];
+  double seconds; /* of the fits of all candidates */
+  double memory;  /* most bytes the library held */
+  int candidates; /* tried */
 } outcome;
 
-/* Fits every candidate, takes the best by the validation score and evaluates it on the test rows.
+/* Fits every candidate, takes the best by the validation score, of plain and of balanced scores
+ * apart, and evaluates both on the test rows. `loud`: warnings about the test rows are shown.
  * EXIT_DONE also when the contestant had to be skipped; EXIT_INTERRUPTED when the user stopped it.
  */
-int contestant_run(tool *t, const contestant *who, const compared_sets *data, outcome *out);
+int contestant_run(tool *t, const contestant *who, const compared_sets *data, bool loud,
+                   outcome *out);
 
-/* Seconds after which the method had reached the validation score `target`, or INFINITY: all of its
- * time for a closed form; for epochs their share of the chosen run alone. */
+/* Seconds after which the method had reached the validation score `target`, balanced, or INFINITY:
+ * all of its time for a closed form; for epochs their share of the chosen run alone. */
 double outcome_time_to(const outcome *o, double target);
 
 #endif

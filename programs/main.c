@@ -57,10 +57,13 @@ const cli_command cli_commands[] = {
      "Fits the presets fast, auto, best and paper, and beside them an SGD-CLIP head (sgd_linear), "
      "one with a hidden layer (sgd_mlp), cca, pls, procrustes, ridge regression in both directions "
      "and no alignment at all (none), on the same rows, and measures all of them on the same test "
-     "rows. What a method leaves open (step length, ridge, rank) is chosen on the validation rows. "
+     "rows. Every method has two lines: by the cosine alone (plain), and with balanced scores. "
+     "What "
+     "it leaves open (step length, ridge, rank, strength of balance) is chosen on the validation "
+     "rows, for either line by its own scores; an early stop, and what a preset chooses itself, go "
+     "by the balanced ones. "
      "Without --val-x or --test-x a part of X and Y is held out for it. A row is printed as soon "
-     "as "
-     "it is finished, and an interrupt keeps those that are.",
+     "as it is finished, and an interrupt keeps those that are.",
      "unicon compare image.train.npy text.train.npy --test-x image.test.npy \\\n"
      "  --test-y text.test.npy --y-per-x 5 --only fast,cca,ridge\n",
      cmd_compare},

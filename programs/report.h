@@ -18,12 +18,21 @@ typedef struct subject {
   unicon_labels *labels; /* of the rows of x, or NULL */
   unicon_metrics metrics[2];
   int64_t rows[2], r;
-  float *z[2];      /* unit embeddings, rows by r */
-  int64_t *rank[2]; /* of the first match; 0: has none */
+  unicon_balance *balance; /* as the model has it */
+  float *z[2];             /* unit embeddings, rows by r */
+  float *bias[2];          /* what the scores of each row are lowered by */
+  int64_t *rank[2];        /* of the first match; 0: has none */
+  int64_t *found[2];       /* how often a row is among the first ten, over all queries */
+  int64_t *plain_found[2]; /* the same without balance; by the side of the row, as all of these */
 } subject;
 
 /* Computes everything. Returns EXIT_DONE, or another exit status after a sentence on stderr. */
 int report_compute(tool *t, json_t **out);
+
+/* Embeds all rows of a side, with their biases. */
+unicon_status report_embed(subject *s, const unicon_view *view, int side);
+/* Balanced scores beside plain ones, and hubs. */
+json_t *report_balance(const subject *s);
 
 /* Parts of the object that are about rows: the hardest queries, suspicious pairs, the picture in
  * the plane, and S. NULL after a failure that was said. */

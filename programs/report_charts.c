@@ -23,7 +23,7 @@ static void figure(page *p, const char *title) {
   fputs("</h3>\n", p->out);
 }
 
-/* Which colour is which direction. */
+/* Which colour is which direction; for bars of hit@k what the lines are as well. */
 static void legend(page *p, bool chance) {
   fputs(
       "<ul class=\"legend\"><li><span class=\"key a\"></span>x \xe2\x86\x92 y: rows of x look for "
@@ -34,6 +34,8 @@ static void legend(page *p, bool chance) {
         "<li><span class=\"key line\"></span>95 % interval</li>"
         "<li><span class=\"key dash\"></span>chance</li>",
         p->out);
+  if (chance && page_balanced(p))
+    fputs("<li><span class=\"key before\"></span>without balance</li>", p->out);
   fputs("</ul>\n", p->out);
 }
 
@@ -41,12 +43,15 @@ static void legend(page *p, bool chance) {
 
 typedef struct hit {
   double value, low, high, chance; /* low > high: no interval */
+  double plain;                    /* without balance; negative: there is none */
 } hit;
 
-static hit read_hit(page *p, const json_t *direction, const char *metric) {
+static hit read_hit(page *p, int d, const char *metric) {
+  const json_t *direction = page_part(p, direction_key[d]);
   const json_t *interval = json_object_get(json_object_get(direction, "ci"), metric);
   const json_t *chance = page_object(p, direction, "chance");
-  hit h = {page_number(p, direction, metric), 1, 0, page_maybe(p, chance, metric, 0)};
+  hit h = {page_number(p, direction, metric), 1, 0, page_maybe(p, chance, metric, 0), -1};
+  if (page_balanced(p)) h.plain = page_plain(p, direction_key[d], metric, -1);
   if (!interval) return h;
   h.low = page_entry(p, interval, 0);
   h.high = page_entry(p, interval, 1);
@@ -63,7 +68,10 @@ static void recall_bar(page *p, const svg_plot *g, int direction, const char *me
   if (h.low <= h.high)
     fprintf(p->out, ", 95 %% interval %s to %s %%", svg_percent(h.low, low, sizeof low),
             svg_percent(h.high, high, sizeof high));
+  if (h.plain >= 0)
+    fprintf(p->out, "; without balance %s %%", svg_percent(h.plain, low, sizeof low));
   fprintf(p->out, "; chance %s %%</title></rect>\n", svg_percent(h.chance, chance, sizeof chance));
+  if (h.plain >= 0) svg_line(p->out, "before", x, svg_y(g, h.plain), x + width, svg_y(g, h.plain));
   if (h.low <= h.high) {
     svg_line(p->out, "whisker", middle, svg_y(g, h.low), middle, svg_y(g, h.high));
     svg_line(p->out, "cap", middle - 5, svg_y(g, h.low), middle + 5, svg_y(g, h.low));
@@ -84,9 +92,7 @@ void chart_recall(page *p) {
   svg_y_axis(&g, "share of queries", true);
   for (int m = 0; m < 3; m++) {
     for (int d = 0; d < 2; d++) {
-      const json_t *direction = page_part(p, direction_key[d]);
-      if (!direction) continue;
-      recall_bar(p, &g, d, metric[m], read_hit(p, direction, metric[m]),
+      recall_bar(p, &g, d, metric[m], read_hit(p, d, metric[m]),
                  svg_x(&g, m + 0.5) + (d == 0 ? -52 : 4), 48);
     }
     svg_label(p->out, "tick", svg_x(&g, m + 0.5), g.bottom + 18, "middle", metric[m]);
@@ -248,10 +254,10 @@ void chart_curve(page *p, const char *title, const char *axis, const char *value
 
 /* ---- what auto tried ---------------------------------------------------------------------- */
 
-enum { TRIED_MOST = 64, TRIED_SHOWN = 14, ROW_HEIGHT = 24 };
+enum { TRIED_MOST = 128, TRIED_SHOWN = 14, TRIED_LETTERS = 86, ROW_HEIGHT = 38 };
 
 typedef struct trial {
-  char name[96];
+  char name[200];
   double score;
 } trial;
 
@@ -260,15 +266,29 @@ static int by_score(const void *a, const void *b) {
   return (left->score < right->score) - (left->score > right->score);
 }
 
-/* "linear ridge 0.01 power 0.5 rank 32: 0.4924; ..." */
+/* Puts `to` in the place of the first `from`, which is not shorter. */
+static void shorten(char *text, const char *from, const char *to) {
+  char *at = strstr(text, from);
+  const size_t old = strlen(from), new = strlen(to);
+  if (!at) return;
+  memcpy(at, to, new);
+  memmove(at + new, at + old, strlen(at + old) + 1);
+}
+
+/* "angular ridge 0.01 metric power 0.5 exponent 1.5 rank 256 balance softmax:10: 0.5182; ...": the
+ * score stands behind the last colon. */
 static size_t parse_trials(const char *text, trial *out) {
   size_t count = 0;
   while (*text && count < TRIED_MOST) {
-    const size_t length = strcspn(text, ";"), name = strcspn(text, ":;");
-    if (name < length) {
-      snprintf(out[count].name, sizeof out[count].name, "%.*s", (int)(name < 90 ? name : 90), text);
-      out[count].score = strtod(text + name + 1, NULL);
-      if (isfinite(out[count].score)) count++;
+    const size_t length = strcspn(text, ";");
+    size_t name = length;
+    while (name > 0 && text[name - 1] != ':') name--;
+    if (name > 1) {
+      trial *t = &out[count];
+      snprintf(t->name, sizeof t->name, "%.*s", (int)(name < sizeof t->name ? name - 1 : 190),
+               text);
+      t->score = strtod(text + name, NULL);
+      if (isfinite(t->score)) count++;
     }
     text += length;
     while (*text == ';' || *text == ' ') text++;
@@ -277,33 +297,45 @@ static size_t parse_trials(const char *text, trial *out) {
   return count;
 }
 
+/* A line of words, and the bar below it. */
+static void draw_trial(page *p, const trial *t, double y, double best, bool first) {
+  const double to = WIDTH - 46;
+  char text[24], words[sizeof t->name];
+  snprintf(words, sizeof words, "%s", t->name);
+  shorten(words, "metric power", "power");
+  shorten(words, " balance softmax", " softmax");
+  shorten(words, " balance csls", " csls");
+  shorten(words, " epochs at temperature ", " at ");
+  if (!first) svg_line(p->out, "rule", 0, y, WIDTH, y);
+  fprintf(p->out, "<text class=\"tick\" x=\"0\" y=\"%.0f\">", y + 15);
+  svg_text(p->out, words, TRIED_LETTERS);
+  fputs("</text>\n", p->out);
+  svg_rect(p->out, first ? "trial a" : "trial c", 0, y + 21, to * fmax(0, t->score) / best, 10);
+  fputs("<title>", p->out);
+  page_text(p, t->name);
+  fprintf(p->out, ": %s</title></rect>\n", svg_value(t->score, text, sizeof text));
+  snprintf(text, sizeof text, "%.3f", t->score);
+  svg_label(p->out, first ? "value" : "tick", WIDTH, y + 30, "end", text);
+}
+
 void chart_tried(page *p, const char *tried, const char *chosen) {
-  trial list[TRIED_MOST] = {{.score = 0}};
-  const size_t count = parse_trials(tried, list);
+  trial *list = calloc(TRIED_MOST, sizeof *list);
+  const size_t count = list ? parse_trials(tried, list) : 0;
   const size_t shown = count < TRIED_SHOWN ? count : TRIED_SHOWN;
-  const double from = 246, to = WIDTH - 52,
-               best = count > 0 && list[0].score > 0 ? list[0].score : 1;
-  char text[24];
-  if (count == 0) return;
-  figure(p, "What auto tried");
-  svg_open(p->out, "tried", WIDTH, 10 + ROW_HEIGHT * (double)shown,
-           "Bars: held-out score of the best settings tried");
-  for (size_t k = 0; k < shown; k++) {
-    const double y = 6 + ROW_HEIGHT * (double)k;
-    svg_label(p->out, "tick", from - 8, y + 15, "end", list[k].name);
-    svg_rect(p->out, k == 0 ? "trial a" : "trial c", from, y + 3,
-             (to - from) * fmax(0, list[k].score) / best, ROW_HEIGHT - 7);
-    fputs("<title>", p->out);
-    page_text(p, list[k].name);
-    fprintf(p->out, ": %s</title></rect>\n", svg_value(list[k].score, text, sizeof text));
-    snprintf(text, sizeof text, "%.3f", list[k].score);
-    svg_label(p->out, "tick", to + 8, y + 15, "start", text);
+  const double best = count > 0 && list[0].score > 0 ? list[0].score : 1;
+  if (count > 0) {
+    figure(p, "What auto tried");
+    svg_open(p->out, "tried", WIDTH, ROW_HEIGHT * (double)shown,
+             "Bars: held-out score of the best settings tried");
+    for (size_t k = 0; k < shown; k++)
+      draw_trial(p, &list[k], ROW_HEIGHT * (double)k, best, k == 0);
+    svg_close(p->out);
+    fprintf(p->out,
+            "<figcaption>Score on held-out pairs (mean of mrr and hit@10) of the closed form "
+            "at each setting, and after the best epoch of refine%s; %zu were tried. Chosen: ",
+            count > shown ? ", the best of them" : "", count);
+    page_text(p, chosen);
+    fputs(".</figcaption>\n</figure>\n", p->out);
   }
-  svg_close(p->out);
-  fprintf(p->out,
-          "<figcaption>Score on held-out pairs (mean of mrr and hit@10) of the closed form "
-          "at each setting, and after the best epoch of refine%s; %zu were tried. Chosen: ",
-          count > shown ? ", the best of them" : "", count);
-  page_text(p, chosen);
-  fputs(".</figcaption>\n</figure>\n", p->out);
+  free(list);
 }

@@ -122,6 +122,7 @@ static int assemble(subject *s, json_t *out) {
     code = add(
         t, out, "ranks",
         json_pack("{s:o, s:o}", "x_to_y", histogram_json(s, 0), "y_to_x", histogram_json(s, 1)));
+  if (code == EXIT_DONE) code = add(t, out, "balance", report_balance(s));
   if (code == EXIT_DONE) code = add(t, out, "weights", report_weights(s));
   if (code == EXIT_DONE) code = add(t, out, "view", report_view(s));
   if (code == EXIT_DONE) code = add(t, out, "hardest", report_hardest(s));
@@ -129,26 +130,49 @@ static int assemble(subject *s, json_t *out) {
   return code == EXIT_DONE ? add_classes(s, out) : code;
 }
 
-/* Embeddings, metrics with intervals, and ranks of both sides. */
+static bool allocate(subject *s) {
+  for (int side = 0; side < 2; side++) {
+    const size_t rows = (size_t)s->rows[side] + 1;
+    s->z[side] = calloc(rows, (size_t)s->r * sizeof(float));
+    s->bias[side] = calloc(rows, sizeof(float));
+    s->rank[side] = calloc(rows, sizeof(int64_t));
+    s->found[side] = calloc(rows, sizeof(int64_t));
+    s->plain_found[side] = calloc(rows, sizeof(int64_t));
+    if (!s->z[side] || !s->bias[side] || !s->rank[side] || !s->found[side] || !s->plain_found[side])
+      return false;
+  }
+  return true;
+}
+
+/* Ranks and hubs. What is to be said about the rows, unicon_evaluate has said. */
+static unicon_status count(subject *s, const unicon_view view[2]) {
+  unicon_ctx *ctx = s->t->ctx;
+  int64_t *found[2] = {s->found[1], s->found[0]}; /* x as queries finds rows of y */
+  int64_t *plain[2] = {s->plain_found[1], s->plain_found[0]};
+  unicon_ctx_set_log(ctx, NULL, NULL);
+  unicon_status status = unicon_ranks(ctx, &view[0], &view[1], s->in.pairs, s->rank[0], s->rank[1]);
+  if (status == UNICON_OK) status = unicon_hubs(ctx, &view[0], &view[1], s->in.pairs, found, plain);
+  unicon_ctx_set_log(ctx, display_log, &s->t->display);
+  return status;
+}
+
+/* Embeddings, metrics with intervals, ranks and hubs of both sides. */
 static int measure(subject *s) {
   tool *t = s->t;
   const unicon_view view[2] = {{.rows = s->in.x, .model = s->model, .side = UNICON_X},
                                {.rows = s->in.y, .model = s->model, .side = UNICON_Y}};
   s->r = unicon_model_rank(s->model);
+  for (int side = 0; side < 2; side++) s->rows[side] = unicon_rows_count(view[side].rows);
   unicon_status status = unicon_options_set(t->ctx, t->options, "ci", "on");
   if (status == UNICON_OK)
     status = unicon_evaluate(t->ctx, &view[0], &view[1], s->in.pairs, t->options, &s->metrics[0],
                              &s->metrics[1]);
-  for (int side = 0; side < 2 && status == UNICON_OK; side++) {
-    s->rows[side] = unicon_rows_count(view[side].rows);
-    const size_t rows = (size_t)s->rows[side] + 1;
-    s->z[side] = calloc(rows, (size_t)s->r * sizeof(float));
-    s->rank[side] = calloc(rows, sizeof(int64_t));
-    if (!s->z[side] || !s->rank[side]) return tool_out_of_memory(t);
-    status = unicon_embed(t->ctx, &view[side], 0, s->rows[side], 1, s->z[side]);
-  }
+  if (status == UNICON_OK && !allocate(s)) return tool_out_of_memory(t);
   if (status == UNICON_OK)
-    status = unicon_ranks(t->ctx, &view[0], &view[1], s->in.pairs, s->rank[0], s->rank[1]);
+    status = unicon_balance_create(t->ctx, s->model, NULL, NULL, NULL, &s->balance);
+  for (int side = 0; side < 2 && status == UNICON_OK; side++)
+    status = report_embed(s, &view[side], side);
+  if (status == UNICON_OK) status = count(s, view);
   return status == UNICON_OK ? EXIT_DONE : tool_fail(t, status);
 }
 
@@ -172,10 +196,14 @@ static int open_subject(tool *t, subject *s) {
 static void close_subject(subject *s) {
   for (int side = 0; side < 2; side++) {
     free(s->z[side]);
+    free(s->bias[side]);
     free(s->rank[side]);
+    free(s->found[side]);
+    free(s->plain_found[side]);
     unicon_labels_destroy(s->id[side]);
   }
   unicon_labels_destroy(s->labels);
+  unicon_balance_destroy(s->balance);
   inputs_close(&s->in);
   unicon_model_destroy(s->model);
 }

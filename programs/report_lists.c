@@ -29,7 +29,10 @@ static void table_start(page *p, const char *title, const char *text, const char
           title, text, title);
   for (size_t k = 0; k < count; k++)
     fprintf(p->out, "<th scope=\"col\"%s>%s</th>",
-            strcmp(column[k], "cosine") == 0 || strstr(column[k], "rank") ? " class=\"n\"" : "",
+            strcmp(column[k], "cosine") == 0 || strcmp(column[k], "score") == 0 ||
+                    strstr(column[k], "rank")
+                ? " class=\"n\""
+                : "",
             column[k]);
   fputs("</tr></thead><tbody>\n", p->out);
 }
@@ -38,9 +41,17 @@ static void table_end(page *p) {
   fputs("</tbody></table></div></div>\n", p->out);
 }
 
-static void hardest(page *p, const json_t *part, const char *key, const char *title,
-                    const char *const *column) {
+static void hardest(page *p, const json_t *part, const char *key, const char *title, char side) {
   const json_t *rows = page_list(p, part, key);
+  const bool balanced = page_balanced(p) != NULL;
+  const char *const number = balanced ? "score" : "cosine";
+  const bool x = side == 'x';
+  const char *const column[] = {x ? "row of x" : "row of y",
+                                "rank",
+                                x ? "its match in y" : "its match in x",
+                                number,
+                                "found first",
+                                number};
   if (json_array_size(rows) == 0) return;
   table_start(p, title, "Queries whose first true match comes last, with what is found instead.",
               column, 6);
@@ -50,9 +61,9 @@ static void hardest(page *p, const json_t *part, const char *key, const char *ti
     cell(p, row, "query");
     number_cell(p, row, "rank", "rank");
     cell(p, row, "match");
-    number_cell(p, row, "match_cosine", "cosine");
+    number_cell(p, row, balanced ? "match_score" : "match_cosine", "cosine");
     cell(p, row, "found");
-    number_cell(p, row, "found_cosine", "cosine");
+    number_cell(p, row, balanced ? "found_score" : "found_cosine", "cosine");
     fputs("</tr>\n", p->out);
   }
   table_end(p);
@@ -83,18 +94,14 @@ static void suspects(page *p) {
 }
 
 void page_rows(page *p) {
-  static const char *const from_x[] = {"row of x", "rank",        "its match in y",
-                                       "cosine",   "found first", "cosine"};
-  static const char *const from_y[] = {"row of y", "rank",        "its match in x",
-                                       "cosine",   "found first", "cosine"};
   const json_t *part = page_part(p, "hardest");
   page_section(p, "rows", "Rows to look at",
                "By id where ids were given, else by row number, counted from 0.");
   if (part) {
     fputs("<div class=\"grid\">\n", p->out);
-    hardest(p, part, "x_to_y", "Hardest queries, x \xe2\x86\x92 y", from_x);
+    hardest(p, part, "x_to_y", "Hardest queries, x \xe2\x86\x92 y", 'x');
     p->section = "hardest";
-    hardest(p, part, "y_to_x", "Hardest queries, y \xe2\x86\x92 x", from_y);
+    hardest(p, part, "y_to_x", "Hardest queries, y \xe2\x86\x92 x", 'y');
     fputs("</div>\n", p->out);
   }
   suspects(p);
@@ -154,15 +161,16 @@ void page_classes(page *p) {
   char a[24], b[24], c[24], d[24];
   if (!part) return;
   page_section(p, "classes", "Zero-shot classification", NULL);
-  fprintf(p->out,
-          "<p class=\"lead\">Each of %.0f rows of x is given the class whose vector is nearest: "
-          "%s&#160;%% are right, %s&#160;%% have the right class among the first five; the mean "
-          "over the classes is %s&#160;%%, a random answer is right in %s&#160;%%.</p>\n<div "
-          "class=\"grid\">\n",
-          page_number(p, part, "rows"), svg_percent(page_number(p, part, "accuracy"), a, sizeof a),
-          svg_percent(page_number(p, part, "top5"), b, sizeof b),
-          svg_percent(page_number(p, part, "mean_class_accuracy"), c, sizeof c),
-          svg_percent(page_number(p, part, "chance"), d, sizeof d));
+  fprintf(
+      p->out,
+      "<p class=\"lead\">Each of %.0f rows of x is given the class whose vector scores highest: "
+      "%s&#160;%% are right, %s&#160;%% have the right class among the first five; the mean "
+      "over the classes is %s&#160;%%, a random answer is right in %s&#160;%%.</p>\n<div "
+      "class=\"grid\">\n",
+      page_number(p, part, "rows"), svg_percent(page_number(p, part, "accuracy"), a, sizeof a),
+      svg_percent(page_number(p, part, "top5"), b, sizeof b),
+      svg_percent(page_number(p, part, "mean_class_accuracy"), c, sizeof c),
+      svg_percent(page_number(p, part, "chance"), d, sizeof d));
   chart_confusion(p, part);
   class_table(p, part);
   fputs("</div>\n</section>\n", p->out);

@@ -56,21 +56,28 @@ static void tiles(page *p) {
   static const char *const key[2] = {"x_to_y", "y_to_x"}, *const way[2] = {
                                                               "x\xc2\xa0\xe2\x86\x92\xc2\xa0y",
                                                               "y\xc2\xa0\xe2\x86\x92\xc2\xa0x"};
-  char number[24], text[96];
+  char number[24], text[128];
   fputs("<ul class=\"tiles\">\n", p->out);
   for (int d = 0; d < 2; d++) {
     const json_t *direction = page_part(p, key[d]);
     if (!direction) continue;
-    snprintf(text, sizeof text, "hit@1, %s, among %.0f", way[d],
-             page_number(p, direction, "candidates"));
-    tile(p, svg_percent(page_number(p, direction, "hit@1"), number, sizeof number), "&#160;%",
-         text);
+    const double hit = page_number(p, direction, "hit@1");
+    const int at = snprintf(text, sizeof text, "hit@1, %s, among %.0f", way[d],
+                            page_number(p, direction, "candidates"));
+    if (page_balanced(p))
+      snprintf(text + at, sizeof text - (size_t)at, "; plain: %s&#160;%%",
+               svg_percent(page_plain(p, key[d], "hit@1", hit), number, sizeof number));
+    tile(p, svg_percent(hit, number, sizeof number), "&#160;%", text);
   }
   for (int d = 0; d < 2; d++) {
     const json_t *direction = page_part(p, key[d]);
     if (!direction) continue;
-    snprintf(text, sizeof text, "median rank, %s", way[d]);
-    snprintf(number, sizeof number, "%g", page_number(p, direction, "median_rank"));
+    const double rank = page_number(p, direction, "median_rank");
+    const int at = snprintf(text, sizeof text, "median rank, %s", way[d]);
+    if (page_balanced(p))
+      snprintf(text + at, sizeof text - (size_t)at, "; plain: %g",
+               page_plain(p, key[d], "median_rank", rank));
+    snprintf(number, sizeof number, "%g", rank);
     tile(p, number, "", text);
   }
   const json_t *model = page_part(p, "model"), *zero_shot = page_part(p, "zero_shot");
@@ -87,8 +94,9 @@ static void tiles(page *p) {
 }
 
 static void contents(page *p) {
+  fputs("<nav aria-label=\"Contents\"><ol><li><a href=\"#retrieval\">Retrieval</a></li>", p->out);
+  if (page_part(p, "balance")) fputs("<li><a href=\"#hubs\">Hubs and balance</a></li>", p->out);
   fputs(
-      "<nav aria-label=\"Contents\"><ol><li><a href=\"#retrieval\">Retrieval</a></li>"
       "<li><a href=\"#space\">The shared space</a></li><li><a href=\"#fit\">The fit</a></li>"
       "<li><a href=\"#weights\">Scores and weights</a></li><li><a href=\"#rows\">Rows to look "
       "at</a></li>",
@@ -115,30 +123,40 @@ static void recall_caption(page *p) {
   fputs("</figure>\n", p->out);
 }
 
-static void metric_cells(page *p, const json_t *direction, const char *metric) {
+static void metric_cells(page *p, const char *way, const char *metric) {
+  const json_t *direction = page_part(p, way);
   const json_t *interval = json_object_get(json_object_get(direction, "ci"), metric);
+  const bool balanced = page_balanced(p) != NULL;
   if (!json_object_get(direction, metric)) {
-    fputs("<td class=\"n\"></td><td class=\"n\"></td>", p->out);
+    for (int k = balanced ? 3 : 2; k > 0; k--) fputs("<td class=\"n\"></td>", p->out);
     return;
   }
-  fprintf(p->out, "<td class=\"n\">%.4g</td><td class=\"n\">", page_number(p, direction, metric));
+  const double value = page_number(p, direction, metric);
+  fprintf(p->out, "<td class=\"n\">%.4g</td><td class=\"n\">", value);
   if (interval)
     fprintf(p->out, "%.4g to %.4g", page_entry(p, interval, 0), page_entry(p, interval, 1));
   fputs("</td>", p->out);
+  if (balanced) fprintf(p->out, "<td class=\"n\">%.4g</td>", page_plain(p, way, metric, value));
 }
 
 static void metrics_table(page *p) {
+  const bool balanced = page_balanced(p) != NULL;
   fputs(
       "<details><summary>All metrics as numbers</summary>\n<div class=\"card scroll\" "
       "tabindex=\"0\" role=\"region\" aria-label=\"All metrics\"><table><thead><tr><th "
-      "scope=\"col\">metric</th><th scope=\"col\" class=\"n\">x \xe2\x86\x92 y</th><th "
-      "scope=\"col\" class=\"n\">95 % interval</th><th scope=\"col\" class=\"n\">y \xe2\x86\x92 "
-      "x</th><th scope=\"col\" class=\"n\">95 % interval</th></tr></thead><tbody>\n",
+      "scope=\"col\">metric</th>",
       p->out);
+  for (int d = 0; d < 2; d++)
+    fprintf(p->out,
+            "<th scope=\"col\" class=\"n\">%s</th><th scope=\"col\" class=\"n\">95 %% "
+            "interval</th>%s",
+            d == 0 ? "x \xe2\x86\x92 y" : "y \xe2\x86\x92 x",
+            balanced ? "<th scope=\"col\" class=\"n\">plain</th>" : "");
+  fputs("</tr></thead><tbody>\n", p->out);
   for (size_t k = 0; unicon_metric_name(k); k++) {
     fprintf(p->out, "<tr><th scope=\"row\">%s</th>", unicon_metric_name(k));
-    metric_cells(p, page_part(p, "x_to_y"), unicon_metric_name(k));
-    metric_cells(p, page_part(p, "y_to_x"), unicon_metric_name(k));
+    metric_cells(p, "x_to_y", unicon_metric_name(k));
+    metric_cells(p, "y_to_x", unicon_metric_name(k));
     fputs("</tr>\n", p->out);
   }
   fputs("</tbody></table></div></details>\n", p->out);
@@ -166,6 +184,7 @@ static void write_page(page *p) {
   tiles(p);
   contents(p);
   retrieval(p);
+  page_hubs(p);
   if ((part = page_part(p, "view"))) {
     page_section(p, "space", "The shared space",
                  "Rows of both sides in one picture, thinned where there are many.");

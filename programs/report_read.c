@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report_read.h"
 
+#include <string.h>
+
 static void complain(page *p, const char *key, const char *what) {
   if (*p->error) return;
   snprintf(p->error, sizeof p->error, "%s: `%s` must be %s", p->section, key, what);
@@ -62,6 +64,25 @@ const char *page_name(page *p, const json_t *value, char *out, size_t size) {
   if (!json_is_integer(value)) complain(p, "name of a row", "a text or a whole number");
   snprintf(out, size, "%lld", (long long)json_integer_value(value));
   return out;
+}
+
+const char *page_balanced(page *p) {
+  const char *section = p->section;
+  const json_t *part = page_part(p, "balance");
+  const char *how = part ? page_string(p, part, "how") : "off";
+  p->section = section;
+  return strcmp(how, "off") == 0 ? NULL : how;
+}
+
+double page_plain(page *p, const char *direction, const char *metric, double otherwise) {
+  const char *section = p->section;
+  const json_t *part = page_part(p, "balance");
+  if (part) {
+    const json_t *plain = page_object(p, page_object(p, part, direction), "plain");
+    otherwise = page_maybe(p, plain, metric, otherwise);
+  }
+  p->section = section;
+  return otherwise;
 }
 
 void page_text(page *p, const char *text) {

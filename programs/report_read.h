@@ -34,6 +34,11 @@ const char *page_name(page *p, const json_t *value, char *out, size_t size);
 /* The number of an optional key; `otherwise` where it is not there. */
 double page_maybe(page *p, const json_t *object, const char *key, double otherwise);
 
+/* How scores are balanced; NULL where they are not, or the report does not say. */
+const char *page_balanced(page *p);
+/* What the metric is without balance in a direction; `otherwise` where the report does not say. */
+double page_plain(page *p, const char *direction, const char *metric, double otherwise);
+
 /* Text into the page, escaped. */
 void page_text(page *p, const char *text);
 
@@ -43,6 +48,7 @@ void page_section(page *p, const char *id, const char *title, const char *text);
 /* Sections of their own files. */
 void page_fit(page *p);
 void page_rows(page *p);
+void page_hubs(page *p);    /* nothing where the report has no part `balance` */
 void page_classes(page *p); /* nothing where the report has none */
 
 /* The charts, each in a <figure> of its own. */

@@ -16,6 +16,12 @@ static double cosine(const subject *s, int64_t x, int64_t y) {
   return sum;
 }
 
+/* The score of a candidate, a row of the other side, for a row of `side`. */
+static double score_for(const subject *s, int side, int64_t row, int64_t candidate) {
+  const double c = side == 0 ? cosine(s, row, candidate) : cosine(s, candidate, row);
+  return c - (double)s->bias[1 - side][candidate];
+}
+
 static unicon_side side_of(int side) {
   return side == 0 ? UNICON_X : UNICON_Y;
 }
@@ -55,7 +61,8 @@ static void offer(worst *w, double badness, int64_t x, int64_t y) {
 /* ---- the hardest queries ------------------------------------------------------------------ */
 
 /* The row of the other side that each query finds first. */
-static bool first_found(subject *s, int side, const worst *w, int64_t *id, float *score) {
+static bool first_found(subject *s, int side, const worst *w, int64_t *id) {
+  float score[LISTED];
   float *z = calloc((size_t)(w->count * s->r) + 1, sizeof *z);
   unicon_rows *queries = NULL, *base = NULL;
   unicon_ctx *ctx = s->t->ctx;
@@ -71,8 +78,11 @@ static bool first_found(subject *s, int side, const worst *w, int64_t *id, float
   if (status == UNICON_OK)
     status = unicon_rows_wrap(ctx, "rows", s->z[1 - side], UNICON_F32, s->rows[1 - side], s->r,
                               stride, sizeof *z, &base);
-  const unicon_view q = {.rows = queries, .model = NULL, .side = UNICON_X},
-                    b = {.rows = base, .model = NULL, .side = UNICON_Y};
+  const unicon_view q = {.rows = queries, .model = NULL, .side = side_of(side)},
+                    b = {.rows = base,
+                         .model = NULL,
+                         .side = side_of(1 - side),
+                         .balance = s->balance};
   if (status == UNICON_OK) status = unicon_search(ctx, &q, &b, 1, id, score);
   if (status != UNICON_OK) tool_fail(s->t, status);
   unicon_rows_close(base);
@@ -81,41 +91,45 @@ static bool first_found(subject *s, int side, const worst *w, int64_t *id, float
   return status == UNICON_OK;
 }
 
-/* The partner with the largest cosine. */
-static int64_t best_partner(const subject *s, int side, int64_t row, int64_t *partner,
-                            double *best) {
+/* The partner with the largest score. */
+static int64_t best_partner(const subject *s, int side, int64_t row, int64_t *partner) {
   const int64_t count =
       unicon_pairs_partners(s->in.pairs, side_of(side), row, s->rows[1 - side], partner);
   int64_t found = -1;
-  *best = -INFINITY;
+  double best = -INFINITY;
   for (int64_t k = 0; k < count; k++) {
-    const double now = side == 0 ? cosine(s, row, partner[k]) : cosine(s, partner[k], row);
-    if (now > *best) {
-      *best = now;
+    const double now = score_for(s, side, row, partner[k]);
+    if (now > best) {
+      best = now;
       found = partner[k];
     }
   }
   return found;
 }
 
+/* A query, the rank of its first match, that match and what is found first, with their scores. */
+static json_t *hard_json(const subject *s, int side, int64_t row, int64_t match, int64_t found) {
+  const int other = 1 - side;
+  return json_pack(
+      "{s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "query", report_row_name(s, side, row), "rank",
+      (json_int_t)s->rank[side][row], "match", report_row_name(s, other, match), "match_score",
+      report_rounded(score_for(s, side, row, match), 1e-4), "match_cosine",
+      report_rounded(score_for(s, side, row, match) + (double)s->bias[other][match], 1e-4), "found",
+      report_row_name(s, other, found), "found_score",
+      report_rounded(score_for(s, side, row, found), 1e-4), "found_cosine",
+      report_rounded(score_for(s, side, row, found) + (double)s->bias[other][found], 1e-4));
+}
+
 static json_t *hardest_of(subject *s, int side) {
   worst w = {.count = 0};
   int64_t id[LISTED], *partner = partner_room(s, side);
-  float score[LISTED];
   json_t *out = NULL;
   for (int64_t i = 0; i < s->rows[side]; i++)
     if (s->rank[side][i] > 1) offer(&w, (double)s->rank[side][i], i, 0);
-  if (partner && (w.count == 0 || first_found(s, side, &w, id, score))) out = json_array();
-  for (int k = 0; k < w.count && out; k++) {
-    double best;
-    const int64_t match = best_partner(s, side, w.x[k], partner, &best);
+  if (partner && (w.count == 0 || first_found(s, side, &w, id))) out = json_array();
+  for (int k = 0; k < w.count && out; k++)
     json_array_append_new(
-        out, json_pack("{s:o, s:I, s:o, s:o, s:o, s:o}", "query", report_row_name(s, side, w.x[k]),
-                       "rank", (json_int_t)w.badness[k], "match",
-                       report_row_name(s, 1 - side, match), "match_cosine",
-                       report_rounded(best, 1e-4), "found", report_row_name(s, 1 - side, id[k]),
-                       "found_cosine", report_rounded((double)score[k], 1e-4)));
-  }
+        out, hard_json(s, side, w.x[k], best_partner(s, side, w.x[k], partner), id[k]));
   free(partner);
   return out;
 }

@@ -46,7 +46,7 @@ const char *const report_style[] = {
     ".chart{display:block;width:100%;height:auto;overflow:visible}\n",
     ".chart text{font-size:12px;fill:var(--soft)}.chart .value{fill:var(--ink);font-weight:600}"
     ".chart .count{fill:var(--ink);font-size:11px}.chart .count.on{fill:var(--card)}"
-    ".tried text{font-size:11.5px}\n",
+    ".tried text{font-size:10.5px}.before{stroke:var(--ink);stroke-width:2.2;stroke-opacity:.85}\n",
     ".rule{stroke:var(--rule)}.base{stroke:var(--soft);stroke-opacity:.6}.whisker,.cap{"
     "stroke:var(--ink);stroke-width:1.4}.chance{stroke:var(--ink);stroke-dasharray:3 3;"
     "stroke-opacity:.8}\n",
@@ -75,7 +75,8 @@ const char *const report_style[] = {
     ".key{display:inline-block;width:11px;height:11px;border-radius:3px;flex:none;"
     "background:currentColor}.key.line,.key.dash{height:0;width:16px;"
     "border-top:2px solid var(--ink);border-radius:0;background:none}.key.dash{"
-    "border-top-style:dashed}.key.outline{border:1.5px solid var(--ink);background:none}\n",
+    "border-top-style:dashed}.key.before{height:0;width:16px;border-top:3px solid var(--ink);"
+    "border-radius:0;background:none}.key.outline{border:1.5px solid var(--ink);background:none}\n",
     ".mark{width:12px;height:12px;fill:var(--soft);flex:none}.mark.y{fill:none;"
     "stroke:var(--soft);stroke-width:1.6}\n",
     "table{border-collapse:collapse;width:100%;font-size:.88rem;"
@@ -83,15 +84,17 @@ const char *const report_style[] = {
     "border-bottom:1px solid var(--rule);vertical-align:top}th{color:var(--soft);"
     "font-weight:500}td.n,th.n{text-align:right;white-space:nowrap}td.n+td,th.n+th{"
     "padding-left:12px}tr>:last-child{padding-right:2px}tbody tr:last-child>*{border-bottom:0}\n",
-    ".scroll{overflow-x:auto}.card{padding:16px 18px;margin:0 0 16px}.card h3+p{"
+    ".scroll{overflow-x:auto}.scroll th{white-space:nowrap}.card{padding:16px 18px;margin:0 0 "
+    "16px}.card h3+p,.note{"
     "color:var(--soft);font-size:.88rem}\n",
     "details{margin:0 0 16px}summary{cursor:pointer;color:var(--a);font-size:.92rem;"
     "padding:4px 0}details[open] summary{margin-bottom:8px}\n",
-    "footer{color:var(--soft);font-size:.85rem;padding-top:28px;padding-bottom:48px}\n",
+    ".note{margin:12px 0 "
+    "0}footer{color:var(--soft);font-size:.85rem;padding-top:28px;padding-bottom:48px}\n",
     "@media(max-width:520px){main,header,footer{padding-left:14px;padding-right:14px}header{"
     "padding-top:24px}figure,.card{padding:14px 12px}.tiles{grid-template-columns:1fr 1fr}"
     ".tiles li{padding:12px}.tiles b{font-size:1.4rem}.chart text{font-size:14px}.chart .count{"
-    "font-size:12px}.tried text{font-size:12px}th,td{padding-right:10px}}\n",
+    "font-size:12px}.tried text{font-size:10.5px}th,td{padding-right:10px}}\n",
     "@media print{:root{--page:#fff}body{font-size:11pt}nav,summary{display:none}figure,.card,"
     ".tiles li{break-inside:avoid}h2{break-after:avoid}*{-webkit-print-color-adjust:exact;"
     "print-color-adjust:exact}}\n",

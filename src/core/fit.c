@@ -408,7 +408,12 @@ static unicon_status describe_choice(unicon_ctx *ctx, const fit *f, unicon_model
 static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
   unicon__part_log log = {.solve.method = ""};
   const unicon__select_scope scope = unicon__select_scope_of(f->options, f->train.whole.y.count);
-  const unicon__fit_kind kind = {f->judged, scope == UNICON__SELECT_ALL, is_fused(f)};
+  const unicon__fit_kind kind = {
+      .judged = f->judged,
+      .sweeps = scope == UNICON__SELECT_ALL,
+      .fused = is_fused(f),
+      .scores = scope == UNICON__SELECT_SCORES || unicon__word(f->options, UNICON__BALANCE) == 0,
+  };
   if (unicon__word(f->options, UNICON__START) != 0 &&
       unicon__integer(f->options, UNICON__REFINE) == 0)
     return unicon__fail(ctx, UNICON_ERR_OPTION,

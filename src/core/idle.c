@@ -115,7 +115,7 @@ static void warn_validation(unicon_ctx *ctx, const unicon_options *o, unicon__fi
          kind.judged ? "beside validation pairs" : "without preset auto or best");
   if (weighs && (!kind.judged || unicon__word(o, UNICON__BATCH) == 0))
     warn(ctx, UNICON__AGGREGATE, "without batches and validation pairs");
-  if (kind.judged && !kind.sweeps && (idle || kind.fused) && !weighs)
+  if (kind.judged && !kind.sweeps && (idle || kind.fused) && !weighs && !kind.scores)
     unicon__log(ctx, UNICON_LOG_WARNING,
                 "validation pairs have no effect: there are no iterations or refine epochs to "
                 "choose from%s",

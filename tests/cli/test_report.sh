@@ -48,6 +48,50 @@ a, b = json.load(open("out")), json.load(open("plain.json"))
 assert a["x_to_y"] == b["x_to_y"] and a["y_to_x"] == b["y_to_x"]
 PYTHON
 
+# Balanced scores beside plain ones, and the hubs of both sides; it agrees with eval, and the counts
+# add up: ten for each query.
+run 0 fit d/x.train.npy d/y.train.npy --preset fast --balance softmax:10 -o balanced.safetensors
+report balanced balanced.safetensors d/x.test.npy d/y.test.npy
+grep -q "Hubs and balance" balanced.html || fail "no section on hubs"
+grep -q "without balance" balanced.html || fail "no plain marks"
+run 0 eval balanced.safetensors d/x.test.npy d/y.test.npy --balance off --json
+python3 - <<'PYTHON' || fail "the plain scores of report are not those of eval --balance off"
+import json
+a, b = json.load(open("out")), json.load(open("balanced.json"))
+assert b["balance"]["how"] == "softmax:10"
+for way in ("x_to_y", "y_to_x"):
+    part, hubs = b["balance"][way], b["balance"][way]["hubs"]
+    assert all(part["plain"][k] == a[way][k] for k in ("hit@1", "hit@10", "mrr", "mean_rank")), way
+    assert len(hubs) == 15 and [h["plain"] for h in hubs] == sorted((h["plain"] for h in hubs), reverse=True)
+    assert 0 <= part["never"] <= 1 and 0 <= part["plain_never"] <= 1
+    assert all(h["match_score"] <= h["found_score"] + 1e-3 for h in b["hardest"][way])
+PYTHON
+run 0 fit d/x.train.npy d/y.train.npy --preset fast --balance off -o unbalanced.safetensors
+report unbalanced unbalanced.safetensors d/x.test.npy d/y.test.npy
+cp unbalanced.json out
+json "j['balance']['how'] == 'off' and all(h['plain'] == h['found'] for h in j['balance']['x_to_y']['hubs'])"
+json "all(h['match_score'] == h['match_cosine'] for h in j['hardest']['y_to_x'])"
+grep -q "are not balanced" unbalanced.html || fail "balance off is not said"
+# Fewer rows than ten: all are found by everything.
+npy write x3.npy f4 3 40 1
+npy write y3.npy f4 3 30 2
+report three balanced.safetensors x3.npy y3.npy -q
+cp three.json out
+json "[h['found'] for h in j['balance']['y_to_x']['hubs']] == [3, 3, 3] and j['balance']['x_to_y']['never'] == 0"
+# A report of an earlier version has no such part.
+python3 - <<'PYTHON'
+import json
+whole = json.load(open("balanced.json"))
+del whole["balance"]
+for way in ("x_to_y", "y_to_x"):
+    for h in whole["hardest"][way]:
+        del h["match_score"], h["found_score"]
+json.dump(whole, open("older.json", "w"))
+PYTHON
+run 0 report --from older.json -o older.html
+grep -q "Hubs and balance" older.html && fail "hubs out of nothing"
+page older.html older.json
+
 # Ids and labels are text of any kind: markup, quotes, bytes that are no UTF-8.
 python3 - <<'PYTHON'
 with open("ids.txt", "wb") as f:
@@ -103,6 +147,9 @@ report spectral spectral.safetensors d/x.test.npy d/y.test.npy --perplexity 5
 run 0 fit d/x.train.npy d/y.train.npy --val-x d/x.test.npy --val-y d/y.test.npy -o auto.safetensors
 report auto auto.safetensors d/x.test.npy d/y.test.npy
 grep -q "What auto tried" auto.html || fail "auto: nothing tried"
+grep -q '<text class="tick"[^>]*>linear ridge [0-9.]* power [0-9.]* exponent [0-9.]* rank [0-9]* \(softmax:[0-9.]*\|balance off\)<' auto.html ||
+  fail "auto: a candidate is not shown as it is"
+grep -q '<title>linear ridge [^:]*balance softmax:[0-9.]*: [0-9.]*</title>' auto.html || fail "auto: a score is not read"
 npy write x2.npy f4 2 40 1
 npy write y2.npy f4 2 30 2
 report two closed.safetensors x2.npy y2.npy
@@ -115,9 +162,12 @@ npy write xc.npy f4 1800 40 1
 npy write yc.npy f4 1800 30 2
 python3 -c 'print(*(i % 300 for i in range(1800)), sep="\n")' >lx.txt
 python3 -c 'print(*((i * 7 + 3) % 300 for i in range(1800)), sep="\n")' >ly.txt
-report many closed.safetensors xc.npy yc.npy --x-labels lx.txt --y-labels ly.txt
+report many closed.safetensors xc.npy yc.npy --x-labels lx.txt --y-labels ly.txt -q
 cp many.json out
 json "len(j['weights']['pairs']) >= 10"
+# Rows that are unlike the banks: said once for each side.
+run 0 report closed.safetensors xc.npy yc.npy --x-labels lx.txt --y-labels ly.txt -o many.html
+[ "$(grep -c "looks unlike the rows that balance its scores" err)" = 2 ] || fail "$last: not said once for each side"
 
 # Mistakes.
 run 2 report m.safetensors d/x.test.npy d/y.test.npy
@@ -153,6 +203,8 @@ whole["model"]["options"] = whole["model"]["options"][:2]
 for part in ("hardest", "ranks"):
     whole[part] = {k: v[:2] for k, v in whole[part].items()}
 whole["suspects"]["rows"] = whole["suspects"]["rows"][:2]
+for way in ("x_to_y", "y_to_x"):
+    whole["balance"][way]["hubs"] = whole["balance"][way]["hubs"][:2]
 
 
 def places(value, path=()):

@@ -25,7 +25,7 @@ def wanted(report):
     model, view, weights = report["model"], report["view"], report["weights"]
     metadata = model["metadata"]
     held = "refine_score_log" if numbers(metadata, "refine_score_log") else "auto_refine_log"
-    tried = [t for t in metadata.get("auto_tried", "").split(";") if ":" in t]
+    tried = [t for t in metadata.get("auto_tried", "").split("; ") if ":" in t]
     classes = len(report.get("zero_shot", {}).get("names", []))
     cells = len(weights["x"]) * len(weights["y"])
     return {
@@ -42,6 +42,8 @@ def wanted(report):
         "pair": 2 * len(weights["pairs"]),
         "confusion-cell": classes * classes if classes <= 40 else 0,
         "hard": sum(len(report["hardest"][d]) for d in ("x_to_y", "y_to_x")),
+        "hub": sum(len(report["balance"][d]["hubs"]) for d in ("x_to_y", "y_to_x")) if "balance" in report else 0,
+        "before": 7 if report.get("balance", {}).get("how", "off") != "off" else 0,  # 6 bars and a key
         "suspect": len(report["suspects"]["rows"]),
     }
 
