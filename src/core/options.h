@@ -136,11 +136,11 @@
   X(BUDGET, "budget", "real", "none", "none", "SECONDS", 0.1, 1e7, FIT | COMPARE, "Run",           \
     "Time after which auto tries nothing new.")                                                    \
   X(BAD_ROWS, "bad_rows", "word", "error", "error|drop", "HOW", 0, 0,                              \
-    FIT | COMPARE | CHECK | EVAL | USE, "Data",                                                    \
+    FIT | COMPARE | CHECK | EVAL | USE | BALANCE, "Data",                                          \
     "What to do with rows that are all zero, not finite or, with normalize off, too large to "     \
     "square: stop, or drop them and their pairs.")                                                 \
   X(SEED, "seed", "integer", "0", "", "N", 0, 9007199254740992.0,                                  \
-    FIT | COMPARE | EVAL | SYNTH | CHECK | REPORT, "Run", "Seed of every random draw.")            \
+    FIT | COMPARE | EVAL | SYNTH | CHECK | REPORT | BALANCE, "Run", "Seed of every random draw.")  \
   X(THREADS, "threads", "integer", "all", "all", "N", 1, 256, CONTEXT, "Run", "Threads to use.")   \
   X(MAX_MEM, "max_mem", "bytes", "none", "none", "SIZE", 1048576, 1e18, CONTEXT, "Run",            \
     "Most memory the library may allocate, as 512M or 2G. Mapped input and about 64M for BLAS "    \
