@@ -17,9 +17,12 @@
  *         unicon_pairs_per_x(ctx, unicon_rows_count(x), unicon_rows_count(y), 5, &pairs) ||
  *         unicon_fit(ctx, &(unicon_data){x, y, pairs, NULL}, NULL, NULL, &model) ||
  *         unicon_evaluate(ctx, &(unicon_view){.rows = x, .model = model, .side = UNICON_X},
- *                         &(unicon_view){.rows = y, .model = model, .side = UNICON_Y}, pairs, NULL,
- * &to_y, &to_x)) fprintf(stderr, "%s\n", unicon_ctx_error(ctx)); else printf("hit@1 on the rows it
- * was fitted on: %.3f\n", to_y.value[UNICON_HIT_1]); unicon_model_destroy(model);
+ *                         &(unicon_view){.rows = y, .model = model, .side = UNICON_Y}, pairs,
+ *                         NULL, &to_y, &to_x))
+ *       fprintf(stderr, "%s\n", unicon_ctx_error(ctx));
+ *     else
+ *       printf("hit@1 on the rows it was fitted on: %.3f\n", to_y.value[UNICON_HIT_1]);
+ *     unicon_model_destroy(model);
  *     unicon_pairs_destroy(pairs);
  *     unicon_rows_close(y);
  *     unicon_rows_close(x);
@@ -421,8 +424,8 @@ UNICON_API UNICON_CHECK unicon_status unicon_rows_usable(unicon_ctx *ctx, const 
 
 /* The model with new banks from rows of the given sets (their pairs, if any, say which rows may
  * enter): for another domain, or with option balance quadratic:BETA to keep no training rows.
- * Nothing is fitted again. Options: balance (auto: that of the model, softmax:10 where it is off),
- * balance_bank, seed. */
+ * Nothing is fitted again. Options: balance (auto: that of the model; where it is off softmax:10,
+ * or softmax:5 below 4000 rows of y), balance_bank, seed, bad_rows. */
 UNICON_API UNICON_CHECK unicon_status unicon_model_rebalance(unicon_ctx *ctx,
                                                              const unicon_model *model,
                                                              const unicon_data *data,
