@@ -95,7 +95,7 @@ if python3 -c 'import numpy' 2>/dev/null; then
       -o read.safetensors
     run 0 embed read.safetensors --side x image.test.npy -o x.npy
     run 0 embed read.safetensors --side y text.test.npy -o y.npy
-    run 0 search read.safetensors image.test.npy text.test.npy -k 300 -o to_y
+    run 0 search read.safetensors --query-side x image.test.npy text.test.npy -k 300 -o to_y
     run 0 search read.safetensors --query-side y text.test.npy image.test.npy -k 60 -o to_x
     python3 - "$1" <<'PYTHON' || fail "the reader of docs/model-format.md, $how"
 import sys
