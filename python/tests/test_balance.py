@@ -103,24 +103,24 @@ def test_evaluate_ranks_and_hubs(balanced, data):
         assert (ranks[way] == place["found"]).all()
         assert found[way]["mrr"] == pytest.approx((1 / place["found"]).mean())
         assert found[way]["plain"]["mrr"] == pytest.approx((1 / place["plain"]).mean())
-        for name, counted, told in (("found", hubs[way], found[way]),
-                                    ("plain", hubs["plain"][way], found[way]["plain"])):
+        for name, counted, prefix in (("found", hubs[way], ""),
+                                      ("plain", hubs["plain"][way], "plain_")):
             first = np.argsort(-scores[name], axis=1, kind="stable")[:, :10]
             n = np.bincount(first.ravel(), minlength=200)
             assert (counted == n).all()
             deviation = n - n.mean()
             skew = (deviation**3).mean() / (deviation**2).mean()**1.5
-            assert told["hub_skew"] == pytest.approx(skew, rel=1e-6)
-            assert told["hub_never"] == (n == 0).mean()
+            assert found[way]["hubs"][prefix + "skewness"] == pytest.approx(skew, rel=1e-6)
+            assert found[way]["hubs"][prefix + "never_found"] == (n == 0).mean()
         assert off[way]["plain"]["mrr"] == off[way]["mrr"] == found[way]["plain"]["mrr"]
-        assert off[way]["hub_skew"] == found[way]["plain"]["hub_skew"]
+        assert off[way]["hubs"]["skewness"] == found[way]["hubs"]["plain_skewness"]
 
 
 def test_balance_makes_fewer_hubs(softmax, data):
     x, y = (rows[500:] for rows in data)
     found = softmax.evaluate(x, y)
     for way in ("x_to_y", "y_to_x"):
-        assert found[way]["hub_skew"] < found[way]["plain"]["hub_skew"]
+        assert found[way]["hubs"]["skewness"] < found[way]["hubs"]["plain_skewness"]
 
 
 def test_banks_of_the_caller(softmax, data):

@@ -73,6 +73,6 @@ def test_embed_search_eval(command, files, captions):
         assert found_ci.keys() == told_ci.keys()
         for name, ends in told_ci.items():
             assert found_ci[name] == pytest.approx(ends, rel=1e-9)
-        for name in {"chance", "plain"} & told[way].keys():
+        for name in {"chance", "plain", "hubs"} & told[way].keys():
             assert found[way].pop(name) == pytest.approx(told[way].pop(name), rel=1e-9)
         assert found[way] == pytest.approx(told[way], rel=1e-9)  # 12 digits are printed

@@ -88,9 +88,10 @@ def _direction(metrics: Metrics) -> dict[str, Any]:
             chance[name] = metrics.chance[index]
         if math.isfinite(low) and math.isfinite(high):
             interval[name] = (low, high)
-    found.update(hub_skew=metrics.hub_skew, hub_never=metrics.hub_never)
-    plain.update(hub_skew=metrics.plain_hub_skew, hub_never=metrics.plain_hub_never)
-    found.update(plain=plain, chance=chance)
+    hubs = {"skewness": metrics.hub_skew, "never_found": metrics.hub_never,
+            "plain_skewness": metrics.plain_hub_skew, "plain_never_found": metrics.plain_hub_never}
+    hubs = {name: value for name, value in hubs.items() if math.isfinite(value)}
+    found.update(chance=chance, plain=plain, hubs=hubs)
     if interval:
         found["ci"] = interval
     return found

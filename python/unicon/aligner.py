@@ -146,8 +146,8 @@ class Aligner:
     def evaluate(self, X: Matrix, Y: Matrix, pairs: Pairs = None,
                  **arguments: Any) -> dict[str, Any]:
         """Retrieval in both directions, as `unicon eval --json` prints it: {"pairs", "x_to_y",
-        "y_to_x"}, the latter with hit@k (what papers call R@k), recall@k, mrr, map, ndcg@10, ranks
-        and hubs, and in "plain" the same without balance. ci=True adds 95 % intervals;
+        "y_to_x"}, the latter with hit@k (what papers call R@k), recall@k, mrr, map, ndcg@10 and
+        ranks, "plain", the same without balance, and "hubs". ci=True adds 95 % intervals;
         bad_rows="drop", here or in the Aligner, leaves out rows that are all zero or not finite,
         with their pairs. The arguments are those of Model.evaluate."""
         return self._fitted().evaluate(

@@ -189,10 +189,10 @@ class Model(Handle):
                  bank_y: Matrix = None, progress: Progress = None,
                  **options: Any) -> dict[str, Any]:
         """Retrieval in both directions: {"pairs", "x_to_y", "y_to_x"}, the latter with hit@k (what
-        papers call R@k), recall@k, mrr, map, ndcg@10, ranks and hubs, and all of it once more
-        without balance in "plain"; ci=True adds intervals, bad_rows="drop" leaves out rows that
-        are all zero or not finite, with their pairs. Hubs: hub_skew is the skewness of how often
-        each candidate is among the first ten of a query, hub_never the share that never is."""
+        papers call R@k), recall@k, mrr, map, ndcg@10 and ranks, in "plain" the same without
+        balance; ci=True adds intervals, bad_rows="drop" leaves out rows that are all zero or not
+        finite, with their pairs. "hubs" has the skewness of how often each candidate is among the
+        first ten of a query, and the share never_found, both balanced and plain."""
         return _measure.evaluate(Rivals(self, X, Y, with_labels(pairs, labels), ignore,
                                         Balance(balance, bank_x, bank_y)), progress, options)
 
