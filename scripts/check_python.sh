@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds the wheel once, then installs it in a fresh virtual environment of every CPython from 3.9 on
-# that is here and runs the tests; the last one also gets torch, onnx and faiss where pip finds them.
+# that is here and runs the tests; the last one also gets torch, onnx and vector indexes where pip finds them.
 #   check_python.sh [FOLDER]   FOLDER: where it all goes, build-python if not given
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -39,7 +39,7 @@ for python in "${interpreters[@]}"; do
   "$here/bin/pip" install -q --only-binary :all: scipy scikit-learn safetensors tqdm pyarrow ||
     echo "$version: not all optional packages are here, their tests are skipped"
   if [ "$python" = "${interpreters[-1]}" ]; then
-    for package in torch onnx onnxruntime faiss-cpu; do
+    for package in torch onnx onnxruntime faiss-cpu usearch; do
       "$here/bin/pip" install -q --only-binary :all: "$package" ||
         echo "$version: no $package here, its tests are skipped"
     done

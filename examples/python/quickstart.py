@@ -21,8 +21,8 @@ print(f"hit@10 {found['hit@10']:.3f} [{low:.3f}, {high:.3f}], "
       f"by chance {found['chance']['hit@10']:.3f}")
 
 # The three lower halves that fit the first upper half best.
-ids, cosines = aligner.search(upper, lower, k=3)
-print("row 0 finds rows", ids[0].tolist(), "with cosines", cosines[0].round(3).tolist())
+ids, scores = aligner.search(upper, lower, k=3)
+print("row 0 finds rows", ids[0].tolist(), "with scores", [round(float(s), 3) for s in scores[0]])
 
 # Rows with the same digit as pairs, instead of the halves of one image.
 labels = [(data / f"label.{part}.txt") for part in ("train", "test")]

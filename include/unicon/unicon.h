@@ -439,8 +439,8 @@ UNICON_API UNICON_CHECK unicon_status unicon_rows_usable(unicon_ctx *ctx, const 
 
 /* The model with new banks from rows of the given sets (their pairs, if any, say which rows may
  * enter): for another domain, or with option balance quadratic:BETA to keep no training rows.
- * Nothing is fitted again. Options: balance (auto: that of the model, softmax:10 where it is off),
- * balance_bank, seed. */
+ * Nothing is fitted again. Options: balance (auto: that of the model; where it is off softmax:10,
+ * or softmax:5 below 4000 rows of y), balance_bank, seed, bad_rows. */
 UNICON_API UNICON_CHECK unicon_status unicon_model_rebalance(unicon_ctx *ctx,
                                                              const unicon_model *model,
                                                              const unicon_data *data,

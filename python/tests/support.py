@@ -3,5 +3,5 @@ import unicon
 
 
 def fast(**options):
-    """An Aligner that makes no choices of its own, unless a preset is given."""
+    """An Aligner of one closed form, unless a preset is given."""
     return unicon.Aligner(**{"preset": "fast", **options})

@@ -91,6 +91,28 @@ def test_onnx(fitted, linear, tmp_path):
         aligner.to_onnx(tmp_path / "z.onnx", "z")
 
 
+@pytest.mark.parametrize("ridge, limit", [(1e-2, 2e-5), (3e-4, 1e-4)])
+def test_folded_weights_keep_their_digits(ridge, limit):
+    """The angular kernel in float64 with the tensors of the file (docs/numerics.md)."""
+    from unicon import _parts
+
+    x, y, _ = unicon.synth("nonlinear", 1500, noise=.2, dim_x=128, dim_y=96)
+    options = dict(kernel="angular", map="nystrom", landmarks=500, ridge=ridge, balance="off")
+    model = fast(**options, exponent=1).fit(x[:1000], y[:1000]).model_
+    tensors = {name: tensor.astype("f8")
+               for name, tensor in _parts.read_tensors(model.to_bytes()).items()}
+    assert set(tensors) == {f"{side}.{name}" for side in "xy"
+                            for name in ("landmarks", "mean", "weight")} | {"spectrum"}
+    u = x[1000:] / np.linalg.norm(x[1000:].astype("f8"), axis=1, keepdims=True)
+    c = np.clip(u @ tensors["x.landmarks"].T, -1, 1)  # landmarks have length 1 as well
+    k = (np.sqrt(1 - c * c) + (np.pi - np.arccos(c)) * c) / np.pi
+    z = (k - tensors["x.mean"]) @ tensors["x.weight"]
+    z /= np.linalg.norm(z, axis=1, keepdims=True)
+    made = model.embed(x[1000:], "x")
+    assert np.abs(made - z).max() < limit
+    assert (made * z).sum(axis=1).min() > 1 - 1e-6
+
+
 @pytest.fixture(scope="module", params=["rbf", "matern12", "matern32", "matern52"])
 def far(request, linear):
     """A kernel of distances, fitted on rows at 1000 times their spread."""

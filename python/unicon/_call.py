@@ -88,7 +88,7 @@ class Call:
             stack.callback(lib.unicon_ctx_destroy, out)
             self.options = self.make("options_create", lib.unicon_options_destroy, stack=stack)
             for name, value in self._given.items():
-                self._set(name, as_text(value))
+                self._set(name, value)
             self._listener = _listener(self._progress)
             if hasattr(self._listener, "close"):
                 stack.callback(self._listener.close)
@@ -101,11 +101,16 @@ class Call:
         for sentence in self._warnings:
             warnings.warn(sentence, UniconWarning, stacklevel=4)
 
-    def _set(self, name: str, value: str) -> None:
+    def _set(self, name: str, value: Any) -> None:
         option = TABLE.get(name)
         if option and not option.scope & self._scope:
             raise OptionError(f"{name} has no effect here; accepted: "
                               + ", ".join(names_of(self._scope)))
+        self.set(name, value)
+
+    def set(self, name: str, value: Any) -> None:
+        """Sets an option, whatever its scope."""
+        value, option = as_text(value), TABLE.get(name)
         refuse_nul(value, name)
         encoded = value.encode("utf-8", "surrogateescape")
         if option and option.scope & SCOPE_CONTEXT:

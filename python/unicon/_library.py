@@ -18,7 +18,9 @@ LOG_FUNCTION = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 PROGRESS_FUNCTION = CFUNCTYPE(c_int, c_void_p, c_char_p, c_double)
 
 SCOPE_CONTEXT, SCOPE_FIT, SCOPE_EVAL, SCOPE_SYNTH, SCOPE_CHECK = 1, 2, 4, 8, 32
+SCOPE_BALANCE = 512
 SIDES = {"x": 0, "y": 1}
+FORMS = {"raw": 0, "unit": 1, "query": 2, "index": 3, "query_cosine": 4, "index_cosine": 5}
 
 
 class OptionInfo(Structure):
@@ -32,7 +34,8 @@ class Data(Structure):
 
 
 class View(Structure):
-    _fields_ = [("rows", c_void_p), ("model", c_void_p), ("side", c_int)]
+    _fields_ = [("rows", c_void_p), ("model", c_void_p), ("side", c_int), ("balance", c_void_p),
+                ("form", c_int)]
 
 
 def _open() -> ctypes.CDLL:
@@ -69,10 +72,13 @@ _status_functions: dict[str, list] = {
     "fit": [POINTER(Data), POINTER(Data), _handle, _out],
     "model_save": [_handle, c_char_p],
     "model_load": [c_char_p, _out],
+    "model_rebalance": [_handle, POINTER(Data), _handle, _out],
+    "balance_create": [_handle, _handle, _handle, _handle, _out],
     "embed": [POINTER(View), c_int64, c_int64, c_int, c_void_p],
     "search": [POINTER(View), POINTER(View), c_int64, c_void_p, c_void_p],
     "evaluate": [POINTER(View), POINTER(View), _handle, _handle, c_void_p, c_void_p],
     "ranks": [POINTER(View), POINTER(View), _handle, c_void_p, c_void_p],
+    "hubs": [POINTER(View), POINTER(View), _handle, _out, _out],
     "classify": [POINTER(View), c_void_p, POINTER(View), c_void_p, c_void_p, c_void_p],
     "check": [POINTER(Data), _handle, c_int64, c_void_p, c_void_p],
     "synth": [c_char_p, _handle, c_int64, c_int64, c_void_p, c_void_p, c_void_p],
@@ -97,10 +103,13 @@ _other_functions: dict[str, tuple] = {
     "rows_width": (c_int64, [_handle]),
     "pairs_destroy": (None, [_handle]),
     "pairs_count": (c_int64, [_handle]),
+    "balance_destroy": (None, [_handle]),
+    "form_width": (c_int64, [c_int64, c_int]),
     "model_destroy": (None, [_handle]),
     "model_rank": (c_int64, [_handle]),
     "model_width": (c_int64, [_handle, c_int]),
     "model_spectrum": (POINTER(c_float), [_handle]),
+    "model_meta": (c_char_p, [_handle, c_char_p]),
     "model_meta_at": (c_int, [_handle, c_size_t, _text_out, _text_out]),
     "metric_name": (c_char_p, [c_size_t]),
 }
@@ -140,7 +149,9 @@ METRICS = metric_names()
 class Metrics(Structure):
     _values = c_double * len(METRICS)
     _fields_ = [("queries", c_int64), ("candidates", c_int64), ("pairs", c_int64),
-                ("value", _values), ("low", _values), ("high", _values), ("chance", _values)]
+                ("value", _values), ("low", _values), ("high", _values), ("chance", _values),
+                ("plain", _values), ("hub_skew", c_double), ("plain_hub_skew", c_double),
+                ("hub_never", c_double), ("plain_hub_never", c_double)]
 
 
 class Handle:

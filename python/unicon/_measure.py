@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from ctypes import c_double, c_int64
-from typing import TYPE_CHECKING, Any, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Optional
 
 import numpy as np
 
 from ._call import Call, Progress
-from ._library import SCOPE_CHECK, SCOPE_CONTEXT, View, lib
+from ._library import METRICS, SCOPE_CHECK, SCOPE_CONTEXT, SCOPE_EVAL, Metrics, View
 from ._pairs import Pairs, add_list, make_pairs, whole_numbers
-from ._rows import Matrix, open_rows
+from ._rows import Matrix
+from ._view import Balance, count, open_view
 from .errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
@@ -24,8 +26,8 @@ CHECK_SPECTRUM = 64  # UNICON_CHECK_SPECTRUM
 
 class _CheckResult(ctypes.Structure):
     _fields_ = [("pairs", c_int64), ("rows_x", c_int64), ("rows_y", c_int64),
-                ("spectrum", c_double * CHECK_SPECTRUM), ("spectrum_count", c_int64), ("noise", c_double),
-                ("rank", c_int64), ("cosine", c_double), ("chance", c_double),
+                ("spectrum", c_double * CHECK_SPECTRUM), ("spectrum_count", c_int64),
+                ("noise", c_double), ("rank", c_int64), ("cosine", c_double), ("chance", c_double),
                 ("p_value", c_double), ("closer", c_double), ("graded", c_int64),
                 ("doubtful", c_int64), ("suspects", c_int64)]
 
@@ -56,35 +58,94 @@ def check(data: Mapping[str, Any], suspects: int, progress: Progress,
             "suspects": found[:result.suspects]}
 
 
-def ranks(model: Optional[Model], X: Matrix, Y: Matrix, pairs: Pairs, ignore: Any,
-          progress: Progress, options: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+class Rivals(NamedTuple):
+    """Two sets of rows that look for each other, and which of them belong together."""
+
+    model: Optional[Model]
+    X: Matrix
+    Y: Matrix
+    pairs: Pairs
+    ignore: Any
+    balance: Balance
+
+    def open(self, call: Call) -> tuple[View, View, ctypes.c_void_p]:
+        balance = self.balance.open(call, self.model)
+        x = open_view(call, "X", self.X, self.model, "x", balance)
+        y = open_view(call, "Y", self.Y, self.model, "y", balance)
+        made = make_pairs(call, count(x), count(y), self.pairs)
+        add_list(call, made, "ignored", self.ignore)
+        return x, y, made
+
+
+def _direction(metrics: Metrics) -> dict[str, Any]:
+    found: dict[str, Any] = {"queries": metrics.queries, "candidates": metrics.candidates}
+    plain, chance, interval = {}, {}, {}
+    for index, name in enumerate(METRICS):
+        low, high = metrics.low[index], metrics.high[index]
+        if math.isfinite(metrics.value[index]):
+            found[name], plain[name] = metrics.value[index], metrics.plain[index]
+        if math.isfinite(metrics.chance[index]):
+            chance[name] = metrics.chance[index]
+        if math.isfinite(low) and math.isfinite(high):
+            interval[name] = (low, high)
+    hubs = {"skewness": metrics.hub_skew, "never_found": metrics.hub_never,
+            "plain_skewness": metrics.plain_hub_skew, "plain_never_found": metrics.plain_hub_never}
+    hubs = {name: value for name, value in hubs.items() if math.isfinite(value)}
+    found.update(chance=chance, plain=plain, hubs=hubs)
+    if interval:
+        found["ci"] = interval
+    return found
+
+
+def evaluate(rivals: Rivals, progress: Progress, options: Mapping[str, Any]) -> dict[str, Any]:
+    to_y, to_x = Metrics(), Metrics()
+    with Call(options, SCOPE_EVAL, progress) as call:
+        x, y, made = rivals.open(call)
+        with call.listening():
+            call("evaluate", ctypes.byref(x), ctypes.byref(y), made, call.options,
+                 ctypes.byref(to_y), ctypes.byref(to_x))
+    return {"pairs": to_y.pairs, "x_to_y": _direction(to_y), "y_to_x": _direction(to_x)}
+
+
+def ranks(rivals: Rivals, progress: Progress,
+          options: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     with Call(options, SCOPE_CONTEXT, progress) as call:
-        x, y = (View(open_rows(call, name, rows), model and model.pointer, side)
-                for side, (name, rows) in enumerate((("X", X), ("Y", Y))))
-        n_x, n_y = lib.unicon_rows_count(x.rows), lib.unicon_rows_count(y.rows)
-        made = make_pairs(call, n_x, n_y, pairs)
-        add_list(call, made, "ignored", ignore)
-        to_y, to_x = np.empty(n_x, np.int64), np.empty(n_y, np.int64)
+        x, y, made = rivals.open(call)
+        to_y, to_x = np.empty(count(x), np.int64), np.empty(count(y), np.int64)
         with call.listening():
             call("ranks", ctypes.byref(x), ctypes.byref(y), made, to_y.ctypes.data,
                  to_x.ctypes.data)
     return to_y, to_x
 
 
-def classify(model: Model, rows: Matrix, side: int, classes: Matrix, labels: Any,
-             confusion: bool, progress: Progress, options: Mapping[str, Any]) -> dict[str, Any]:
+def hubs(rivals: Rivals, progress: Progress, options: Mapping[str, Any]) -> dict[str, Any]:
+    with Call(options, SCOPE_CONTEXT, progress) as call:
+        x, y, made = rivals.open(call)
+        found, plain = ([np.empty(count(view), np.int64) for view in (y, x)] for _ in range(2))
+        with call.listening():
+            call("hubs", ctypes.byref(x), ctypes.byref(y), made,
+                 *((ctypes.c_void_p * 2)(*(array.ctypes.data for array in arrays))
+                   for arrays in (found, plain)))
+    ways = ("x_to_y", "y_to_x")
+    return {**dict(zip(ways, found)), "plain": dict(zip(ways, plain))}
+
+
+def classify(model: Model, rows: Matrix, side: str, classes: Matrix, labels: Any,
+             balance: Balance, confusion: bool, progress: Progress,
+             options: Mapping[str, Any]) -> dict[str, Any]:
     label, result = np.asarray(labels).reshape(-1), _ClassifyResult()
     if label.dtype.kind not in "iu":
         raise ArgumentError(f"labels are {label.dtype}; accepted: for each row the number of its "
                             "class, which is a row of classes")
     label = whole_numbers(label, "labels has", ArgumentError)
     with Call(options, SCOPE_CONTEXT, progress) as call:
-        view = View(open_rows(call, "rows", rows), model.pointer, side)
-        vectors = View(open_rows(call, "classes", classes), model.pointer, 1 - side)
-        count, kinds = lib.unicon_rows_count(view.rows), lib.unicon_rows_count(vectors.rows)
-        if len(label) != count:
-            raise ShapeError(f"labels has {len(label)} entries, but there are {count} rows")
-        answer = np.empty(count, np.int64)
+        view = open_view(call, "rows", rows, model, side)
+        vectors = open_view(call, "classes", classes, model, "yx"["xy".index(side)],
+                            balance.open(call, model))
+        kinds = count(vectors)
+        if len(label) != count(view):
+            raise ShapeError(f"labels has {len(label)} entries, but there are {count(view)} rows")
+        answer = np.empty(len(label), np.int64)
         matrix = np.empty((kinds, kinds), np.int64) if confusion else None
         with call.listening():
             call("classify", ctypes.byref(view), label.ctypes.data, ctypes.byref(vectors),

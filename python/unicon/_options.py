@@ -83,8 +83,8 @@ def presets() -> dict[str, dict[str, str]]:
 
 def _accepted(option: Option) -> str:
     parts = []
-    if option.kind == "text":
-        parts.append("text")
+    if option.kind in ("text", "form"):
+        parts.append("text" if option.kind == "text" else "text as softmax:10")
     elif option.kind == "bytes":
         parts.append("a size as 512M or a number of bytes")
     elif option.kind in ("integer", "real"):

@@ -16,10 +16,11 @@ import numpy as np
 from .errors import UnsupportedError
 from .model import Model
 
-_MAPS = {"linear": {"weight"}, "exact": {"weight", "landmarks", "factor"},
-         "nystrom": {"weight", "landmarks", "factor"}, "random": {"weight", "directions"},
+_MAPS = {"linear": {"weight"}, "exact": {"weight", "landmarks"},
+         "nystrom": {"weight", "landmarks"}, "random": {"weight", "directions"},
          "hidden": {"weight", "directions", "phases"}}
 _OPTIONAL = {"mean", "phases"}
+_DTYPES = {"F32": "<f4", "F16": "<f2"}
 _ORDERS = {"arccos0": 0, "angular": 1, "arccos1": 1, "arccos2": 2}
 _MATERN = {"matern12": 1.0, "laplace": 1.0, "matern32": math.sqrt(3), "matern52": math.sqrt(5)}
 
@@ -38,34 +39,46 @@ class Part(NamedTuple):
     tensors: dict[str, np.ndarray]
 
 
+class Balance(NamedTuple):
+    """The biases of one side. softmax and csls have the tensor `bank`, embedded rows of the other
+    side; quadratic has `bias_constant` and `bias_slope`, for the vector and its squares."""
+
+    kind: str
+    strength: float
+    tensors: dict[str, np.ndarray]
+
+
 class Side(NamedTuple):
     """One encoder: parts side by side, each times the root of its share; most models have one."""
 
     normalize: bool
     parts: list[Part]
     shares: list[float]
+    balance: Balance
 
     def tensors(self) -> dict[str, np.ndarray]:
         """The tensors of all parts; those of a fused model get the part's number: weight_0."""
-        return {self.name(number, name): tensor for number, part in enumerate(self.parts)
-                for name, tensor in part.tensors.items()}
+        found = {self.name(number, name): tensor for number, part in enumerate(self.parts)
+                 for name, tensor in part.tensors.items()}
+        return {**found, **self.balance.tensors}
 
     def name(self, number: int, name: str) -> str:
         return name if len(self.parts) == 1 else f"{name}_{number}"
 
 
 def read_tensors(content: bytes) -> dict[str, np.ndarray]:
-    """The float32 tensors of a safetensors file."""
+    """The tensors of a safetensors file, as float32."""
     size = int.from_bytes(content[:8], "little")
     header = json.loads(content[8:8 + size])
     header.pop("__metadata__", None)
     found = {}
     for name, entry in header.items():
-        if entry["dtype"] != "F32":
-            raise UnsupportedError(f"tensor {name} of the model is {entry['dtype']}; only F32 can "
-                                   "be exported")
+        if entry["dtype"] not in _DTYPES:
+            raise UnsupportedError(f"tensor {name} of the model is {entry['dtype']}; only F32 and "
+                                   "F16 can be exported")
         begin, end = (8 + size + offset for offset in entry["data_offsets"])
-        found[name] = np.frombuffer(content[begin:end], "<f4").reshape(entry["shape"])
+        numbers = np.frombuffer(content[begin:end], _DTYPES[entry["dtype"]])
+        found[name] = numbers.reshape(entry["shape"]).astype("f4")
     return found
 
 
@@ -77,14 +90,33 @@ def sides_of(model: Model) -> dict[str, Side]:
     prefixes = {side: [f"{side}."] if count == 1 else [f"{side}.{b}." for b in range(count)]
                 for side in ("x", "y")}
     shares = [1.0] if count == 1 else [float(metadata[f"share.{b}"]) for b in range(count)]
+    balance = {side: _balance(side, tensors, model.balance) for side in prefixes}
     found = {}
     for side, own in prefixes.items():
         parts = [_part(side, prefix, tensors, metadata) for prefix in own]
-        found[side] = Side(metadata.get(side + ".normalize") == "on", parts, shares)
+        found[side] = Side(metadata.get(side + ".normalize") == "on", parts, shares,
+                           balance[side])
     if tensors:
         raise UnsupportedError(f"the model has a tensor {min(tensors)}, which this export does not "
                                "know")
     return found
+
+
+def _balance(side: str, tensors: dict[str, np.ndarray], how: str) -> Balance:
+    """Takes the tensor that the biases of a side are made from out of the list."""
+    kind, _, strength = how.partition(":")
+    bank = "yx"["xy".index(side)] + ".bank"
+    name = {"softmax": bank, "csls": bank, "quadratic": side + ".bias"}.get(kind)
+    if kind == "off":
+        return Balance(kind, 0, {})
+    if name not in tensors:
+        raise UnsupportedError(f"the model balances scores by {how}, which this export does not "
+                               "know")
+    tensor = tensors.pop(name)
+    if kind == "quadratic":
+        return Balance(kind, float(strength),
+                       {"bias_constant": tensor[:1], "bias_slope": tensor[1:, None]})
+    return Balance(kind, float(strength), {"bank": tensor})
 
 
 def _part(side: str, prefix: str, tensors: dict[str, np.ndarray],
@@ -113,7 +145,8 @@ def _of_distance(kernel: str) -> bool:
 
 def embed(side: Side, tensors: Mapping[str, Any], ops: Any, rows: Any) -> Any:
     """Unit embeddings of rows. `ops` gives matmul, transpose, sum_squares (of rows, kept as a
-    column), sqrt, exp, acos, cos, relu, step, power, clip, concat; + - * / are the arrays' own."""
+    column, as are the mean, maximum and top_mean of rows), sqrt, exp, log, acos, cos, relu, step,
+    power, clip, concat; + - * / are the arrays' own."""
     if side.normalize:
         rows = rows / ops.sqrt(ops.sum_squares(rows))
     found = []
@@ -125,6 +158,24 @@ def embed(side: Side, tensors: Mapping[str, Any], ops: Any, rows: Any) -> Any:
     return _unit(ops, ops.concat([math.sqrt(share) * z for share, z in zip(side.shares, found)]))
 
 
+def index(side: Side, tensors: Mapping[str, Any], ops: Any, z: Any) -> Any:
+    """Unit embeddings with minus their bias as one more column."""
+    return ops.concat([z, 0 - _bias(side.balance, tensors, ops, z)])
+
+
+def _bias(balance: Balance, tensors: Mapping[str, Any], ops: Any, z: Any) -> Any:
+    if balance.kind == "off":
+        return 0 * ops.sum_squares(z)
+    if balance.kind == "quadratic":
+        bias = ops.matmul(ops.concat([z, z * z]), tensors["bias_slope"]) + tensors["bias_constant"]
+        return ops.clip(bias, -1, 1)
+    scores = ops.matmul(z, ops.transpose(tensors["bank"]))
+    if balance.kind == "csls":
+        return 0.5 * ops.top_mean(scores, min(int(balance.strength), len(balance.tensors["bank"])))
+    top = ops.maximum(scores)
+    return top + ops.log(ops.mean(ops.exp(balance.strength * (scores - top)))) / balance.strength
+
+
 def _unit(ops: Any, z: Any) -> Any:
     return z / ops.sqrt(ops.clip(ops.sum_squares(z), 1e-30, 1e30))
 
@@ -132,7 +183,7 @@ def _unit(ops: Any, z: Any) -> Any:
 def _embed_part(part: Part, tensors: Mapping[str, Any], ops: Any, rows: Any) -> Any:
     features = rows
     if part.map in ("exact", "nystrom"):
-        features = ops.matmul(_kernel(part, tensors, ops, rows), tensors["factor"])
+        features = _kernel(part, tensors, ops, rows)
     elif part.map in ("random", "hidden"):
         features = _directed(part, tensors, ops, rows)
     if "mean" in tensors:

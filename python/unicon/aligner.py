@@ -117,17 +117,14 @@ class Aligner:
 
     # ---- use ----
 
-    def transform_x(self, X: Matrix, *, unit: bool = True, out: Optional[np.ndarray] = None,
-                    progress: Progress = None) -> np.ndarray:
-        """Rows of X as unit vectors of the shared space (float32)."""
-        return self._fitted().embed(X, "x", unit=unit, out=out, progress=progress,
-                                    **self._given(SCOPE_CONTEXT))
+    def transform_x(self, X: Matrix, form: str = "unit", **arguments: Any) -> np.ndarray:
+        """Rows of X as unit vectors of the shared space (float32); `form` "query" and "index" are
+        those for a vector index. The arguments are those of Model.embed."""
+        return self._fitted().embed(X, "x", form, **{**self._given(SCOPE_CONTEXT), **arguments})
 
-    def transform_y(self, Y: Matrix, *, unit: bool = True, out: Optional[np.ndarray] = None,
-                    progress: Progress = None) -> np.ndarray:
-        """Rows of Y as unit vectors of the shared space (float32)."""
-        return self._fitted().embed(Y, "y", unit=unit, out=out, progress=progress,
-                                    **self._given(SCOPE_CONTEXT))
+    def transform_y(self, Y: Matrix, form: str = "unit", **arguments: Any) -> np.ndarray:
+        """Rows of Y as unit vectors of the shared space (float32); see transform_x."""
+        return self._fitted().embed(Y, "y", form, **{**self._given(SCOPE_CONTEXT), **arguments})
 
     def transform(self, X: Matrix, Y: Matrix = None) -> Any:
         """transform_x(X), as pipelines want it; with Y a tuple of both sides."""
@@ -135,39 +132,41 @@ class Aligner:
             return self.transform_x(X)
         return self.transform_x(X), self.transform_y(Y)
 
-    def search(self, queries: Matrix, base: Matrix, k: int = 10, *, query_side: str = "x",
-               base_side: Optional[str] = None, base_embedded: bool = False,
-               progress: Progress = None) -> tuple[np.ndarray, np.ndarray]:
-        """The k rows of `base` with the largest cosine for each query row: ids and scores.
+    def search(self, queries: Matrix, base: Matrix, k: int = 10,
+               **arguments: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The k rows of `base` with the largest balanced score for each query row: ids and scores.
 
         Queries are rows of X (`query_side` "y": of Y), the base is of the other side.
         `base_embedded` True: base holds vectors that transform_x or transform_y has made.
+        balance="off" ranks by the cosine alone. The arguments are those of Model.search.
         """
-        return self._fitted().search(queries, base, k, query_side=query_side, base_side=base_side,
-                                     base_embedded=base_embedded, progress=progress,
-                                     **self._given(SCOPE_CONTEXT))
+        return self._fitted().search(queries, base, k,
+                                     **{**self._given(SCOPE_CONTEXT), **arguments})
 
-    def evaluate(self, X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None,
-                 ignore: Any = None, progress: Progress = None, **options: Any) -> dict[str, Any]:
+    def evaluate(self, X: Matrix, Y: Matrix, pairs: Pairs = None,
+                 **arguments: Any) -> dict[str, Any]:
         """Retrieval in both directions, as `unicon eval --json` prints it: {"pairs", "x_to_y",
         "y_to_x"}, the latter with hit@k (what papers call R@k), recall@k, mrr, map, ndcg@10 and
-        ranks. ci=True adds 95 % intervals; bad_rows="drop", here or in the Aligner, leaves out rows
-        that are all zero or not finite, with their pairs."""
-        given = {**self._given(SCOPE_CONTEXT | SCOPE_EVAL), **options}
-        return self._fitted().evaluate(X, Y, pairs, labels=labels, ignore=ignore,
-                                       progress=progress, **given)
+        ranks, "plain", the same without balance, and "hubs". ci=True adds 95 % intervals;
+        bad_rows="drop", here or in the Aligner, leaves out rows that are all zero or not finite,
+        with their pairs. The arguments are those of Model.evaluate."""
+        return self._fitted().evaluate(
+            X, Y, pairs, **{**self._given(SCOPE_CONTEXT | SCOPE_EVAL), **arguments})
 
-    def ranks(self, X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None,
-              ignore: Any = None, progress: Progress = None) -> tuple[np.ndarray, np.ndarray]:
+    def ranks(self, X: Matrix, Y: Matrix, pairs: Pairs = None,
+              **arguments: Any) -> tuple[np.ndarray, np.ndarray]:
         """Rank of the first match of every row of X, and of every row of Y; see Model.ranks."""
-        return self._fitted().ranks(X, Y, pairs, labels=labels, ignore=ignore, progress=progress,
-                                    **self._given(SCOPE_CONTEXT))
+        return self._fitted().ranks(X, Y, pairs, **{**self._given(SCOPE_CONTEXT), **arguments})
 
-    def classify(self, rows: Matrix, classes: Matrix, labels: Any, *, side: str = "x",
-                 confusion: bool = True, progress: Progress = None) -> dict[str, Any]:
+    def hubs(self, X: Matrix, Y: Matrix, pairs: Pairs = None, **arguments: Any) -> dict[str, Any]:
+        """How often each row is among the first ten of a query; see Model.hubs."""
+        return self._fitted().hubs(X, Y, pairs, **{**self._given(SCOPE_CONTEXT), **arguments})
+
+    def classify(self, rows: Matrix, classes: Matrix, labels: Any,
+                 **arguments: Any) -> dict[str, Any]:
         """Zero-shot classification by the nearest class vector; see Model.classify."""
-        return self._fitted().classify(rows, classes, labels, side=side, confusion=confusion,
-                                       progress=progress, **self._given(SCOPE_CONTEXT))
+        return self._fitted().classify(rows, classes, labels,
+                                       **{**self._given(SCOPE_CONTEXT), **arguments})
 
     def score(self, X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None) -> float:
         """One number for a search over settings: the mean of mrr in both directions."""
@@ -191,12 +190,14 @@ class Aligner:
         return aligner
 
     def to_torch(self, trainable: bool = False) -> Any:
-        """An nn.Module that gives the same embeddings: `.x(rows)` and `.y(rows)`. `trainable`: the
-        weights are parameters that ask for gradients."""
+        """An nn.Module that gives the same embeddings: `.x(rows)` and `.y(rows)`, and of each the
+        forms `.query(rows)` and `.index(rows)`, whose products are balanced scores. `trainable`:
+        the weights are parameters that ask for gradients."""
         return self._fitted().to_torch(trainable)
 
     def to_onnx(self, path: PathLike, side: str) -> None:
-        """Writes the encoder of one side as an ONNX file: input "rows", output "embedding"."""
+        """Writes the encoder of one side as an ONNX file: input "rows", outputs "embedding" and
+        "index", which has the bias as one more column."""
         self._fitted().to_onnx(path, side)
 
     def to_atlas(self, path: PathLike, X: Matrix, Y: Matrix, pairs: Pairs = None,
@@ -257,7 +258,9 @@ class Aligner:
         return self.model_
 
     def _given(self, scope: int) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _NAMES if TABLE[name].scope & scope}
+        """Options for a call with the model; `balance` was for the fit, the model has its own."""
+        return {name: getattr(self, name) for name in _NAMES
+                if TABLE[name].scope & scope and name != "balance"}
 
 
 def _refuse_unknown(options: Mapping[str, Any]) -> None:

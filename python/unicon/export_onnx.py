@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from ._parts import embed, sides_of
+from ._parts import embed, index, sides_of
 from .errors import ArgumentError
 from .model import Model, PathLike
 
@@ -29,11 +29,14 @@ class _Graph:
         self.constants.append(numpy_helper.from_array(np.asarray(value), name))
         return _Value(self, name)
 
-    def node(self, kind: str, *inputs: Union[_Value, float], **attributes: Any) -> _Value:
+    def node(self, kind: str, *inputs: Union[_Value, float], outputs: int = 1,
+             **attributes: Any) -> _Value:
+        """The first output; others go unused."""
         names = [item.name if isinstance(item, _Value) else
                  self.constant(np.float32(item)).name for item in inputs]
         name = f"t{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, names, [name], **attributes))
+        made = [name, *(f"{name}_{number}" for number in range(1, outputs))]
+        self.nodes.append(helper.make_node(kind, names, made, **attributes))
         return _Value(self, name)
 
     def matmul(self, a: _Value, b: _Value) -> _Value:
@@ -50,6 +53,18 @@ class _Graph:
 
     def exp(self, a: _Value) -> _Value:
         return self.node("Exp", a)
+
+    def log(self, a: _Value) -> _Value:
+        return self.node("Log", a)
+
+    def mean(self, a: _Value) -> _Value:
+        return self.node("ReduceMean", a, axes=[1], keepdims=1)
+
+    def maximum(self, a: _Value) -> _Value:
+        return self.node("ReduceMax", a, axes=[1], keepdims=1)
+
+    def top_mean(self, a: _Value, k: int) -> _Value:
+        return self.mean(self.node("TopK", a, self.constant(np.array([k], np.int64)), outputs=2))
 
     def acos(self, a: _Value) -> _Value:
         return self.node("Acos", a)
@@ -102,18 +117,21 @@ class _Value:
 
 
 def to_onnx(model: Model, path: PathLike, side: str) -> None:
-    """Writes an ONNX file with input "rows" (n by width) and output "embedding" (n by rank)."""
+    """Writes an ONNX file with input "rows" (n by width) and outputs "embedding" (n by rank: also
+    queries, with 1 as one more number) and "index" (n by rank + 1, the last minus the bias)."""
     if side not in ("x", "y"):
         raise ArgumentError(f"side is {side!r}; accepted: \"x\" or \"y\"")
     part = sides_of(model)[side]
     graph = _Graph()
     tensors = {name: graph.constant(tensor, name) for name, tensor in part.tensors().items()}
     result = embed(part, tensors, graph, _Value(graph, "rows"))
-    graph.nodes.append(helper.make_node("Identity", [result.name], ["embedding"]))
+    for name, value in (("embedding", result), ("index", index(part, tensors, graph, result))):
+        graph.nodes.append(helper.make_node("Identity", [value.name], [name]))
     width = model.width_x if side == "x" else model.width_y
     rows = helper.make_tensor_value_info("rows", TensorProto.FLOAT, ["n", width])
-    out = helper.make_tensor_value_info("embedding", TensorProto.FLOAT, ["n", model.rank])
-    made = helper.make_graph(graph.nodes, f"unicon_{side}", [rows], [out], graph.constants)
+    out = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", columns])
+           for name, columns in (("embedding", model.rank), ("index", model.rank + 1))]
+    made = helper.make_graph(graph.nodes, f"unicon_{side}", [rows], out, graph.constants)
     whole = helper.make_model(made, producer_name="unicon",
                               opset_imports=[helper.make_opsetid("", OPSET)])
     whole.ir_version = min(whole.ir_version, 8)  # what runtimes of this opset read

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from ._parts import Side, embed, sides_of
+from ._parts import Side, embed, index, sides_of
 from .model import Model
 
 
@@ -14,6 +14,7 @@ class _Ops:
     matmul = staticmethod(torch.matmul)
     sqrt = staticmethod(torch.sqrt)
     exp = staticmethod(torch.exp)
+    log = staticmethod(torch.log)
     acos = staticmethod(torch.acos)
     cos = staticmethod(torch.cos)
     relu = staticmethod(torch.relu)
@@ -29,6 +30,18 @@ class _Ops:
         return (a * a).sum(dim=1, keepdim=True)
 
     @staticmethod
+    def mean(a: torch.Tensor) -> torch.Tensor:
+        return a.mean(dim=1, keepdim=True)
+
+    @staticmethod
+    def maximum(a: torch.Tensor) -> torch.Tensor:
+        return a.amax(dim=1, keepdim=True)
+
+    @staticmethod
+    def top_mean(a: torch.Tensor, k: int) -> torch.Tensor:
+        return a.topk(k, dim=1).values.mean(dim=1, keepdim=True)
+
+    @staticmethod
     def concat(parts: list[torch.Tensor]) -> torch.Tensor:
         return torch.cat(parts, dim=1)
 
@@ -40,7 +53,9 @@ class _Ops:
 class Encoder(nn.Module):
     """One side: rows (n by width) to unit vectors of the shared space (n by rank).
 
-    `weight` is a parameter (`weight_0` and so on in a fused model), the rest are buffers.
+    `query` and `index` have a column more, 1 and minus the bias: products of the one with the other
+    are balanced scores. `weight` is a parameter (`weight_0` and so on in a fused model), the rest
+    are buffers.
     """
 
     def __init__(self, side: Side, trainable: bool = False):
@@ -55,13 +70,22 @@ class Encoder(nn.Module):
                 self.register_buffer(name, torch.tensor(tensor))
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        tensors = {name: getattr(self, name) for name in self._names}
         dtype = next(self.parameters()).dtype
-        return embed(self._side, tensors, _Ops, rows.to(dtype))
+        return embed(self._side, self._tensors(), _Ops, rows.to(dtype))
+
+    def query(self, rows: torch.Tensor) -> torch.Tensor:
+        z = self(rows)
+        return torch.cat([z, torch.ones_like(z[:, :1])], dim=1)
+
+    def index(self, rows: torch.Tensor) -> torch.Tensor:
+        return index(self._side, self._tensors(), _Ops, self(rows))
+
+    def _tensors(self) -> dict[str, torch.Tensor]:
+        return {name: getattr(self, name) for name in self._names}
 
 
 class TwoEncoders(nn.Module):
-    """Encoders `.x` and `.y`; forward gives the cosines of all rows of x with all rows of y."""
+    """Encoders `.x` and `.y`; forward gives the cosines of all rows of x with all of y."""
 
     def __init__(self, x: Encoder, y: Encoder):
         super().__init__()

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import math
 import os
 import tempfile
 from pathlib import Path
@@ -14,20 +13,16 @@ import numpy as np
 
 from . import _measure
 from ._call import Call, Progress
-from ._library import (METRICS, SCOPE_CONTEXT, SCOPE_EVAL, SCOPE_FIT, SCOPE_SYNTH, SIDES, Data,
-                       Handle, Metrics, View, lib, text)
+from ._library import (SCOPE_BALANCE, SCOPE_CONTEXT, SCOPE_FIT, SCOPE_SYNTH, SIDES, Data, Handle,
+                       lib, text)
+from ._measure import Rivals
 from ._pairs import Pairs, add_list, group_numbers, make_pairs
 from ._rows import Matrix, open_rows
+from ._view import Balance, count, form_number, open_vectors, open_view, side_number
 from .errors import ArgumentError, PairsError, ShapeError
 
 PathLike = Union[str, "os.PathLike[str]"]
 _OTHER_FORMATS = (".pt", ".pth", ".bin", ".npy", ".npz", ".pkl", ".onnx")
-
-
-def _side(side: str) -> int:
-    if side not in SIDES:
-        raise ArgumentError(f"side is {side!r}; accepted: \"x\" or \"y\"")
-    return SIDES[side]
 
 
 def with_labels(pairs: Pairs, labels: Any) -> Pairs:
@@ -45,6 +40,11 @@ class Model(Handle):
     """A fitted model: immutable, shared freely between threads, pickled as its file.
 
     Made by `Aligner.fit`, `Model.load`. Options of the methods: threads, max_mem.
+
+    Scores are balanced as the model says: the score of a candidate is its cosine less a bias, which
+    is large for rows that are near everything. `balance` says otherwise: "off", "softmax:BETA" or
+    "csls:K"; `bank_x` and `bank_y`, embedded rows of each side, take the place of the rows that the
+    model keeps to make biases from.
     """
 
     def __init__(self, pointer: ctypes.c_void_p):
@@ -118,63 +118,116 @@ class Model(Handle):
             found[text(key.value)] = text(value.value)
         return found
 
-    def embed(self, rows: Matrix, side: str, *, unit: bool = True,
-              out: Optional[np.ndarray] = None, progress: Progress = None,
-              **options: Any) -> np.ndarray:
-        """Rows of one side as vectors of the shared space, float32, rank columns.
+    @property
+    def balance(self) -> str:
+        """How scores are balanced: off, softmax:BETA, csls:K or quadratic:BETA."""
+        return text(lib.unicon_model_meta(self.pointer, b"balance")) or "off"
 
-        `unit` False leaves the lengths as they are. `out`, a C-order float32 array of that shape
-        (a memmap will do), receives the result.
+    def rebalance(self, X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None,
+                  progress: Progress = None, **options: Any) -> Model:
+        """A model that embeds as this one does and makes its biases from these rows: for rows of
+        another domain, or with balance="quadratic:10" to keep no training rows.
+
+        Without pairs any two sets of rows will do; with pairs those that have one. Options:
+        balance (auto: that of the model, or softmax where it is off), balance_bank, seed, bad_rows.
+        """
+        out = ctypes.c_void_p()
+        with Call(options, SCOPE_BALANCE, progress) as call:
+            rows = [open_rows(call, name, given) for name, given in (("X", X), ("Y", Y))]
+            belong = with_labels(pairs, labels)
+            made = None if belong is None else make_pairs(
+                call, *(lib.unicon_rows_count(side) for side in rows), belong)
+            with call.listening():
+                try:
+                    call("model_rebalance", self.pointer, ctypes.byref(Data(*rows, made, None)),
+                         call.options, ctypes.byref(out))
+                finally:
+                    model = Model(out)
+        return model
+
+    def embed(self, rows: Matrix, side: str, form: str = "unit", *, balance: Any = None,
+              bank_x: Matrix = None, bank_y: Matrix = None, out: Optional[np.ndarray] = None,
+              progress: Progress = None, **options: Any) -> np.ndarray:
+        """Rows of one side as vectors of the shared space, float32.
+
+        `form`: "unit", rows of length 1; "raw", as they are. An index for inner products ranks as
+        search does if it holds candidates of form "index", [v, -bias], and is asked with queries of
+        form "query", [u, 1]; an index that knows the cosine alone if they are "index_cosine" and
+        "query_cosine", one column wider, all of one length. Only the index forms read `balance`,
+        `bank_x` and `bank_y`. `out`, a C-order float32 array of that shape (a memmap will do),
+        receives the result.
         """
         with Call(options, SCOPE_CONTEXT, progress) as call:
-            name = side.upper() if side in SIDES else "rows"
-            opened = open_rows(call, name, rows)
-            count = lib.unicon_rows_count(opened)
-            view = View(opened, self.pointer, _side(side))
-            result = _result(out, (count, self.rank), np.float32)
+            number, name = form_number(form), side.upper() if side in SIDES else "rows"
+            how = Balance(balance, bank_x, bank_y).open(call, self)
+            view = open_view(call, name, rows, self, side, how)
+            shape = (count(view), lib.unicon_form_width(self.rank, number))
+            result = _result(out, shape, np.float32)
             with call.listening():
-                call("embed", ctypes.byref(view), 0, count, int(unit), result.ctypes.data)
+                call("embed", ctypes.byref(view), 0, shape[0], number, result.ctypes.data)
         return result
 
     def search(self, queries: Matrix, base: Matrix, k: int = 10, *, query_side: str = "x",
-               base_side: Optional[str] = None, base_embedded: bool = False,
-               progress: Progress = None, **options: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The k rows of `base` with the largest cosine for each query: ids and scores.
+               base_side: Optional[str] = None, base_embedded: bool = False, balance: Any = None,
+               bank_x: Matrix = None, bank_y: Matrix = None, progress: Progress = None,
+               **options: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The k rows of `base` with the largest balanced score for each query: ids and scores.
 
         Without `base_side` the base is of the other side than the queries. `base_embedded` True:
-        base holds vectors that `embed` has made before.
+        base holds vectors that `embed` has made before, of form "unit" (rank columns) or "index"
+        (one more).
         """
-        other = "xy"[1 - _side(query_side)]
-        base_model = None if base_embedded else self
-        return _search((queries, self, query_side), (base, base_model, base_side or other), k,
-                       progress, options)
+        side, how = base_side or "yx"[side_number(query_side)], Balance(balance, bank_x, bank_y)
+        with Call(options, SCOPE_CONTEXT, progress) as call:
+            q = open_view(call, "queries", queries, self, query_side)
+            b = (open_vectors(call, base, self, self.rank, side, how) if base_embedded else
+                 open_view(call, "base", base, self, side, how.open(call, self)))
+            return _search(call, q, b, k)
 
     def evaluate(self, X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None,
-                 ignore: Any = None, progress: Progress = None, **options: Any) -> dict[str, Any]:
+                 ignore: Any = None, balance: Any = None, bank_x: Matrix = None,
+                 bank_y: Matrix = None, progress: Progress = None,
+                 **options: Any) -> dict[str, Any]:
         """Retrieval in both directions: {"pairs", "x_to_y", "y_to_x"}, the latter with hit@k (what
-        papers call R@k), recall@k, mrr, map, ndcg@10 and ranks; ci=True adds intervals,
-        bad_rows="drop" leaves out rows that are all zero or not finite, with their pairs."""
-        return _evaluate(self, X, Y, with_labels(pairs, labels), ignore, progress, options)
+        papers call R@k), recall@k, mrr, map, ndcg@10 and ranks, in "plain" the same without
+        balance; ci=True adds intervals, bad_rows="drop" leaves out rows that are all zero or not
+        finite, with their pairs. "hubs" has the skewness of how often each candidate is among the
+        first ten of a query, and the share never_found, both balanced and plain."""
+        return _measure.evaluate(Rivals(self, X, Y, with_labels(pairs, labels), ignore,
+                                        Balance(balance, bank_x, bank_y)), progress, options)
 
     def ranks(self, X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None,
-              ignore: Any = None, progress: Progress = None,
+              ignore: Any = None, balance: Any = None, bank_x: Matrix = None,
+              bank_y: Matrix = None, progress: Progress = None,
               **options: Any) -> tuple[np.ndarray, np.ndarray]:
         """Rank of the first match of every row of X, and of every row of Y: 1 is best, 0 where a
         row has none; counted as evaluate does."""
-        return _measure.ranks(self, X, Y, with_labels(pairs, labels), ignore, progress, options)
+        return _measure.ranks(Rivals(self, X, Y, with_labels(pairs, labels), ignore,
+                                     Balance(balance, bank_x, bank_y)), progress, options)
+
+    def hubs(self, X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None,
+             ignore: Any = None, balance: Any = None, bank_x: Matrix = None,
+             bank_y: Matrix = None, progress: Progress = None,
+             **options: Any) -> dict[str, Any]:
+        """How often each row is among the first ten of a query: {"x_to_y": of every row of Y with
+        X as queries, "y_to_x": of every row of X, "plain": the same two without balance}."""
+        return _measure.hubs(Rivals(self, X, Y, with_labels(pairs, labels), ignore,
+                                    Balance(balance, bank_x, bank_y)), progress, options)
 
     def classify(self, rows: Matrix, classes: Matrix, labels: Any, *, side: str = "x",
+                 balance: Any = None, bank_x: Matrix = None, bank_y: Matrix = None,
                  confusion: bool = True, progress: Progress = None,
                  **options: Any) -> dict[str, Any]:
-        """Zero-shot classification: each row is given the nearest row of `classes`, which are of
-        the other side (embedded prompts, say).
+        """Zero-shot classification: each row is given the row of `classes` with the largest score;
+        classes are of the other side (embedded prompts, say).
 
         `labels` holds the right one for each row. Returns accuracy, top5, mean_class_accuracy,
         chance, the answer for each row and the confusion matrix (unless False): entry (a, b) counts
         rows of class a that were given b. Answers without labels: search(rows, classes, 1).
         """
-        return _measure.classify(self, rows, _side(side), classes, labels, confusion, progress,
-                                 options)
+        side_number(side)
+        return _measure.classify(self, rows, side, classes, labels,
+                                 Balance(balance, bank_x, bank_y), confusion, progress, options)
 
     def to_torch(self, trainable: bool = False) -> Any:
         """An nn.Module with the encoders `.x` and `.y`; see unicon.export_torch."""
@@ -235,64 +288,39 @@ def open_data(call: Call, X: Matrix, Y: Matrix, pairs: Pairs = None, weights: An
     return Data(x, y, made, None if numbers is None else numbers.ctypes.data), numbers
 
 
-def _view(call: Call, name: str, rows: Matrix, model: Optional[Model], side: str) -> View:
-    return View(open_rows(call, name, rows), model and model.pointer, _side(side))
-
-
-def _search(queries: tuple, base: tuple, k: int, progress: Progress,
-            options: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    with Call(options, SCOPE_CONTEXT, progress) as call:
-        q, b = _view(call, "queries", *queries), _view(call, "base", *base)
-        count = lib.unicon_rows_count(q.rows)
-        if not isinstance(k, (int, np.integer)) or k < 1:
-            raise ArgumentError(f"k is {k!r}; accepted: a whole number of at least 1")
-        ids, scores = np.empty((count, k), np.int64), np.empty((count, k), np.float32)
-        with call.listening():
-            call("search", ctypes.byref(q), ctypes.byref(b), k, ids.ctypes.data,
-                 scores.ctypes.data)
+def _search(call: Call, queries: Any, base: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+    if not isinstance(k, (int, np.integer)) or k < 1:
+        raise ArgumentError(f"k is {k!r}; accepted: a whole number of at least 1")
+    shape = (count(queries), k)
+    ids, scores = np.empty(shape, np.int64), np.empty(shape, np.float32)
+    with call.listening():
+        call("search", ctypes.byref(queries), ctypes.byref(base), k, ids.ctypes.data,
+             scores.ctypes.data)
     return ids, scores
 
 
-def _direction(metrics: Metrics) -> dict[str, Any]:
-    found: dict[str, Any] = {"queries": metrics.queries, "candidates": metrics.candidates}
-    chance, interval = {}, {}
-    for index, name in enumerate(METRICS):
-        low, high = metrics.low[index], metrics.high[index]
-        if math.isfinite(metrics.value[index]):
-            found[name] = metrics.value[index]
-        if math.isfinite(metrics.chance[index]):
-            chance[name] = metrics.chance[index]
-        if math.isfinite(low) and math.isfinite(high):
-            interval[name] = (low, high)
-    found["chance"] = chance
-    if interval:
-        found["ci"] = interval
-    return found
-
-
-def _evaluate(model: Optional[Model], X: Matrix, Y: Matrix, pairs: Pairs, ignore: Any,
-              progress: Progress, options: Mapping[str, Any]) -> dict[str, Any]:
-    to_y, to_x = Metrics(), Metrics()
-    with Call(options, SCOPE_EVAL, progress) as call:
-        x, y = _view(call, "X", X, model, "x"), _view(call, "Y", Y, model, "y")
-        made = make_pairs(call, lib.unicon_rows_count(x.rows), lib.unicon_rows_count(y.rows), pairs)
-        add_list(call, made, "ignored", ignore)
-        with call.listening():
-            call("evaluate", ctypes.byref(x), ctypes.byref(y), made, call.options,
-                 ctypes.byref(to_y), ctypes.byref(to_x))
-    return {"pairs": to_y.pairs, "x_to_y": _direction(to_y), "y_to_x": _direction(to_x)}
-
-
-def search(queries: Matrix, base: Matrix, k: int = 10, *, progress: Progress = None,
+def search(queries: Matrix, base: Matrix, k: int = 10, *, balance: Any = None,
+           bank_x: Matrix = None, bank_y: Matrix = None, progress: Progress = None,
            **options: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Model.search for two sets of vectors of one shared space."""
-    return _search((queries, None, "x"), (base, None, "y"), k, progress, options)
+    """Model.search for two sets of vectors of one shared space: queries of side x, base of side y.
+
+    With banks, which are rows of the two sides, scores are balanced (softmax:10 if `balance` says
+    nothing else). A base with one column more than the queries ends in its biases: form "index".
+    """
+    with Call(options, SCOPE_CONTEXT, progress) as call:
+        q = open_view(call, "queries", queries, None, "x")
+        rank = lib.unicon_rows_width(q.rows)
+        return _search(call, q, open_vectors(call, base, None, rank, "y",
+                                             Balance(balance, bank_x, bank_y)), k)
 
 
 def evaluate(X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None, ignore: Any = None,
+             balance: Any = None, bank_x: Matrix = None, bank_y: Matrix = None,
              progress: Progress = None, **options: Any) -> dict[str, Any]:
-    """Model.evaluate for two sets of vectors of one shared space."""
-    return _evaluate(None, X, Y, with_labels(pairs, labels), ignore, progress, options)
+    """Model.evaluate for two sets of vectors of one shared space. With banks, which are other rows
+    of the two sides, scores are balanced (softmax:10 if `balance` says nothing else)."""
+    return _measure.evaluate(Rivals(None, X, Y, with_labels(pairs, labels), ignore,
+                                    Balance(balance, bank_x, bank_y)), progress, options)
 
 
 def check(X: Matrix, Y: Matrix, pairs: Pairs = None, *, weights: Any = None, labels: Any = None,

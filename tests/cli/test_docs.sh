@@ -85,21 +85,34 @@ grep -oE '`[a-z_]+\.[ch]:[a-z_0-9]+`' "$root/docs/method.md" | tr -d '`' | sort 
     grep -qw -- "$name" "$path" || fail "docs/method.md: $file has no $name"
   done
 
-# The reader of docs/model-format.md embeds as the library does, to float32 rounding.
+# The reader of docs/model-format.md embeds and scores as the library does, to float32 rounding.
 block '<!-- test: reader -->' "$root/docs/model-format.md" 1 >reader.py
 [ -s reader.py ] || fail "docs/model-format.md has no reader"
 if python3 -c 'import numpy' 2>/dev/null; then
-  run 0 fit image.train.npy text.train.npy --y-per-x 5 --preset fast -o linear.safetensors
-  run 0 embed linear.safetensors --side x image.test.npy -o x.npy
-  run 0 embed linear.safetensors --side y text.test.npy -o y.npy
-  python3 - <<'PYTHON' || fail "the reader of docs/model-format.md"
+  for how in "linear softmax:10" "linear quadratic:10" "linear off" "angular csls:10" "angular softmax:20"; do
+    set -- $how
+    run 0 fit image.train.npy text.train.npy --y-per-x 5 --preset fast --kernel "$1" --balance "$2" \
+      -o read.safetensors
+    run 0 embed read.safetensors --side x image.test.npy -o x.npy
+    run 0 embed read.safetensors --side y text.test.npy -o y.npy
+    run 0 search read.safetensors --query-side x image.test.npy text.test.npy -k 300 -o to_y
+    run 0 search read.safetensors --query-side y text.test.npy image.test.npy -k 60 -o to_x
+    python3 - "$1" <<'PYTHON' || fail "the reader of docs/model-format.md, $how"
+import sys
 import numpy as np
 import reader
-model = reader.load("linear.safetensors")
-for side, rows in (("x", "image.test.npy"), ("y", "text.test.npy")):
-    difference = np.abs(reader.embed(model, side, np.load(rows)) - np.load(side + ".npy")).max()
-    assert difference < 1e-5, difference
+model, limit = reader.load("read.safetensors"), 1e-5 if sys.argv[1] == "linear" else 1e-4
+z = {side: reader.embed(model, side, np.load(rows))
+     for side, rows in (("x", "image.test.npy"), ("y", "text.test.npy"))}
+for query, base in ("xy", "yx"):
+    difference = np.abs(z[base] - np.load(base + ".npy")).max()
+    assert difference < limit, difference
+    scores = z[query] @ z[base].T - reader.bias(model, base, z[base])
+    ids, found = np.load(f"to_{base}.ids.npy"), np.load(f"to_{base}.scores.npy")
+    difference = np.abs(np.take_along_axis(scores, ids, 1) - found).max()
+    assert difference < limit, difference
 PYTHON
+  done
 else
   echo "docs: the reader is skipped, there is no numpy"
 fi
