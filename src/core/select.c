@@ -12,7 +12,8 @@
 
 enum { FOLDS_MAX = 8, KERNELS_MAX = 6, FINALISTS = 3 };
 
-/* A later kernel, or refine, must be better by more than the margin that breaks ties: it costs more.
+/* A later kernel, or refine, must be better by more than the margin that breaks ties: it costs
+ * more.
  */
 static const double worth = 1e-5;
 
