@@ -163,20 +163,26 @@ static void downdate_tile(void *state, int64_t item, int worker) {
                   t->ld, 1, c, t->ld);
 }
 
-int64_t unicon__tiled_dpotrf(unicon_ctx *ctx, int64_t n, double *a, int64_t lda) {
+unicon_status unicon__tiled_dpotrf(unicon_ctx *ctx, int64_t n, double *a, int64_t lda,
+                                   int64_t *info) {
   enum { BLOCK = 192 };
+  *info = 0;
   for (int64_t k = 0; k < n; k += BLOCK) {
+    UNICON_TRY(unicon__poll(ctx));
     const int64_t block = least(BLOCK, n - k), rest = n - k - block;
     double *diagonal = a + k * lda + k, *panel = diagonal + block * lda;
-    const int info = unicon__dpotrf(block, diagonal, lda);
-    if (info) return k + info;
+    const int bad = unicon__dpotrf(block, diagonal, lda);
+    if (bad) {
+      *info = k + bad;
+      return UNICON_OK;
+    }
     unicon__tiled_dtrsm_right(ctx, true, rest, block, diagonal, lda, panel, lda);
     trailing t = {rest, block, lda, 0, panel, panel + block};
     const int64_t down = pieces(rest, rest < 2 * TILE_MOST ? TILE_LEAST : TILE_MOST / 2, &t.tile);
     run(ctx, 0.5 * (double)rest * (double)rest * (double)block, down * (down + 1) / 2,
         downdate_tile, &t);
   }
-  return 0;
+  return UNICON_OK;
 }
 
 /* ---- symmetric matrix times vector -------------------------------------------------------- */
