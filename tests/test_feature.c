@@ -162,8 +162,6 @@ static void cache_changes_nothing(void **state) {
   free(data);
 }
 
-/* ---- rows that cannot be used ------------------------------------------------------------- */
-
 static int cancel_features(void *user, const char *phase, double done) {
   (void)user;
   return strcmp(phase, "features") == 0 && done > 0.3;
@@ -187,6 +185,8 @@ static void caching_can_be_cancelled(void **state) {
   unicon_rows_close(rows);
   free(data);
 }
+
+/* ---- rows that cannot be used ------------------------------------------------------------- */
 
 static void bad_values_are_named(void **state) {
   scratch *s = *state;

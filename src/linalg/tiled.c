@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "linalg/tiled.h"
 
+#include <string.h>
+
 #include "base/parallel.h"
 #include "linalg/blas.h"
+#include "linalg/vec.h"
 
 /* BLAS packs the operands of every tile, which costs a tenth at 256 by 256, a twentieth at 512 by
  * 512: tiles are as large as the wish for a few of them allows. */
@@ -187,7 +190,7 @@ unicon_status unicon__tiled_dpotrf(unicon_ctx *ctx, int64_t n, double *a, int64_
 
 /* ---- symmetric matrix times vector -------------------------------------------------------- */
 
-enum { SYMV_ROWS = 128, SYMV_COLS = 256, SYMV_FROM = 512 };
+enum { SYMV_ROWS = 128, SYMV_FROM = 512 };
 
 typedef struct symmetric {
   int64_t n, lda, blocks;
@@ -195,8 +198,8 @@ typedef struct symmetric {
   double *part; /* n per block of rows */
 } symmetric;
 
-/* What rows first .. first+count-1 of the lower triangle add to y: A_I x to y_I and A_I^T x_I to
- * the y before it. A rectangle at a time, so that its second reading comes from the cache. */
+/* What a block of rows I of the lower triangle adds to y: A_I x to y_I, and A_I^T x_I to the y
+ * before it. */
 static void symmetric_rows(void *state, int64_t item, int worker) {
   (void)worker;
   const symmetric *s = state;
@@ -205,11 +208,9 @@ static void symmetric_rows(void *state, int64_t item, int worker) {
   const double *rows = s->a + first * s->lda;
   double *part = s->part + block * s->n;
   unicon__dsymv(count, rows + first, s->lda, s->x + first, part + first);
-  for (int64_t j = 0; j < first; j += SYMV_COLS) {
-    const int64_t cols = least(SYMV_COLS, first - j);
-    unicon__dgemv(false, count, cols, 1, rows + j, s->lda, s->x + j, 1, part + first);
-    unicon__dgemv(true, count, cols, 1, rows + j, s->lda, s->x + first, 0, part + j);
-  }
+  memset(part, 0, (size_t)first * sizeof *part);
+  unicon__vec_best()->symmetric_block(rows, s->lda, count, first, s->x + first, s->x, part + first,
+                                      part);
 }
 
 int64_t unicon__tiled_dsymv_room(int64_t n) {
