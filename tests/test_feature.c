@@ -164,6 +164,30 @@ static void cache_changes_nothing(void **state) {
   free(data);
 }
 
+static int cancel_features(void *user, const char *phase, double done) {
+  (void)user;
+  return strcmp(phase, "features") == 0 && done > 0.3;
+}
+
+/* Features of a kernel take long: filling the cache is a phase of its own, and can be cancelled. */
+static void caching_can_be_cancelled(void **state) {
+  scratch *s = *state;
+  enum { N = 512 * 30, D = 2 };
+  float *data = support_normals(6, N * D), *cache;
+  unicon_rows *rows = support_rows(s->ctx, "rows", data, N, D);
+  const unicon__map map = {.in = D, .out = D, .normalize = true};
+  unicon__source source = {.rows = rows, .count = N, .map = &map};
+  CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "threads", "2"));
+  s->ctx->progress_interval = 0;
+  unicon_ctx_set_progress(s->ctx, cancel_features, NULL);
+  unicon__block *frame = unicon__frame_open(s->ctx);
+  scratch_failed(s, unicon__source_cache(s->ctx, &source, &cache), UNICON_ERR_CANCELLED,
+                 "cancelled", "features");
+  unicon__frame_close(s->ctx, frame);
+  unicon_rows_close(rows);
+  free(data);
+}
+
 /* ---- rows that cannot be used ------------------------------------------------------------- */
 
 static void bad_values_are_named(void **state) {
@@ -340,6 +364,7 @@ int main(void) {
       SCRATCH_TEST(wide_and_mixed_rows_become_unit),
       SCRATCH_TEST(mean_is_the_plain_mean),
       SCRATCH_TEST(cache_changes_nothing),
+      SCRATCH_TEST(caching_can_be_cancelled),
       SCRATCH_TEST(bad_values_are_named),
       SCRATCH_TEST(long_rows_are_named),
       SCRATCH_TEST(double_beyond_float_is_refused),

@@ -132,7 +132,9 @@ static void cholesky_gives_the_triangle_back(void **state) {
       for (int64_t j = i + 1; j < n; j++) a[i * n + j] = NAN;
     double *bad = support_doubles(n * n);
     memcpy(bad, a, (size_t)(n * n) * sizeof *a);
-    assert_int_equal(unicon__tiled_dpotrf(ctx, n, a, n), 0);
+    int64_t info = -1;
+    CHECK_OK(ctx, unicon__tiled_dpotrf(ctx, n, a, n, &info));
+    assert_int_equal(info, 0);
     for (int64_t i = 0; i < n; i++)
       for (int64_t j = 0; j < n; j++)
         if (j > i)
@@ -141,7 +143,8 @@ static void cholesky_gives_the_triangle_back(void **state) {
           CHECK_CLOSE(a[i * n + j], clean[i * n + j], 1e-12);
     const int64_t at = n - 1 - n / 3; /* the first pivot that is not positive */
     bad[at * n + at] = c % 2 ? -1 : (double)NAN;
-    assert_int_equal(unicon__tiled_dpotrf(ctx, n, bad, n), at + 1);
+    CHECK_OK(ctx, unicon__tiled_dpotrf(ctx, n, bad, n, &info));
+    assert_int_equal(info, at + 1);
     free(l);
     free(clean);
     free(a);
@@ -197,6 +200,7 @@ typedef struct results {
 enum { BIG = 720, WIDE = 300 };
 
 static void compute(unicon_ctx *ctx, results *r) {
+  int64_t info = -1;
   double *full, *a = symmetric(BIG, &full), *b = random_doubles(21, BIG * WIDE), *l = triangle(BIG);
   float *x = support_normals(22, BIG * WIDE);
   double *room = support_doubles(unicon__tiled_dsymv_room(BIG));
@@ -213,7 +217,8 @@ static void compute(unicon_ctx *ctx, results *r) {
   unicon__tiled_dsymv(ctx, BIG, a, BIG, b, r->symv, room);
   memcpy(r->cholesky, full, sizeof *full * BIG * BIG);
   for (int64_t i = 0; i < BIG; i++) r->cholesky[i * BIG + i] += 100;
-  assert_int_equal(unicon__tiled_dpotrf(ctx, BIG, r->cholesky, BIG), 0);
+  CHECK_OK(ctx, unicon__tiled_dpotrf(ctx, BIG, r->cholesky, BIG, &info));
+  assert_int_equal(info, 0);
   free(full);
   free(a);
   free(b);

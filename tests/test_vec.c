@@ -41,6 +41,36 @@ static void for_all(check_fn check) {
   assert_null(unicon__vec_set(UNICON__VEC_SETS));
 }
 
+/* ---- symmetric matrices ------------------------------------------------------------------- */
+
+/* Two products by the definition; n terms of size 1, and cancellation. */
+static void check_symmetric_block(const unicon__vec *vec, int64_t n) {
+  enum { LD = LONGEST + 3 };
+  static double a[LONGEST * LD];
+  double x_rows[LONGEST], x_cols[LONGEST], y_rows[LONGEST + 1], y_cols[LONGEST + 1];
+  uint64_t seed = 77;
+  for (int k = 0; k < LONGEST * LD; k++) a[k] = support_normal(&seed);
+  for (int k = 0; k < LONGEST; k++) {
+    x_rows[k] = support_normal(&seed);
+    x_cols[k] = support_normal(&seed);
+  }
+  const int64_t rows = (7 * n) % LONGEST;
+  for (int64_t k = 0; k <= LONGEST; k++) y_rows[k] = y_cols[k] = (double)k;
+  vec->symmetric_block(a, LD, rows, n, x_rows, x_cols, y_rows, y_cols);
+  for (int64_t i = 0; i <= LONGEST; i++) {
+    double across = (double)i, down = (double)i;
+    for (int64_t k = 0; i < rows && k < n; k++) across += a[i * LD + k] * x_cols[k];
+    for (int64_t k = 0; i < n && k < rows; k++) down += a[k * LD + i] * x_rows[k];
+    CHECK_CLOSE(y_rows[i], across, 1e-13);
+    CHECK_CLOSE(y_cols[i], down, 1e-13);
+  }
+}
+
+static void symmetric_blocks_match(void **state) {
+  (void)state;
+  for_all(check_symmetric_block);
+}
+
 /* ---- sums --------------------------------------------------------------------------------- */
 
 static void check_sums(const unicon__vec *vec, int64_t n) {
@@ -422,6 +452,7 @@ static void adam_matches(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(adam_matches),
+      cmocka_unit_test(symmetric_blocks_match),
       cmocka_unit_test(sums_match),
       cmocka_unit_test(maximum_is_found_anywhere),
       cmocka_unit_test(scaling_matches),

@@ -143,7 +143,7 @@ static void run_shifted(void *state, int64_t item, int worker) {
 
 unicon_status unicon__parallel_rounds(unicon_ctx *ctx, const char *phase, double begin, double end,
                                       int64_t count, unicon__item_fn body, void *state) {
-  const int64_t round = 8 * (int64_t)unicon__workers(ctx);
+  const int64_t round = 4 * (int64_t)unicon__workers(ctx);
   shifted s = {body, state, 0};
   for (; s.first < count; s.first += round) {
     const double done = (double)s.first / (double)count;

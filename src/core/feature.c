@@ -386,8 +386,10 @@ unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__source *source, floa
   UNICON_NEW(ctx, s.cache, source->count * source->map->out);
   UNICON_NEW(ctx, s.buffer, unicon__workers(ctx) * SCAN_ROWS * unicon__map_room(source->map));
   unicon__blas_begin();
-  unicon__parallel_for(ctx, (source->count + SCAN_ROWS - 1) / SCAN_ROWS, cache_block, &s);
+  const unicon_status status = unicon__parallel_rounds(
+      ctx, "features", 0, 1, (source->count + SCAN_ROWS - 1) / SCAN_ROWS, cache_block, &s);
   unicon__blas_end();
+  UNICON_TRY(status);
   unicon__drop(ctx, s.buffer);
   source->cache = *cache = s.cache;
   source->cache_row = NULL; /* the cache has the rows of this source, in its order */

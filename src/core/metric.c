@@ -113,6 +113,7 @@ unicon_status unicon__largest_eigenvalue(unicon_ctx *ctx, const double *a, int64
   *out = 0;
   for (int64_t step = 0; step < most && length > 0; step++) {
     double *q = basis + step * n;
+    UNICON_TRY(unicon__poll(ctx));
     for (int64_t k = 0; k < n; k++) q[k] = w[k] / length;
     unicon__tiled_dsymv(ctx, n, a, n, q, w, room);
     alpha[step] = 0;
@@ -192,7 +193,9 @@ unicon_status unicon__metric_build(unicon_ctx *ctx, const double *sigma, int64_t
   UNICON_NEW(ctx, copy, size * size);
   memcpy(copy, sigma, (size_t)(size * size) * sizeof *copy);
   for (int64_t k = 0; k < size; k++) copy[k * size + k] += ridge * mu;
-  if (unicon__tiled_dpotrf(ctx, size, copy, size)) {
+  int64_t info;
+  UNICON_TRY(unicon__tiled_dpotrf(ctx, size, copy, size, &info));
+  if (info) {
     unicon__drop(ctx, copy);
     return build_eigen(ctx, sigma, size, power, ridge, out);
   }
@@ -204,6 +207,7 @@ unicon_status unicon__metric_build(unicon_ctx *ctx, const double *sigma, int64_t
 unicon_status unicon__metric_left(unicon_ctx *ctx, const unicon__metric *metric, double *m,
                                   int64_t cols) {
   const int64_t n = metric->size;
+  UNICON_TRY(unicon__poll(ctx));
   if (metric->kind == UNICON__METRIC_NONE) return UNICON_OK;
   if (metric->kind == UNICON__METRIC_CHOLESKY) {
     unicon__tiled_dtrsm_left(ctx, false, n, cols, metric->factor, n, m, cols);
@@ -225,6 +229,7 @@ unicon_status unicon__metric_left(unicon_ctx *ctx, const unicon__metric *metric,
 unicon_status unicon__metric_right(unicon_ctx *ctx, const unicon__metric *metric, double *m,
                                    int64_t rows) {
   const int64_t n = metric->size;
+  UNICON_TRY(unicon__poll(ctx));
   if (metric->kind == UNICON__METRIC_NONE) return UNICON_OK;
   if (metric->kind == UNICON__METRIC_CHOLESKY) {
     unicon__tiled_dtrsm_right(ctx, true, rows, n, metric->factor, n, m, n);
@@ -245,6 +250,7 @@ unicon_status unicon__metric_right(unicon_ctx *ctx, const unicon__metric *metric
 unicon_status unicon__metric_back(unicon_ctx *ctx, const unicon__metric *metric, double *g,
                                   int64_t cols) {
   const int64_t n = metric->size;
+  UNICON_TRY(unicon__poll(ctx));
   if (metric->kind == UNICON__METRIC_NONE) return UNICON_OK;
   if (metric->kind == UNICON__METRIC_CHOLESKY) {
     unicon__tiled_dtrsm_left(ctx, true, n, cols, metric->factor, n, g, cols);

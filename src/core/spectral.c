@@ -59,6 +59,7 @@ static unicon_status certify(unicon_ctx *ctx, const double *matrix, unicon__svd 
   double *product, *sums;
   UNICON_NEW(ctx, product, (m > n ? m : n) * r);
   UNICON_NEW(ctx, sums, r);
+  UNICON_TRY(unicon__poll(ctx));
   unicon__tiled_dgemm(ctx, false, false, m, r, n, 1, matrix, n, svd->v, r, 0, product, r);
   const double left = worst_column(product, svd->u, svd->s, m, r, sums);
   unicon__tiled_dgemm(ctx, true, false, n, r, m, 1, matrix, n, svd->u, r, 0, product, r);

@@ -105,6 +105,7 @@ static unicon_status qr(unicon_ctx *ctx, int64_t m, int64_t n, double *a, double
     for (int64_t j = 0; j < n; j++) b.columns[j * m + i] = a[i * n + j];
   for (b.first = 0; b.first < n; b.first += b.width) {
     double *panel = b.columns + b.first * (m + 1);
+    UNICON_TRY(unicon__poll(ctx));
     b.width = least(PANEL, n - b.first);
     unicon__dgeqr2(m - b.first, b.width, panel, m, tau + b.first, work);
     unicon__dlarft(m - b.first, b.width, panel, m, tau + b.first, b.factor);
@@ -115,6 +116,7 @@ static unicon_status qr(unicon_ctx *ctx, int64_t m, int64_t n, double *a, double
   b.h.v = b.columns;
   b.h.tau = tau;
   UNICON_TRY(make_factors(ctx, &b.h));
+  UNICON_TRY(unicon__poll(ctx));
   unicon__parallel_for(ctx, (n + SLICE - 1) / SLICE, form_slice, &b);
   return UNICON_OK;
 }

@@ -20,7 +20,9 @@ static unicon_status through_qr(unicon_ctx *ctx, int64_t m, int64_t n, double *a
   UNICON_NEW(ctx, r, n * n);
   UNICON_NEW(ctx, small, n * n);
   UNICON_TRY(unicon__tiled_dqr(ctx, m, n, a, r));
+  UNICON_TRY(unicon__poll(ctx));
   UNICON_TRY(unicon__dgesvd(ctx, n, n, r, s, small, vt, info));
+  UNICON_TRY(unicon__poll(ctx));
   if (*info == 0) unicon__tiled_dgemm(ctx, false, false, m, n, n, 1, a, n, small, n, 0, u, n);
   unicon__drop(ctx, small);
   unicon__drop(ctx, r);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "linalg/tiled.h"
 
+#include <string.h>
+
 #include "base/parallel.h"
 #include "linalg/blas.h"
+#include "linalg/vec.h"
 
 /* BLAS packs the operands of every tile, which costs a tenth at 256 by 256, a twentieth at 512 by
  * 512: tiles are as large as the wish for a few of them allows. */
@@ -163,25 +166,31 @@ static void downdate_tile(void *state, int64_t item, int worker) {
                   t->ld, 1, c, t->ld);
 }
 
-int64_t unicon__tiled_dpotrf(unicon_ctx *ctx, int64_t n, double *a, int64_t lda) {
+unicon_status unicon__tiled_dpotrf(unicon_ctx *ctx, int64_t n, double *a, int64_t lda,
+                                   int64_t *info) {
   enum { BLOCK = 192 };
+  *info = 0;
   for (int64_t k = 0; k < n; k += BLOCK) {
+    UNICON_TRY(unicon__poll(ctx));
     const int64_t block = least(BLOCK, n - k), rest = n - k - block;
     double *diagonal = a + k * lda + k, *panel = diagonal + block * lda;
-    const int info = unicon__dpotrf(block, diagonal, lda);
-    if (info) return k + info;
+    const int bad = unicon__dpotrf(block, diagonal, lda);
+    if (bad) {
+      *info = k + bad;
+      return UNICON_OK;
+    }
     unicon__tiled_dtrsm_right(ctx, true, rest, block, diagonal, lda, panel, lda);
     trailing t = {rest, block, lda, 0, panel, panel + block};
     const int64_t down = pieces(rest, rest < 2 * TILE_MOST ? TILE_LEAST : TILE_MOST / 2, &t.tile);
     run(ctx, 0.5 * (double)rest * (double)rest * (double)block, down * (down + 1) / 2,
         downdate_tile, &t);
   }
-  return 0;
+  return UNICON_OK;
 }
 
 /* ---- symmetric matrix times vector -------------------------------------------------------- */
 
-enum { SYMV_ROWS = 128, SYMV_COLS = 256, SYMV_FROM = 512 };
+enum { SYMV_ROWS = 128, SYMV_FROM = 512 };
 
 typedef struct symmetric {
   int64_t n, lda, blocks;
@@ -189,8 +198,8 @@ typedef struct symmetric {
   double *part; /* n per block of rows */
 } symmetric;
 
-/* What rows first .. first+count-1 of the lower triangle add to y: A_I x to y_I and A_I^T x_I to
- * the y before it. A rectangle at a time, so that its second reading comes from the cache. */
+/* What a block of rows I of the lower triangle adds to y: A_I x to y_I, and A_I^T x_I to the y
+ * before it. */
 static void symmetric_rows(void *state, int64_t item, int worker) {
   (void)worker;
   const symmetric *s = state;
@@ -199,11 +208,9 @@ static void symmetric_rows(void *state, int64_t item, int worker) {
   const double *rows = s->a + first * s->lda;
   double *part = s->part + block * s->n;
   unicon__dsymv(count, rows + first, s->lda, s->x + first, part + first);
-  for (int64_t j = 0; j < first; j += SYMV_COLS) {
-    const int64_t cols = least(SYMV_COLS, first - j);
-    unicon__dgemv(false, count, cols, 1, rows + j, s->lda, s->x + j, 1, part + first);
-    unicon__dgemv(true, count, cols, 1, rows + j, s->lda, s->x + first, 0, part + j);
-  }
+  memset(part, 0, (size_t)first * sizeof *part);
+  unicon__vec_best()->symmetric_block(rows, s->lda, count, first, s->x + first, s->x, part + first,
+                                      part);
 }
 
 int64_t unicon__tiled_dsymv_room(int64_t n) {

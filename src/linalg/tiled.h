@@ -24,9 +24,11 @@ void unicon__tiled_dtrsm_left(unicon_ctx *ctx, bool trans, int64_t n, int64_t m,
 /* B (m by n) = B op(L)^{-1}. */
 void unicon__tiled_dtrsm_right(unicon_ctx *ctx, bool trans, int64_t m, int64_t n, const double *l,
                                int64_t ldl, double *b, int64_t ldb);
-/* Lower Cholesky factor in place (only the lower triangle is read and written); 0, or the order of
- * the first leading part that is not positive definite. */
-int64_t unicon__tiled_dpotrf(unicon_ctx *ctx, int64_t n, double *a, int64_t lda);
+/* Lower Cholesky factor in place (only the lower triangle is read and written); `info` is 0, or the
+ * order of the first leading part that is not positive definite. The status is that of the progress
+ * callback. */
+unicon_status unicon__tiled_dpotrf(unicon_ctx *ctx, int64_t n, double *a, int64_t lda,
+                                   int64_t *info);
 
 /* y = A x for a symmetric n by n matrix of which the lower triangle is read; `room` has
  * unicon__tiled_dsymv_room(n) numbers. */

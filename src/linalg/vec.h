@@ -28,6 +28,11 @@ typedef struct unicon__vec {
   /* y += factor * x */
   void (*add_scaled)(float *y, const float *x, int64_t n, float factor);
   float (*max)(const float *x, int64_t n);
+  /* A block of a symmetric matrix, in float64 and read once, on both sides of the diagonal:
+   * y_rows += A x_cols and y_cols += A^T x_rows, A rows by cols. */
+  void (*symmetric_block)(const double *a, int64_t lda, int64_t rows, int64_t cols,
+                          const double *x_rows, const double *x_cols, double *y_rows,
+                          double *y_cols);
   /* x_j = exp(x_j), 2 ulp; below -87 gives 0 */
   void (*exp)(float *x, int64_t n);
   /* sum of e^{a (s_j - shift)} */

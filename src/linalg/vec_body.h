@@ -156,6 +156,66 @@ static float vec_max(const float *x, int64_t n) {
   return t[0];
 }
 
+enum { WIDE_LANES = 8 };
+
+static inline v8d load8d(const double *p) {
+  v8d v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+
+static inline void store8d(double *p, v8d v) {
+  memcpy(p, &v, sizeof v);
+}
+
+static inline v8d splat8d(double x) {
+  return (v8d){x, x, x, x, x, x, x, x};
+}
+
+/* Four rows of the block at once, so that y_cols is loaded and stored once for them. */
+static inline void symmetric_rows4(const double *a, int64_t lda, int64_t cols, const double *x_rows,
+                                   const double *x_cols, double *y_rows, double *y_cols) {
+  const double *b = a + lda, *c = b + lda, *d = c + lda;
+  const v8d f0 = splat8d(x_rows[0]), f1 = splat8d(x_rows[1]);
+  const v8d f2 = splat8d(x_rows[2]), f3 = splat8d(x_rows[3]);
+  v8d s0 = splat8d(0), s1 = s0, s2 = s0, s3 = s0;
+  int64_t k = 0;
+  for (; k + WIDE_LANES <= cols; k += WIDE_LANES) {
+    const v8d x = load8d(x_cols + k), a0 = load8d(a + k), a1 = load8d(b + k);
+    const v8d a2 = load8d(c + k), a3 = load8d(d + k);
+    store8d(y_cols + k, load8d(y_cols + k) + ((f0 * a0 + f1 * a1) + (f2 * a2 + f3 * a3)));
+    s0 += a0 * x;
+    s1 += a1 * x;
+    s2 += a2 * x;
+    s3 += a3 * x;
+  }
+  double t[4] = {sum8d(s0), sum8d(s1), sum8d(s2), sum8d(s3)};
+  for (; k < cols; k++) {
+    y_cols[k] += (x_rows[0] * a[k] + x_rows[1] * b[k]) + (x_rows[2] * c[k] + x_rows[3] * d[k]);
+    t[0] += a[k] * x_cols[k];
+    t[1] += b[k] * x_cols[k];
+    t[2] += c[k] * x_cols[k];
+    t[3] += d[k] * x_cols[k];
+  }
+  for (int i = 0; i < 4; i++) y_rows[i] += t[i];
+}
+
+static void vec_symmetric_block(const double *a, int64_t lda, int64_t rows, int64_t cols,
+                                const double *x_rows, const double *x_cols, double *y_rows,
+                                double *y_cols) {
+  int64_t i = 0;
+  for (; i + 4 <= rows; i += 4)
+    symmetric_rows4(a + i * lda, lda, cols, x_rows + i, x_cols, y_rows + i, y_cols);
+  for (; i < rows; i++) {
+    double sum = 0;
+    for (int64_t k = 0; k < cols; k++) {
+      y_cols[k] += x_rows[i] * a[i * lda + k];
+      sum += a[i * lda + k] * x_cols[k];
+    }
+    y_rows[i] += sum;
+  }
+}
+
 static void vec_exp(float *x, int64_t n) {
   for (int64_t k = 0; k < n; k += LANES) {
     const int64_t part = n - k;
@@ -408,6 +468,7 @@ const unicon__vec VEC_TABLE = {
     vec_scale_shift,
     vec_add_scaled,
     vec_max,
+    vec_symmetric_block,
     vec_exp,
     vec_exp_sum,
     vec_exp_sums,
