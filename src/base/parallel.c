@@ -12,8 +12,8 @@ struct unicon__pool {
   pthread_cond_t wake, done;
   pthread_t thread[UNICON__MAX_THREADS];
   int threads;     /* helpers; the caller works too */
-  int next_worker; /* numbers given to helpers as they start */
-  int inside;      /* helpers in the current loop */
+  int entered;     /* helpers that came into the current loop: their numbers */
+  int inside;      /* those that are still in it */
   uint64_t loop;   /* number of the current loop */
   bool open, stop; /* it may still have items; all is over */
   unicon__item_fn body;
@@ -34,12 +34,12 @@ static void *helper(void *argument) {
   unicon__pool *pool = argument;
   uint64_t seen = 0;
   pthread_mutex_lock(&pool->lock);
-  const int worker = ++pool->next_worker;
   for (;;) {
-    while (!pool->stop && !(pool->open && pool->loop != seen))
+    while (!pool->stop && !(pool->open && pool->loop != seen && pool->entered + 1 < pool->count))
       pthread_cond_wait(&pool->wake, &pool->lock);
     if (pool->stop) break;
     seen = pool->loop;
+    const int worker = ++pool->entered;
     pool->inside++;
     pthread_mutex_unlock(&pool->lock);
     run_items(pool, worker);
@@ -95,6 +95,10 @@ int unicon__workers(const unicon_ctx *ctx) {
   return ctx->threads;
 }
 
+int64_t unicon__workers_for(const unicon_ctx *ctx, int64_t items) {
+  return items < 1 ? 1 : items < ctx->threads ? items : ctx->threads;
+}
+
 /* Wakes as many helpers as there are items for; the caller takes one itself. */
 static void wake_helpers(unicon__pool *pool) {
   if (pool->count > pool->threads)
@@ -119,6 +123,7 @@ void unicon__parallel_for(unicon_ctx *ctx, int64_t count, unicon__item_fn body, 
   pool->count = count;
   atomic_store(&pool->next, 0);
   pool->loop++;
+  pool->entered = 0;
   pool->open = true;
   wake_helpers(pool);
   pthread_mutex_unlock(&pool->lock);

@@ -104,7 +104,8 @@ static void curve_block(void *state, int64_t item, int worker) {
 
 unicon_status unicon__bias(unicon_ctx *ctx, const unicon_balance *balance, int side, const float *z,
                            int64_t n, int64_t ld, float *out, int64_t stride) {
-  const int64_t workers = unicon__workers(ctx), items = (n + BIAS_ROWS - 1) / BIAS_ROWS;
+  const int64_t items = (n + BIAS_ROWS - 1) / BIAS_ROWS;
+  const int64_t workers = unicon__workers_for(ctx, items);
   const bool curve = balance->how.kind == UNICON__BALANCE_QUADRATIC;
   unicon__block *frame = unicon__frame_open(ctx);
   biases b = {.balance = balance,
@@ -244,7 +245,9 @@ unicon_status unicon__curve_fit(unicon_ctx *ctx, const unicon_balance *balance, 
     matrix[i * size + i] = matrix[i * size + i] * (1 + 1e-3) + 1e-6 * (double)n / (double)r;
     target[i] = normal[i * width + size];
   }
-  if (unicon__tiled_dpotrf(ctx, size, matrix, size))
+  int64_t info;
+  UNICON_TRY(unicon__tiled_dpotrf(ctx, size, matrix, size, &info));
+  if (info)
     return unicon__fail(ctx, UNICON_ERR_NUMERIC, "the quadratic form of the bias cannot be solved");
   unicon__tiled_dtrsm_left(ctx, false, size, 1, matrix, size, target, 1);
   unicon__tiled_dtrsm_left(ctx, true, size, 1, matrix, size, target, 1);

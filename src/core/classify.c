@@ -137,7 +137,9 @@ static unicon_status classify(unicon_ctx *ctx, const unicon_view *rows, const in
   UNICON_NEW(ctx, g.class_z, g.classes * g.r);
   UNICON_NEW(ctx, g.ahead, block);
   UNICON_NEW(ctx, g.other, block);
-  UNICON_NEW(ctx, g.scores, (int64_t)unicon__workers(ctx) * TILE_ROWS * TILE_CLASSES);
+  UNICON_NEW(
+      ctx, g.scores,
+      unicon__workers_for(ctx, (block + TILE_ROWS - 1) / TILE_ROWS) * TILE_ROWS * TILE_CLASSES);
   UNICON_NEW(ctx, t.rows, g.classes);
   UNICON_NEW(ctx, t.right, g.classes);
   if (confusion) memset(confusion, 0, (size_t)(g.classes * g.classes) * sizeof *confusion);

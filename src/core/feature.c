@@ -124,7 +124,7 @@ unicon_status unicon__usable_rows(unicon_ctx *ctx, const unicon_rows *rows, unic
   const int64_t blocks = (rows->count + SCAN_ROWS - 1) / SCAN_ROWS;
   UNICON_NEW(ctx, s.hash, blocks);
   UNICON_NEW(ctx, s.bad, rows->count);
-  UNICON_NEW(ctx, s.buffer, unicon__workers(ctx) * SCAN_ROWS * rows->width);
+  UNICON_NEW(ctx, s.buffer, unicon__workers_for(ctx, blocks) * SCAN_ROWS * rows->width);
   UNICON_TRY(unicon__parallel_rounds(ctx, "reading", 0, 1, blocks, scan_block, &s));
   if (hash)
     for (int64_t b = 0; b < blocks; b++) *hash = (*hash ^ s.hash[b]) * 0x9E3779B97F4A7C15u + 1;
@@ -341,7 +341,8 @@ unicon_status unicon__feature_mean(unicon_ctx *ctx, const unicon__source *whole,
   const int64_t blocks = (source->count + SCAN_ROWS - 1) / SCAN_ROWS;
   sum_rows s = {.source = source};
   double *total;
-  UNICON_NEW(ctx, s.buffer, unicon__workers(ctx) * SCAN_ROWS * unicon__map_room(source->map));
+  UNICON_NEW(ctx, s.buffer,
+             unicon__workers_for(ctx, blocks) * SCAN_ROWS * unicon__map_room(source->map));
   UNICON_NEW(ctx, s.sum, round * (width + 1));
   UNICON_NEW(ctx, total, width + 1);
   for (s.first = 0; s.first < blocks; s.first += round) {
@@ -384,7 +385,9 @@ unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__source *source, floa
   if (source->cache || bytes > allowed / 2) return UNICON_OK;
   sum_rows s = {.source = source};
   UNICON_NEW(ctx, s.cache, source->count * source->map->out);
-  UNICON_NEW(ctx, s.buffer, unicon__workers(ctx) * SCAN_ROWS * unicon__map_room(source->map));
+  const int64_t blocks = (source->count + SCAN_ROWS - 1) / SCAN_ROWS;
+  UNICON_NEW(ctx, s.buffer,
+             unicon__workers_for(ctx, blocks) * SCAN_ROWS * unicon__map_room(source->map));
   unicon__blas_begin();
   const unicon_status status = unicon__parallel_rounds(
       ctx, "features", 0, 1, (source->count + SCAN_ROWS - 1) / SCAN_ROWS, cache_block, &s);

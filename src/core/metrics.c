@@ -314,7 +314,7 @@ static unicon_status summarize(unicon_ctx *ctx, const ranking *g, bool intervals
   if (b.count == 0)
     return unicon__fail(ctx, UNICON_ERR_PAIRS, "no row has a match, so there is nothing to score");
   for (int c = 0; c < 3; c++) out->chance[UNICON_HIT_1 + c] /= (double)b.count;
-  UNICON_NEW(ctx, b.ranks, unicon__workers(ctx) * b.count);
+  UNICON_NEW(ctx, b.ranks, (intervals ? unicon__workers(ctx) : 1) * b.count);
   b.list = list;
   average(g->value, list, b.count, -1, 0, b.ranks, out->value);
   out->queries = b.count;
@@ -325,13 +325,14 @@ static unicon_status summarize(unicon_ctx *ctx, const ranking *g, bool intervals
 
 /* Room for a block of queries on every worker. */
 static unicon_status ranking_open(unicon_ctx *ctx, const unicon__retrieval *of, ranking *g) {
-  const int64_t workers = unicon__workers(ctx);
   for (int64_t i = 0; i < g->queries; i++) {
     const int64_t count = positives(g, i).count;
     g->most = count > g->most ? count : g->most;
   }
   g->block = BLOCK_POSITIVES / g->most;
   g->block = g->block < FEWEST_ROWS ? FEWEST_ROWS : g->block > QUERY_ROWS ? QUERY_ROWS : g->block;
+  const int64_t blocks = (g->queries + g->block - 1) / g->block;
+  const int64_t workers = unicon__workers_for(ctx, blocks);
   UNICON_NEW(ctx, g->scores, workers * g->block * SCORE_COLS);
   UNICON_NEW(ctx, g->threshold, workers * g->block * g->most);
   UNICON_NEW(ctx, g->above, workers * g->block * g->most);

@@ -404,8 +404,8 @@ static unicon_status turn_cache(unicon_ctx *ctx, const unicon__metric *metric, c
                .n = source->count,
                .p = metric->size,
                .triangular = metric->kind == UNICON__METRIC_CHOLESKY};
-  UNICON_NEW(ctx, t.rows, unicon__workers(ctx) * TURN_ROWS * t.p);
   const int64_t items = (t.n + TURN_ROWS - 1) / TURN_ROWS;
+  UNICON_NEW(ctx, t.rows, unicon__workers_for(ctx, items) * TURN_ROWS * t.p);
   unicon__blas_begin();
   const unicon_status status =
       unicon__parallel_rounds(ctx, "whitening", 0, 1, items, turn_block, &t);

@@ -108,8 +108,9 @@ unicon_status unicon__project(unicon_ctx *ctx, const unicon__source *source, con
   int64_t bad[ROUND_ITEMS], column[ROUND_ITEMS];
   p.bad = bad;
   p.column = column;
-  UNICON_NEW(ctx, p.buffer, unicon__workers(ctx) * p.rows * unicon__map_room(source->map));
   const int64_t tiles = count ? (count + p.rows - 1) / p.rows : 0;
+  UNICON_NEW(ctx, p.buffer,
+             unicon__workers_for(ctx, tiles) * p.rows * unicon__map_room(source->map));
   for (p.round = 0; p.round < tiles; p.round += ROUND_ITEMS) {
     const int64_t items = tiles - p.round < ROUND_ITEMS ? tiles - p.round : ROUND_ITEMS;
     UNICON_TRY(unicon__progress(ctx, "embed", (double)p.round / (double)tiles));

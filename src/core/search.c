@@ -129,7 +129,8 @@ static unicon_status run_search(unicon_ctx *ctx, const unicon_view *queries,
   UNICON_NEW(ctx, s.base, (n < BASE_ROWS ? n : BASE_ROWS) * s.r);
   UNICON_NEW(ctx, s.heap, s.queries * kept);
   UNICON_NEW(ctx, s.filled, s.queries);
-  UNICON_NEW(ctx, s.scores, unicon__workers(ctx) * s.rows * SCORE_COLS);
+  UNICON_NEW(ctx, s.scores,
+             unicon__workers_for(ctx, (s.queries + s.rows - 1) / s.rows) * s.rows * SCORE_COLS);
   for (s.first = 0; s.first < n; s.first += BASE_ROWS) {
     UNICON_TRY(unicon__progress(ctx, "search", (double)s.first / (double)n));
     s.count = n - s.first < BASE_ROWS ? n - s.first : BASE_ROWS;
