@@ -8,12 +8,10 @@ Choices are made on dev; bank and strength curves are of dev; test is read once 
 """
 import json
 
-import numpy as np
-
-import figure
-from common import SMOKE, Part, evaluate, fit, hits, main, results_folder, say, score, table
+from common import SMOKE, Part, evaluate, fit, hits, main, np, results_folder, say, score, table
 from common import unicon
 from data import flickr8k
+import figure
 
 SIZES = (20, 60) if SMOKE else (200, 500, 1000, 2000, 6000)
 BANKS = (16, 32) if SMOKE else (250, 500, 1000, 2000, 4000, 8000)
@@ -56,7 +54,7 @@ def few_pairs(work, train, dev, test):
 
 def curves(work, train, dev):
     """Dev score by size of the bank and by strength, of the linear closed form."""
-    model = fit(work, train, "--preset fast")
+    model = fit(work, train, "--preset fast --balance softmax:10")
     path, renewed = f"{work}/renewed.safetensors", []
     for count in BANKS:
         unicon("balance", model.path, *train.words(), "-q", "-o", path, f"--balance-bank {count}")

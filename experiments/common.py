@@ -29,7 +29,7 @@ UNICON = os.environ.get("UNICON", str(ROOT / "build/unicon"))
 SMOKE = "--smoke" in sys.argv
 SEEDS = 1 if SMOKE else 5
 
-# The published setting, the same for the synthetic models (one batch, 10 latent dimensions), and
+# The paper read literally, the same for the synthetic models (one batch, 10 latent dimensions), and
 # the head that SGD trains: same engine, random start, AdamW, no metric, early stop on dev.
 PAPER = "--preset paper"
 PAPER_SYNTHETIC = PAPER + " --batch full --rank 10"

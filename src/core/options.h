@@ -9,12 +9,12 @@
 /* id, name, kind, default, words, metavar, low, high, scope, group, help */
 #define UNICON__OPTIONS(X)                                                                         \
   X(PRESET, "preset", "word", "auto", "auto|best|fast|paper", "NAME", 0, 0, FIT, "Method",         \
-    "A set of settings; an option given beside it wins. auto: kernel, ridge, metric, rank and "    \
-    "refine chosen on held-out pairs (not beside iterations, batch, start, shared_encoder or a "   \
-    "hidden layer). best: the same with a larger grid. fast: linear, whitened, closed form. "      \
-    "paper: the published setting (clip, temperature 1, no centring, no whitening, split 0, "      \
-    "batches of 500, rank 128, one plain step), kept for comparison; the listings in the paper "   \
-    "differ (nu .1 or 1.5, log1p, temperature unused).")                                           \
+    "A set of settings; an option given beside it wins. auto: kernel, ridge, metric, rank, "      \
+    "exponent, balance and refine chosen on held-out pairs (not beside iterations, batch, start, " \
+    "shared_encoder or a hidden layer). best: the same with a larger grid. fast: linear, "         \
+    "whitened, closed form; below 4000 rows of y exponent and balance are chosen. paper: a "       \
+    "literal reading of the paper's text (clip, temperature 1, no centring, no whitening, split "  \
+    "0, batches of 500, rank 128, one plain step), kept for comparison.")                          \
   X(RANK, "rank", "integer", "auto", "auto|full", "N", 1, 1e6, FIT | COMPARE, "Method",            \
     "Dimensions of the shared space. auto: 256, or fewer where the data allow no more. full: all " \
     "that the data allow.")                                                                        \
