@@ -9,7 +9,7 @@
 /* id, name, kind, default, words, metavar, low, high, scope, group, help */
 #define UNICON__OPTIONS(X)                                                                         \
   X(PRESET, "preset", "word", "auto", "auto|best|fast|paper", "NAME", 0, 0, FIT, "Method",         \
-    "A set of settings; an option given beside it wins. auto: kernel, ridge, metric, rank, "      \
+    "A set of settings; an option given beside it wins. auto: kernel, ridge, metric, rank, "       \
     "exponent, balance and refine chosen on held-out pairs (not beside iterations, batch, start, " \
     "shared_encoder or a hidden layer). best: the same with a larger grid. fast: linear, "         \
     "whitened, closed form; below 4000 rows of y exponent and balance are chosen. paper: a "       \
