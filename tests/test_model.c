@@ -45,11 +45,11 @@ static void check_round_trip(scratch *s, const unicon_options *options) {
       CHECK_OK(
           s->ctx,
           unicon_embed(s->ctx, &(unicon_view){.rows = rows, .model = a, .side = (unicon_side)side},
-                       0, N, unit, of_a));
+                       0, N, (unicon_form)unit, of_a));
       CHECK_OK(
           s->ctx,
           unicon_embed(s->ctx, &(unicon_view){.rows = rows, .model = b, .side = (unicon_side)side},
-                       0, N, unit, of_b));
+                       0, N, (unicon_form)unit, of_b));
       assert_memory_equal(of_a, of_b, (size_t)(N * rank) * sizeof *of_a);
       free(of_a);
       free(of_b);

@@ -104,6 +104,8 @@ _other_functions: dict[str, tuple] = {
     "pairs_destroy": (None, [_handle]),
     "pairs_count": (c_int64, [_handle]),
     "balance_destroy": (None, [_handle]),
+    "balance_text": (c_char_p, [_handle]),
+    "balance_rows": (c_int64, [_handle, c_int]),
     "form_width": (c_int64, [c_int64, c_int]),
     "model_destroy": (None, [_handle]),
     "model_rank": (c_int64, [_handle]),

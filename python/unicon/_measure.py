@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Optional
 import numpy as np
 
 from ._call import Call, Progress
-from ._library import METRICS, SCOPE_CHECK, SCOPE_CONTEXT, SCOPE_EVAL, Metrics, View
+from ._library import (METRICS, SCOPE_CHECK, SCOPE_CONTEXT, SCOPE_EVAL, SIDES, Metrics, View, lib,
+                       text)
 from ._pairs import Pairs, add_list, make_pairs, whole_numbers
 from ._rows import Matrix
 from ._view import Balance, count, open_view
@@ -68,8 +69,9 @@ class Rivals(NamedTuple):
     ignore: Any
     balance: Balance
 
-    def open(self, call: Call) -> tuple[View, View, ctypes.c_void_p]:
-        balance = self.balance.open(call, self.model)
+    def open(self, call: Call, always: bool = False) -> tuple[View, View, ctypes.c_void_p]:
+        """Both views and the pairs; `always`: with a balance, so that it can be asked."""
+        balance = self.balance.open(call, self.model, always)
         x = open_view(call, "X", self.X, self.model, "x", balance)
         y = open_view(call, "Y", self.Y, self.model, "y", balance)
         made = make_pairs(call, count(x), count(y), self.pairs)
@@ -100,11 +102,14 @@ def _direction(metrics: Metrics) -> dict[str, Any]:
 def evaluate(rivals: Rivals, progress: Progress, options: Mapping[str, Any]) -> dict[str, Any]:
     to_y, to_x = Metrics(), Metrics()
     with Call(options, SCOPE_EVAL, progress) as call:
-        x, y, made = rivals.open(call)
+        x, y, made = rivals.open(call, always=True)
         with call.listening():
             call("evaluate", ctypes.byref(x), ctypes.byref(y), made, call.options,
                  ctypes.byref(to_y), ctypes.byref(to_x))
-    return {"pairs": to_y.pairs, "x_to_y": _direction(to_y), "y_to_x": _direction(to_x)}
+        about = {"balance": text(lib.unicon_balance_text(x.balance)),
+                 "bank_x": lib.unicon_balance_rows(x.balance, SIDES["x"]),
+                 "bank_y": lib.unicon_balance_rows(x.balance, SIDES["y"])}
+    return {"pairs": to_y.pairs, "x_to_y": _direction(to_y), "y_to_x": _direction(to_x), **about}
 
 
 def ranks(rivals: Rivals, progress: Progress,

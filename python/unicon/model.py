@@ -188,7 +188,7 @@ class Model(Handle):
                  ignore: Any = None, balance: Any = None, bank_x: Matrix = None,
                  bank_y: Matrix = None, progress: Progress = None,
                  **options: Any) -> dict[str, Any]:
-        """Retrieval in both directions: {"pairs", "x_to_y", "y_to_x"}, the latter with hit@k (what
+        """Retrieval in both directions: {"pairs", "balance", "x_to_y", "y_to_x"}, with hit@k (what
         papers call R@k), recall@k, mrr, map, ndcg@10 and ranks, in "plain" the same without
         balance; ci=True adds intervals, bad_rows="drop" leaves out rows that are all zero or not
         finite, with their pairs. "hubs" has the skewness of how often each candidate is among the
