@@ -39,7 +39,8 @@ unicon_status jury_held(const jury *j, const fitted *f, double score[SCORINGS]) 
 /* ---- the strength of balance -------------------------------------------------------------- */
 
 /* What unicon_fit tries as well where it is given validation pairs. */
-static const char *const strengths[] = {"off", "softmax:5", "softmax:10", "softmax:15"};
+static const char *const strengths[] = {"off", "softmax:5", "softmax:10", "softmax:15",
+                                        "softmax:20"};
 
 static unicon_status make_balance(const jury *j, const unicon_model *model,
                                   const unicon_rows *const bank[2], const char *how,

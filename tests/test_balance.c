@@ -503,6 +503,17 @@ static void banks_can_be_renewed(void **state) {
                  unicon_model_rebalance(s->ctx, f.model, &(unicon_data){y, x, NULL, NULL}, NULL,
                                         &free_of_rows),
                  UNICON_ERR_SHAPE, "side x of the model takes 12", "");
+  float *bad = support_floats(50 * 12); /* all zero: dropped, and then too few are left */
+  unicon_rows *zeros = support_rows(s->ctx, "zeros", bad, 50, 12);
+  CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "balance", "softmax:10"));
+  CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "bad_rows", "drop"));
+  bad[0] = 1;
+  scratch_failed(s,
+                 unicon_model_rebalance(s->ctx, f.model, &(unicon_data){zeros, y, NULL, NULL},
+                                        options, &free_of_rows),
+                 UNICON_ERR_DATA, "zeros has 1 rows that can be used", "at least 16");
+  unicon_rows_close(zeros);
+  free(bad);
   unicon_options_destroy(options);
   unicon_model_destroy(renewed);
   unicon_rows_close(y);

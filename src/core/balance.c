@@ -60,6 +60,11 @@ static double mean_of(const float *values, int64_t count) {
   return sum / (double)count;
 }
 
+/* A bias lies within [-1, 1]: rows rounded to float16 may be longer than 1 by a hair. */
+static float within(double bias) {
+  return (float)(bias > 1 ? 1 : bias < -1 ? -1 : bias);
+}
+
 static void bias_block(void *state, int64_t item, int worker) {
   const biases *b = state;
   const int64_t r = b->balance->r, first = item * BIAS_ROWS, left = b->n - first;
@@ -83,8 +88,8 @@ static void bias_block(void *state, int64_t item, int worker) {
   }
   for (int64_t i = 0; i < rows; i++)
     b->out[(first + i) * b->stride] =
-        (float)(nearest ? mean_of(nearest + i * b->k, b->k) / 2
-                        : sum[i].top + log(sum[i].sum / (double)b->bank.count) / beta);
+        within(nearest ? mean_of(nearest + i * b->k, b->k) / 2
+                       : sum[i].top + log(sum[i].sum / (double)b->bank.count) / beta);
 }
 
 static void curve_block(void *state, int64_t item, int worker) {
@@ -98,7 +103,7 @@ static void curve_block(void *state, int64_t item, int worker) {
     double sum = (double)b->curve[0];
     for (int64_t k = 0; k < r; k++)
       sum += (double)z[k] * ((double)w[k] + (double)q[k] * (double)z[k]);
-    b->out[i * b->stride] = (float)(sum > 1 ? 1 : sum < -1 ? -1 : sum);
+    b->out[i * b->stride] = within(sum);
   }
 }
 

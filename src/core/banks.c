@@ -189,11 +189,18 @@ static unicon_status rebalance(unicon_ctx *ctx, const unicon_model *model,
     UNICON_TRY(unicon__balancing_parse(ctx, unicon__text(options, UNICON__BALANCE), &plan.how));
   else if (plan.how.kind == UNICON__BALANCE_OFF)
     plan.how = unicon__balancing_usual(set->whole.y.count);
-  UNICON_TRY(unicon__model_copy(ctx, model, "balance", out));
+  UNICON_TRY(unicon__model_copy(ctx, model, out));
   UNICON_TRY(unicon__banks_make(ctx, &plan, out));
+  for (int s = 0; s < 2 && out->balance.bank[s].row; s++)
+    if (out->balance.bank[s].count < FEWEST_ROWS)
+      return unicon__fail(
+          ctx, UNICON_ERR_DATA, "%s has %lld rows that can be used; a bank needs at least %d",
+          plan.side[s].rows->name, (long long)out->balance.bank[s].count, FEWEST_ROWS);
   char text[UNICON__BALANCING_TEXT];
   unicon__balancing_print(plan.how, text);
   UNICON_TRY(unicon__model_note_text(ctx, out, "balance", text));
+  UNICON_TRY(unicon__model_note_text(ctx, out, "option.balance", text));
+  UNICON_TRY(unicon__model_note_integer(ctx, out, "option.balance_bank", plan.rows));
   unicon__model_seal(out);
   return UNICON_OK;
 }

@@ -217,7 +217,8 @@ static unicon_status embed(unicon_ctx *ctx, const unicon_view *view, int64_t fir
     fill_column(out, count, width, r, 1);
   for (int64_t i = 0; cosine && i < count; i++) { /* |v|^2 + b^2 + (1 - b^2) = 2 for every row */
     const float b = out[i * width + r];
-    out[i * width + r + 1] = form == UNICON_FORM_QUERY_COSINE ? 0 : sqrtf((1 - b) * (1 + b));
+    out[i * width + r + 1] =
+        form == UNICON_FORM_QUERY_COSINE ? 0 : sqrtf(fmaxf(0, (1 - b) * (1 + b)));
   }
   return UNICON_OK;
 }

@@ -27,7 +27,7 @@ static unicon_status embed_side(unicon_ctx *ctx, scene *s, int side) {
   UNICON_TRY(unicon__lens_rows(ctx, lens, 0, n, true, s->z[side], s->width));
   if (!lens->balance) return UNICON_OK;
   UNICON_NEW(ctx, s->bias[side], n);
-  return unicon__bias(ctx, lens->balance, side, s->z[side], n, s->width, s->bias[side], 1);
+  return unicon__bias(ctx, lens->balance, lens->side, s->z[side], n, s->width, s->bias[side], 1);
 }
 
 static unicon_status check_pairs(unicon_ctx *ctx, const unicon_pairs *pairs,
@@ -97,7 +97,7 @@ static unicon_status warn_unlike(unicon_ctx *ctx, const scene *s, int direction)
   const unicon_balance *balance = s->lens[1 - direction].balance;
   const int64_t n = s->lens[direction].count, r = s->lens[direction].r;
   if (!balance || balance->how.kind == UNICON__BALANCE_QUADRATIC || !ctx->log) return UNICON_OK;
-  const unicon__bank *bank = &balance->bank[direction];
+  const unicon__bank *bank = &balance->bank[1 - s->lens[1 - direction].side];
   double *gap, shift = 0, square = 0;
   UNICON_NEW(ctx, gap, 2 * r);
   for (int64_t i = 0; i < n; i++)

@@ -336,6 +336,8 @@ static unicon_status choose_balance(unicon_ctx *ctx, const fit *f, unicon_model 
     }
   }
   model->balance.how = best;
+  for (int s = 0; s < 2 && best.kind == UNICON__BALANCE_OFF; s++)
+    model->balance.bank[s] = (unicon__bank){0, NULL}; /* as its file will be */
   return UNICON_OK;
 }
 
@@ -391,7 +393,8 @@ static unicon_status describe_choice(unicon_ctx *ctx, const fit *f, unicon_model
   const unicon__select_log *chosen = &f->chosen;
   double score = chosen->score;
   if (chosen->folds == 0) return UNICON_OK;
-  if (f->judged) UNICON_TRY(judge_model(ctx, f, model, model->balance.how, &score));
+  if (f->judged && model->balance.how.kind != UNICON__BALANCE_QUADRATIC) /* that keeps no bank */
+    UNICON_TRY(judge_model(ctx, f, model, model->balance.how, &score));
   UNICON_TRY(unicon__model_note_text(ctx, model, "auto_tried", chosen->tried));
   UNICON_TRY(unicon__model_note_text(ctx, model, "auto_chosen", chosen->chosen));
   UNICON_TRY(unicon__model_note_real(ctx, model, "auto_score", 6, score));

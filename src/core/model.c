@@ -102,8 +102,12 @@ unicon_status unicon__part_copy_side(unicon_ctx *ctx, unicon__arena *arena,
   return copy_floats(ctx, arena, from->weight[side], map->out * from->rank, &to->weight[side]);
 }
 
-unicon_status unicon__model_copy(unicon_ctx *ctx, const unicon_model *from, const char *without,
-                                 unicon_model *to) {
+static bool is_about_balance(const char *key) {
+  return strcmp(key, "balance") == 0 || strcmp(key, "option.balance") == 0 ||
+         strcmp(key, "option.balance_bank") == 0;
+}
+
+unicon_status unicon__model_copy(unicon_ctx *ctx, const unicon_model *from, unicon_model *to) {
   to->rank = from->rank;
   to->parts = from->parts;
   UNICON_ARENA_NEW(ctx, &to->arena, to->part, to->parts);
@@ -112,7 +116,7 @@ unicon_status unicon__model_copy(unicon_ctx *ctx, const unicon_model *from, cons
       UNICON_TRY(unicon__part_copy_side(ctx, &to->arena, &from->part[b], side, &to->part[b]));
   UNICON_TRY(copy_floats(ctx, &to->arena, from->spectrum, from->rank, &to->spectrum));
   for (int64_t k = 0; k < from->metas; k++)
-    if (strcmp(from->meta[k].key, without) != 0)
+    if (!is_about_balance(from->meta[k].key))
       UNICON_TRY(unicon__model_note_text(ctx, to, from->meta[k].key, from->meta[k].value));
   return UNICON_OK;
 }

@@ -43,9 +43,8 @@ unicon_status unicon__model_note_real(unicon_ctx *ctx, unicon_model *model, cons
 unicon_status unicon__model_note_numbers(unicon_ctx *ctx, unicon_model *model, const char *key,
                                          const double *values, int count);
 
-/* Fills an empty model with all of another but its balance and the metadata entry `without`. */
-unicon_status unicon__model_copy(unicon_ctx *ctx, const unicon_model *from, const char *without,
-                                 unicon_model *to);
+/* Fills an empty model with all of another but its balance and the metadata about that. */
+unicon_status unicon__model_copy(unicon_ctx *ctx, const unicon_model *from, unicon_model *to);
 
 /* A copy of a part's map and weights of one side, in the model's arena. */
 unicon_status unicon__part_copy_side(unicon_ctx *ctx, unicon__arena *arena,

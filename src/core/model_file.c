@@ -325,6 +325,14 @@ static unicon_status read_bank(unicon_ctx *ctx, const reading *r, int side, unic
       return unicon__fail(ctx, UNICON_ERR_FORMAT,
                           "%s: tensor %s holds a value that is no coordinate of a unit vector",
                           r->path, bank_name[side]);
+  for (int64_t i = 0; i < t->shape[0]; i++) {
+    double square = 0;
+    for (int64_t k = 0; k < rank; k++)
+      square += (double)rows[i * rank + k] * (double)rows[i * rank + k];
+    if (square > 1.01)
+      return unicon__fail(ctx, UNICON_ERR_FORMAT, "%s: row %lld of tensor %s is longer than 1",
+                          r->path, (long long)i, bank_name[side]);
+  }
   *out = (unicon__bank){t->shape[0], rows};
   return UNICON_OK;
 }

@@ -43,6 +43,7 @@ typedef struct selection {
   const char *open; /* kernel, or NULL */
   unicon__trial *trial[FOLDS_MAX];
   candidate now;                 /* best of the kernel that is open */
+  double first[FOLDS_MAX];       /* score after the first epoch of the best refine, per fold */
   candidate kernel[KERNELS_MAX]; /* best of each kernel */
   int kernels;
 } selection;
@@ -215,11 +216,13 @@ static unicon_status sweep_power(unicon_ctx *ctx, selection *w) {
 }
 
 static unicon_status sweep_exponent(unicon_ctx *ctx, selection *w) {
-  static const double more[] = {1, 2};
-  for (int k = 0; k < 2; k++) {
+  static const double all[] = {1, 1.5, 2};
+  const double tried = w->now.setting.exponent;
+  for (int k = 0; k < 3; k++) {
     unicon__setting s = w->now.setting;
     double score;
-    s.exponent = more[k];
+    if (all[k] == tried) continue;
+    s.exponent = all[k];
     UNICON_TRY(consider(ctx, w, s, &score));
   }
   return UNICON_OK;
@@ -372,10 +375,13 @@ static const unicon__balancing stronger[] = {
     {UNICON__BALANCE_SOFTMAX, 15}, {UNICON__BALANCE_SOFTMAX, 20}, {UNICON__BALANCE_SOFTMAX, 30}};
 enum { STRONGER = 3 };
 
-/* Mean held-out score of each epoch over the folds decides how many epochs are run. */
+/* Mean held-out score of each epoch over the folds decides how many epochs are run. `barred`: a
+ * fold that is behind the best run after an epoch is given up. */
 static unicon_status refine_once(unicon_ctx *ctx, selection *w, const candidate *from,
-                                 const unicon__refine_params *params, candidate *best) {
-  double score[UNICON__EPOCH_LOG] = {0}, balanced[STRONGER] = {0};
+                                 const unicon__refine_params *params, bool barred,
+                                 candidate *best) {
+  double score[UNICON__EPOCH_LOG] = {0}, balanced[STRONGER] = {0}, first[FOLDS_MAX];
+  int returned[FOLDS_MAX]; /* epoch whose factors were balanced */
   const bool open = unicon__word(w->options, UNICON__BALANCE) == 0;
   candidate c = *from;
   int tried = params->epochs < UNICON__EPOCH_LOG ? params->epochs : UNICON__EPOCH_LOG - 1;
@@ -384,8 +390,12 @@ static unicon_status refine_once(unicon_ctx *ctx, selection *w, const candidate 
   for (int f = 0; f < w->folds; f++) {
     unicon__refine_log log;
     double own[STRONGER];
-    UNICON_TRY(unicon__trial_refine(ctx, w->trial[f], &c.setting, params, &log, stronger,
+    unicon__refine_params here = *params;
+    if (barred) here.bar = w->first[f];
+    UNICON_TRY(unicon__trial_refine(ctx, w->trial[f], &c.setting, &here, &log, stronger,
                                     open ? STRONGER : 0, own));
+    first[f] = log.score[1];
+    returned[f] = log.best;
     for (int k = 0; open && k < STRONGER; k++) balanced[k] += own[k] / w->folds;
     if (log.epochs < tried) tried = log.epochs; /* patience or the bar ended it */
     for (int e = 0; e <= tried; e++) score[e] += log.score[e] / w->folds;
@@ -394,7 +404,9 @@ static unicon_status refine_once(unicon_ctx *ctx, selection *w, const candidate 
   for (int e = 2; e <= tried; e++)
     if (score[e] > score[c.epochs]) c.epochs = e;
   c.score = score[c.epochs];
-  for (int k = 0; open && k < STRONGER; k++)
+  bool same = true; /* the balanced factors are those of the epoch that is chosen */
+  for (int f = 0; f < w->folds; f++) same = same && returned[f] == c.epochs;
+  for (int k = 0; open && same && k < STRONGER; k++)
     if (balanced[k] > c.score) {
       c.score = balanced[k];
       c.setting.balance = stronger[k];
@@ -404,6 +416,7 @@ static unicon_status refine_once(unicon_ctx *ctx, selection *w, const candidate 
     w->log->epochs = tried;
     memcpy(w->log->by_epoch, score, sizeof score);
   }
+  if (c.score > best->score || !barred) memcpy(w->first, first, sizeof first);
   if (c.score > best->score) *best = c;
   return UNICON_OK;
 }
@@ -421,17 +434,15 @@ static unicon_status refine_kernel(unicon_ctx *ctx, selection *w, const candidat
   UNICON_TRY(open_trials(ctx, w, from->kernel));
   if (!ridge_given) {
     start.setting.ridge *= 3;
-    UNICON_TRY(refine_once(ctx, w, &start, &next, &own));
-    next.bar = w->log->by_epoch[1];
+    UNICON_TRY(refine_once(ctx, w, &start, &next, false, &own));
     start.setting.ridge = from->setting.ridge;
   }
   if (unicon__now() < w->refine_deadline || ridge_given)
-    UNICON_TRY(refine_once(ctx, w, &start, &next, &own));
+    UNICON_TRY(refine_once(ctx, w, &start, &next, !ridge_given, &own));
   if (own.score > from->score && unicon__now() < w->refine_deadline && !heat_given) {
     start.setting.ridge = own.setting.ridge;
-    next.bar = w->log->by_epoch[1];
     next.loss.temperature /= 2;
-    UNICON_TRY(refine_once(ctx, w, &start, &next, &own));
+    UNICON_TRY(refine_once(ctx, w, &start, &next, true, &own));
   }
   if (own.score > best->score + worth) *best = own;
   return UNICON_OK;

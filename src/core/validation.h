@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Held-out pairs, and the score by which candidates are compared: the mean over both directions of
  * (mrr + hit@10) / 2, so that the top of the list and its first page both count. Scores are
- * balanced as in use, from banks of training rows: no held-out row stands in a bank. */
+ * balanced as in use, from banks of training rows. No held-out row stands in a bank, but where rows
+ * of one side alone are held out their partners, which are training rows too, may. */
 #ifndef UNICON_CORE_VALIDATION_H
 #define UNICON_CORE_VALIDATION_H
 
