@@ -126,6 +126,7 @@ static int show(tool *t, const hits *h, const names *files) {
 static void renumber(hits *h) {
   const size_t list = (size_t)h->k;
   int64_t from = h->q->count;
+  if (!h->id || !h->score) return;
   for (int64_t q = h->queries; q-- > 0;) {
     int64_t *id = h->id + q * h->k;
     float *score = h->score + q * h->k;

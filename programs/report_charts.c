@@ -271,7 +271,7 @@ static void shorten(char *text, const char *from, const char *to) {
   char *at = strstr(text, from);
   const size_t old = strlen(from), new = strlen(to);
   if (!at) return;
-  memcpy(at, to, new);
+  for (size_t k = 0; k < new; k++) at[k] = to[k];
   memmove(at + new, at + old, strlen(at + old) + 1);
 }
 

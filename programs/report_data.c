@@ -73,7 +73,7 @@ static int64_t bin_edge(int bin) {
 static json_t *histogram_json(const subject *s, int side) {
   json_t *out = json_array();
   const int64_t most = s->rows[1 - side];
-  for (int bin = 0; bin_edge(bin) <= most; bin++) {
+  for (int bin = 0; s->rank[side] && bin_edge(bin) <= most; bin++) {
     const int64_t from = bin_edge(bin), next = bin_edge(bin + 1);
     int64_t count = 0;
     for (int64_t i = 0; i < s->rows[side]; i++)

@@ -380,8 +380,8 @@ enum { STRONGER = 3 };
 static unicon_status refine_once(unicon_ctx *ctx, selection *w, const candidate *from,
                                  const unicon__refine_params *params, bool barred,
                                  candidate *best) {
-  double score[UNICON__EPOCH_LOG] = {0}, balanced[STRONGER] = {0}, first[FOLDS_MAX];
-  int returned[FOLDS_MAX]; /* epoch whose factors were balanced */
+  double score[UNICON__EPOCH_LOG] = {0}, balanced[STRONGER] = {0}, first[FOLDS_MAX] = {0};
+  int returned[FOLDS_MAX] = {0}; /* epoch whose factors were balanced */
   const bool open = unicon__word(w->options, UNICON__BALANCE) == 0;
   candidate c = *from;
   int tried = params->epochs < UNICON__EPOCH_LOG ? params->epochs : UNICON__EPOCH_LOG - 1;

@@ -212,7 +212,7 @@ static unicon_status take_setting(unicon_ctx *ctx, unicon__trial *t, double powe
   if (t->power == power && t->ridge == ridge) return UNICON_OK;
   unicon__block *frame = unicon__frame_open(ctx);
   const int64_t r = t->most;
-  unicon__metric metric[2];
+  unicon__metric metric[2] = {{.size = 0}, {.size = 0}};
   unicon__svd svd;
   unicon__embedded z;
   float *f[2];
@@ -318,7 +318,7 @@ static unicon_status refine_setting(unicon_ctx *ctx, unicon__trial *t,
                                     const unicon__refine_params *params, unicon__refine_log *log,
                                     const unicon__balancing *how, int hows, double *score) {
   double power[2];
-  unicon__metric metric[2];
+  unicon__metric metric[2] = {{.size = 0}, {.size = 0}};
   unicon__factors factors;
   UNICON_TRY(open_rows(ctx, t));
   unicon__block *frame = unicon__frame_open(ctx);

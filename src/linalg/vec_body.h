@@ -47,7 +47,7 @@ static inline v16 select16(v16i mask, v16 yes, v16 no) {
 
 /* NaN where either is: a mistake upstream must reach whoever looks at the result. */
 static inline v16 max16(v16 a, v16 b) {
-  return select16((a > b) | (a != a), a, b);
+  return select16((a > b) | (a != a), a, b);  // NOLINT(misc-redundant-expression)
 }
 
 /* Pairwise over the lanes: a fixed order. */
