@@ -198,12 +198,11 @@ static unicon_status decompose(unicon_ctx *ctx, unicon__trial *t, const double *
 }
 
 /* U or V in coordinates, without the singular values: features to embedding. */
-static unicon_status basis_weights(unicon_ctx *ctx, const unicon__metric *metric,
+static unicon_status basis_weights(unicon_ctx *ctx, int64_t q, const double *scale,
                                    const double *basis, int64_t r, float **out) {
-  UNICON_NEW(ctx, *out, metric->size * r);
-  for (int64_t i = 0; i < metric->size; i++)
-    for (int64_t k = 0; k < r; k++)
-      (*out)[i * r + k] = (float)(metric->scale[i] * basis[i * r + k]);
+  UNICON_NEW(ctx, *out, q * r);
+  for (int64_t i = 0; i < q; i++)
+    for (int64_t k = 0; k < r; k++) (*out)[i * r + k] = (float)(scale[i] * basis[i * r + k]);
   return UNICON_OK;
 }
 
@@ -222,8 +221,8 @@ static unicon_status take_setting(unicon_ctx *ctx, unicon__trial *t, double powe
   memcpy(t->svd.s, svd.s, (size_t)r * sizeof *svd.s);
   memcpy(t->svd.v, svd.v, (size_t)(t->q[1] * r) * sizeof *svd.v);
   for (t->signal = 0; t->signal < r && svd.s[t->signal] > signal_floor * svd.s[0];) t->signal++;
-  UNICON_TRY(basis_weights(ctx, &metric[0], svd.u, r, &f[0]));
-  UNICON_TRY(basis_weights(ctx, &metric[1], svd.v, r, &f[1]));
+  UNICON_TRY(basis_weights(ctx, t->q[0], metric[0].scale, svd.u, r, &f[0]));
+  UNICON_TRY(basis_weights(ctx, t->q[1], metric[1].scale, svd.v, r, &f[1]));
   UNICON_TRY(unicon__validation_embed(ctx, &t->held, (const float *const *)f, r, &z));
   for (int s = 0; s < 2; s++) {
     memcpy(t->z.held[s], z.held[s], (size_t)(t->held.side[s].count * r) * sizeof(float));
