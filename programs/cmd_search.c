@@ -126,7 +126,6 @@ static int show(tool *t, const hits *h, const names *files) {
 static void renumber(hits *h) {
   const size_t list = (size_t)h->k;
   int64_t from = h->q->count;
-  if (!h->id || !h->score) return;
   for (int64_t q = h->queries; q-- > 0;) {
     int64_t *id = h->id + q * h->k;
     float *score = h->score + q * h->k;
@@ -152,13 +151,14 @@ static int search(tool *t, unicon_view *queries, unicon_view *base, int64_t k, c
   if (code == EXIT_DONE) code = usable_open(t, base, &b);
   h.id = malloc(cells * sizeof *h.id);
   h.score = malloc(cells * sizeof *h.score);
-  if (code == EXIT_DONE && (!h.id || !h.score)) code = tool_out_of_memory(t);
-  if (code == EXIT_DONE) {
+  const bool room = h.id && h.score;
+  if (code == EXIT_DONE && !room) code = tool_out_of_memory(t);
+  if (code == EXIT_DONE && room) {
     const unicon_status status = unicon_search(t->ctx, queries, base, k, h.id, h.score);
     display_clear(&t->display);
     if (status != UNICON_OK) code = tool_fail(t, status);
   }
-  if (code == EXIT_DONE) {
+  if (code == EXIT_DONE && room) {
     renumber(&h);
     code = show(t, &h, files);
   }
