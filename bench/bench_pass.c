@@ -7,7 +7,7 @@
  * plain multi-threaded sgemm needs for the same products on the same tile shapes, in the same run.
  * `extra` is what the library allocated beyond the data and the embeddings. */
 #include "bench.h"
-#include "core/pass.h"
+#include "loss/pass.h"
 #include "linalg/vec.h"
 
 typedef struct problem {

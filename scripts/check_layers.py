@@ -34,7 +34,7 @@ HEADERS = [
     (r"pthread\.h|threads\.h", {"base/parallel.c", "linalg/blas.c"},
      "threads are made in one place, locks only around BLAS"),
     (r"(cuda|cublas|cusolver|nccl).*|mpi\.h", set(),
-     "devices and processes are whole files beside core, never inside it"),
+     "devices and processes are whole files of their own"),
 ]
 FUNCTION_NOTE, FUNCTION_LIMIT = 50, 70
 FILE_NOTE, FILE_LIMIT = 400, 700

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Asks of the tests whether they would notice a wrong formula.
 
-Changes one operator or constant of src/core or src/linalg at a time (+ and -, * and /, < and <=,
+Changes one operator or constant of the folders above src/io or of src/linalg at a time (+ and -, * and /, < and <=,
 == and !=, && and ||, 0.5 and 0.25, a sign, one off), builds that in a copy of the tree under
 build-mutate and runs the tests until one fails: the mutant is killed. One that survives them all
 shows a missing test, or changes nothing that can be seen; then it belongs into
@@ -10,7 +10,7 @@ scripts/mutants.txt with the reason.
 
     scripts/mutate.py                     the whole list, on two copies at once
     scripts/mutate.py --list              what would be tried
-    scripts/mutate.py --only src/core/loss  files that begin so
+    scripts/mutate.py --only src/loss  files that begin so
     scripts/mutate.py --more 3            three times as many of each file
     scripts/mutate.py --part 2/8          the second eighth of the list
 
@@ -130,7 +130,7 @@ def candidates(path):
 
 def choose(seed, more, only):
     chosen = []
-    files = sorted([*ROOT.glob("src/core/*.c"), *ROOT.glob("src/linalg/*.c"),
+    files = sorted([*(f for f in ROOT.glob("src/*/*.c") if f.parent.name not in ("base", "io")),
                     ROOT / "src/linalg/vec_body.h"])
     for path in files:
         name = path.relative_to(ROOT).as_posix()

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "core/pass.h"
+#include "loss/pass.h"
 
 /* ---- psi and phi -------------------------------------------------------------------------- */
 

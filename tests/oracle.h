@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "core/loss.h"
+#include "loss/loss.h"
 
 enum { ORACLE_MOST = 40 };
 

@@ -6,7 +6,7 @@
  *
  * with b1 = .9, b2 = .999; floor is 1e-4 of the rms of the gradient for vectors, 1e-8 for a number.
  * Tolerance: float32 in a few operations on numbers around 1, over 30 steps: 1e-5. */
-#include "core/adam.h"
+#include "solve/adam.h"
 #include "support.h"
 
 enum { SIZE = 37, STEPS = 30 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Preset auto, weights of batches, shared encoders: the choices that held-out pairs make. */
-#include "core/dataset.h"
-#include "core/metric.h"
-#include "core/part.h"
+#include "features/dataset.h"
+#include "solve/whiten.h"
+#include "select/part.h"
 #include "scratch.h"
 #include "support.h"
 

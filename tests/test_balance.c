@@ -4,9 +4,9 @@
  *
  * Tolerances: a product of unit vectors of R entries in float32 is off by about R 6e-8, and the
  * log-mean-exp of such products by no more. */
-#include "core/banks.h"
-#include "core/metrics.h"
-#include "core/validation.h"
+#include "model/banks.h"
+#include "score/retrieval.h"
+#include "score/validation.h"
 #include "support.h"
 
 enum { N = 300, M = 40, R = 8 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hold-out: what belongs together stays together, the share is kept, the seed settles it, and what
  * cannot be split is said. */
-#include "core/dataset.h"
+#include "features/dataset.h"
 #include "support.h"
 
 /* Rows of x and y with 3 numbers each, and a split of them. */

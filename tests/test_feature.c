@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From rows to features: unit length whatever the size of the numbers, centring, rows that cannot
  * be used, and the cache. */
-#include "core/feature.h"
+#include "features/feature.h"
 #include "io/pairs.h"
 #include "support.h"
 

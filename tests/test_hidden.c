@@ -6,8 +6,8 @@
  * as long as no unit crosses zero within h: rows whose pre-activation comes within 10 h are left
  * out of the sum by e = 0. Float32 sums of about 100 terms near 1 then give 1e-3 after dividing by
  * 2 h = 2e-2. */
-#include "core/hidden.h"
-#include "core/mapfit.h"
+#include "solve/hidden.h"
+#include "features/mapfit.h"
 #include "support.h"
 
 enum { N = 20, D = 7, M = 13 }; /* M: no multiple of the four draws at a time */

@@ -6,7 +6,7 @@
  * 2e-7, which a smooth kernel passes on times its slope: 2e-6. Near theta = 0 arccos0 and matern12
  * have a square root there: sqrt(2 * 2e-7) / pi = 2e-4 and sqrt(2 * 2e-7) = 6e-4 (docs/method.md
  * section 4); near theta = pi arccos0 has the same root, the others are flat. */
-#include "core/kernel.h"
+#include "features/kernel.h"
 
 #include "linalg/blas.h"
 #include "support.h"

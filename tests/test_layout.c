@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* t-SNE against a naive double oracle: affinities, KL and its gradient by central differences; then
  * what a picture must do: clusters apart, neighbours kept, KL below that of its start. */
-#include "core/tsne.h"
+#include "use/tsne.h"
 #include "support.h"
 
 enum { N = 60, DIMS = 5 };

@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-#include "core/pass.h"
+#include "loss/pass.h"
 #include "oracle.h"
 
 static const double temperatures[] = {1, 0.3, 0.1, 0.05, 0.02, 0.01};

@@ -11,8 +11,8 @@
 
 #include <math.h>
 
-#include "core/gradient.h"
-#include "core/project.h"
+#include "loss/gradient.h"
+#include "features/project.h"
 #include "oracle.h"
 #include "support.h"
 

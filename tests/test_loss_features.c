@@ -15,9 +15,9 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "core/moment.h"
-#include "core/pass.h"
-#include "core/spectral.h"
+#include "loss/moment.h"
+#include "loss/pass.h"
+#include "linalg/spectral.h"
 #include "oracle.h"
 
 enum { P_X = 6, P_Y = 5, RANK = 4, WIDTH = 6 };

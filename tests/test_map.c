@@ -8,7 +8,7 @@
  * kernel value is off by 1e-7 to 6e-4 (test_kernel.c), which the factor amplifies by at most
  * 1/sqrt(smallest eigenvalue of K), 700 at a floor of 2e-6. On these rows:
  * 2e-5 for smooth kernels, 1e-3 for arccos0 and matern12, whose smallest eigenvalues are large. */
-#include "core/side.h"
+#include "solve/side.h"
 #include "linalg/blas.h"
 #include "support.h"
 

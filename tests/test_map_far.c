@@ -10,7 +10,7 @@
  * Tolerances: a kernel value around the mean is off by 1e-6, by 6e-4 for matern12 where rows
  * coincide (test_kernel.c); phi phi^T of well-conditioned landmarks, as these are, amplifies that
  * by less than 10: 1e-5, and 2e-3 for matern12. */
-#include "core/mapfit.h"
+#include "features/mapfit.h"
 #include "support.h"
 
 enum { N = 80, D = 24, M = 30 };

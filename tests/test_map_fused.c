@@ -4,8 +4,8 @@
  *
  * Cosines of a model with kernel features repeat to 1e-4 when the order of rows or of sums changes:
  * float32 features, roundings of 1e-7 amplified by the factor K^-1/2 (up to 700, test_map.c). */
-#include "core/batch.h"
-#include "core/model.h"
+#include "features/batch.h"
+#include "model/model.h"
 #include "support.h"
 
 enum { N = 150, TEST = 50, DX = 10, DY = 8, LATENT = 5, MOST = 8 };

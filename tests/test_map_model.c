@@ -5,7 +5,7 @@
  *
  * Cosines agree to 1e-4: float32 features, their roundings amplified at most a hundredfold by a
  * ridge of .01 (test_fit.c). */
-#include "core/kernel.h"
+#include "features/kernel.h"
 #include "linalg/blas.h"
 #include "support.h"
 

@@ -8,7 +8,7 @@
  * phi phi^T = K of the float64 reference, and so have landmarks of pivoted Cholesky where a group
  * is one point. What is left out, and what a kernel value is off, are the error each; a feature
  * whose pivot is just above it adds as much again: 4 times the error. */
-#include "core/mapfit.h"
+#include "features/mapfit.h"
 #include "support.h"
 
 enum { GROUPS = 12, EACH = 25, N = GROUPS * EACH, D = 8 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Randomly pivoted Cholesky: what it says is left is what is left, it leaves less than uniform
  * landmarks, rows are picked once, copies of a row not at all, and a seed settles everything. */
-#include "core/mapfit.h"
+#include "features/mapfit.h"
 #include "linalg/blas.h"
 #include "support.h"
 

@@ -6,7 +6,7 @@
  * its square is Var f / m, so from m = 128 to 8192 it falls 8-fold; a mean square of about a
  * hundred independent numbers is known to 15 %, hence 6 to 10.7. A bias would show as a floor: at m
  * = 8192 the variance alone leaves less than 0.02. Orthogonal directions may only be better. */
-#include "core/mapfit.h"
+#include "features/mapfit.h"
 #include "support.h"
 
 enum { N = 24, D = 6, SEEDS = 8 };

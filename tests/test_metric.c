@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The metric: what R must satisfy, both ways to make it, and the second moments under it. */
-#include "core/metric.h"
-#include "core/spectral.h"
+#include "solve/whiten.h"
+#include "linalg/spectral.h"
 #include "linalg/blas.h"
 #include "support.h"
 
@@ -22,19 +22,19 @@ static double *identity(int64_t n) {
 
 /* The metric of sigma, with its own largest eigenvalue. */
 static unicon_status build(unicon_ctx *ctx, const double *sigma, int64_t size, double power,
-                           double ridge, unicon__metric *out) {
+                           double ridge, unicon__whitening *out) {
   double mu;
   CHECK_OK(ctx, unicon__largest_eigenvalue(ctx, sigma, size, &mu));
-  return unicon__metric_build(ctx, sigma, size, mu, power, ridge, out);
+  return unicon__whiten_build(ctx, sigma, size, mu, power, ridge, out);
 }
 
 /* R itself: what `back` makes of I; `left` and `right` must be its transpose and R. */
-static double *factor_of(unicon_ctx *ctx, const unicon__metric *metric) {
+static double *factor_of(unicon_ctx *ctx, const unicon__whitening *metric) {
   const int64_t n = metric->size;
   double *r = identity(n), *left = identity(n), *right = identity(n);
-  CHECK_OK(ctx, unicon__metric_back(ctx, metric, r, n));
-  CHECK_OK(ctx, unicon__metric_left(ctx, metric, left, n));
-  CHECK_OK(ctx, unicon__metric_right(ctx, metric, right, n));
+  CHECK_OK(ctx, unicon__whiten_back(ctx, metric, r, n));
+  CHECK_OK(ctx, unicon__whiten_left(ctx, metric, left, n));
+  CHECK_OK(ctx, unicon__whiten_right(ctx, metric, right, n));
   double size = 0;
   for (int64_t k = 0; k < n * n; k++) size = fmax(size, fabs(r[k]));
   for (int64_t i = 0; i < n; i++)
@@ -51,11 +51,11 @@ enum { P = 12 };
 static const double spectrum[P] = {5, 3, 2, 1.5, 1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.003};
 
 /* R R^T = (Sigma + shift)^(-2 power) and, for power 1/2, R^T (Sigma + shift) R = I. */
-static void check_metric(unicon_ctx *ctx, double power, double ridge, unicon__metric_kind kind) {
+static void check_metric(unicon_ctx *ctx, double power, double ridge, unicon__whiten_kind kind) {
   double *q = support_orthonormal(4, P, P), *sigma = symmetric(q, spectrum, P);
   double *given = support_doubles(P * P), e[P], product[P * P], whitened[P * P];
   memcpy(given, sigma, P * P * sizeof *sigma);
-  unicon__metric metric;
+  unicon__whitening metric;
   unicon__block *frame = unicon__frame_open(ctx);
   CHECK_OK(ctx, build(ctx, given, P, power, ridge, &metric));
   assert_int_equal(metric.kind, kind);
@@ -84,13 +84,13 @@ static void check_metric(unicon_ctx *ctx, double power, double ridge, unicon__me
 
 static void factor_has_the_metric(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
-  check_metric(ctx, 0.5, 0.01, UNICON__METRIC_CHOLESKY);
-  check_metric(ctx, 0.5, 3, UNICON__METRIC_CHOLESKY);
-  check_metric(ctx, 0.5, 0, UNICON__METRIC_EIGEN);
-  check_metric(ctx, 0.25, 0.01, UNICON__METRIC_EIGEN);
-  check_metric(ctx, 1, 0.1, UNICON__METRIC_EIGEN);
-  check_metric(ctx, 0.75, 0, UNICON__METRIC_EIGEN);
-  check_metric(ctx, 0, 0.01, UNICON__METRIC_NONE);
+  check_metric(ctx, 0.5, 0.01, UNICON__WHITEN_CHOLESKY);
+  check_metric(ctx, 0.5, 3, UNICON__WHITEN_CHOLESKY);
+  check_metric(ctx, 0.5, 0, UNICON__WHITEN_EIGEN);
+  check_metric(ctx, 0.25, 0.01, UNICON__WHITEN_EIGEN);
+  check_metric(ctx, 1, 0.1, UNICON__WHITEN_EIGEN);
+  check_metric(ctx, 0.75, 0, UNICON__WHITEN_EIGEN);
+  check_metric(ctx, 0, 0.01, UNICON__WHITEN_NONE);
 }
 
 /* Without a ridge the null space is left out: R R^T is the pseudo-inverse. */
@@ -99,7 +99,7 @@ static void singular_moments_are_handled(void **state) {
   static const double e[P] = {4, 2, 1, 0.5, 0.25}, inverse[P] = {0.25, 0.5, 1, 2, 4};
   double *q = support_orthonormal(6, P, P), *sigma = symmetric(q, e, P), product[P * P];
   double *expected = symmetric(q, inverse, P), *zero = support_doubles(P * P);
-  unicon__metric metric;
+  unicon__whitening metric;
   unicon__block *frame = unicon__frame_open(s->ctx);
   log_book book = {0};
   unicon_ctx_set_log(s->ctx, support_log, &book);
@@ -150,9 +150,9 @@ static moments *make_moments(void) {
 
 /* A = R_x U s^1/2 and B = R_y V s^1/2 with the singular values. */
 static void solve_moments(unicon_ctx *ctx, const moments *m, double power, double ridge,
-                          unicon__metric_kind kind, double *a, double *b, double *s) {
+                          unicon__whiten_kind kind, double *a, double *b, double *s) {
   double sx[P * P], sy[Q * Q], c[P * Q];
-  unicon__metric x, y;
+  unicon__whitening x, y;
   unicon__svd svd;
   memcpy(sx, m->sigma_x, sizeof sx);
   memcpy(sy, m->sigma_y, sizeof sy);
@@ -161,16 +161,16 @@ static void solve_moments(unicon_ctx *ctx, const moments *m, double power, doubl
   CHECK_OK(ctx, build(ctx, sx, P, power, ridge, &x));
   CHECK_OK(ctx, build(ctx, sy, Q, power, ridge, &y));
   assert_int_equal(x.kind, kind);
-  CHECK_OK(ctx, unicon__metric_left(ctx, &x, c, Q));
-  CHECK_OK(ctx, unicon__metric_right(ctx, &y, c, P));
+  CHECK_OK(ctx, unicon__whiten_left(ctx, &x, c, Q));
+  CHECK_OK(ctx, unicon__whiten_right(ctx, &y, c, P));
   CHECK_OK(ctx, unicon__svd_top(ctx, c, P, Q, Q, UNICON__SVD_DENSE, 0, &svd));
   for (int k = 0; k < Q; k++) {
     s[k] = svd.s[k];
     for (int i = 0; i < P; i++) a[i * Q + k] = svd.u[i * Q + k] * sqrt(s[k]);
     for (int i = 0; i < Q; i++) b[i * Q + k] = svd.v[i * Q + k] * sqrt(s[k]);
   }
-  CHECK_OK(ctx, unicon__metric_back(ctx, &x, a, Q));
-  CHECK_OK(ctx, unicon__metric_back(ctx, &y, b, Q));
+  CHECK_OK(ctx, unicon__whiten_back(ctx, &x, a, Q));
+  CHECK_OK(ctx, unicon__whiten_back(ctx, &y, b, Q));
   unicon__frame_close(ctx, frame);
 }
 
@@ -180,8 +180,8 @@ static void both_roots_give_one_model(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   moments *m = make_moments();
   double a[P * Q], b[Q * Q], s[Q], a2[P * Q], b2[Q * Q], s2[Q];
-  solve_moments(ctx, m, 0.5, 0.05, UNICON__METRIC_CHOLESKY, a, b, s);
-  solve_moments(ctx, m, nextafter(0.5, 1), 0.05, UNICON__METRIC_EIGEN, a2, b2, s2);
+  solve_moments(ctx, m, 0.5, 0.05, UNICON__WHITEN_CHOLESKY, a, b, s);
+  solve_moments(ctx, m, nextafter(0.5, 1), 0.05, UNICON__WHITEN_EIGEN, a2, b2, s2);
   for (int k = 0; k < Q; k++) {
     double same = 0;
     CHECK_CLOSE(s2[k], s[k], 1e-10);
@@ -212,8 +212,8 @@ static void no_ridge_gives_canonical_correlations(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   moments *m = make_moments();
   double a[P * Q], b[Q * Q], s[Q], tiny[Q], correlation[P * Q];
-  solve_moments(ctx, m, 0.5, 0, UNICON__METRIC_EIGEN, a, b, s);
-  solve_moments(ctx, m, 0.5, 1e-8, UNICON__METRIC_CHOLESKY, a, b, tiny);
+  solve_moments(ctx, m, 0.5, 0, UNICON__WHITEN_EIGEN, a, b, s);
+  solve_moments(ctx, m, 0.5, 1e-8, UNICON__WHITEN_CHOLESKY, a, b, tiny);
   orthonormalize(m->x, N, P);
   orthonormalize(m->y, N, Q);
   support_product(true, false, P, Q, N, m->x, m->y, correlation);
@@ -272,10 +272,10 @@ static void indefinite_moments_have_a_metric(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   static const double value[3] = {1, 0.5, -0.1};
   double *q = support_orthonormal(8, 3, 3), *sigma = symmetric(q, value, 3);
-  unicon__metric metric;
+  unicon__whitening metric;
   unicon__block *frame = unicon__frame_open(ctx);
-  CHECK_OK(ctx, unicon__metric_build(ctx, sigma, 3, 1, 0.5, 0.01, &metric));
-  assert_int_equal(metric.kind, UNICON__METRIC_EIGEN);
+  CHECK_OK(ctx, unicon__whiten_build(ctx, sigma, 3, 1, 0.5, 0.01, &metric));
+  assert_int_equal(metric.kind, UNICON__WHITEN_EIGEN);
   double *r = factor_of(ctx, &metric), product[9];
   support_product(false, true, 3, 3, 3, r, r, product); /* R R^T = (Sigma + .01)^-1 */
   for (int k = 0; k < 3; k++) {

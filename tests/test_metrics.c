@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Retrieval metrics against an oracle that sorts all candidates of every query, ties against us. */
-#include "core/metrics.h"
+#include "score/retrieval.h"
 #include "support.h"
 
 /* ---- the oracle --------------------------------------------------------------------------- */
@@ -116,7 +116,7 @@ static unicon_status metrics_of(unicon_ctx *ctx, const table *t, bool from_x, do
                                 .pairs = t->pairs,
                                 .from_x = from_x,
                                 .rank = rank};
-  return unicon__metrics(ctx, &of, out);
+  return unicon__retrieval_of(ctx, &of, out);
 }
 
 static unicon_status intervals_of(unicon_ctx *ctx, const table *t, bool intervals, uint64_t seed,
@@ -128,7 +128,7 @@ static unicon_status intervals_of(unicon_ctx *ctx, const table *t, bool interval
                                 .from_x = true,
                                 .intervals = intervals,
                                 .seed = seed};
-  return unicon__metrics(ctx, &of, out);
+  return unicon__retrieval_of(ctx, &of, out);
 }
 
 /* ---- problems ----------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
 /* The option table and its engine: what is accepted, what is refused and in which words. */
 #include <locale.h>
 
-#include "core/options.h"
+#include "base/options.h"
 #include "support.h"
 
 static void every_default_parses(void **state) {

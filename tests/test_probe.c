@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The linear probe: its loss and gradient against plain double loops, its minimum, its answers. */
-#include "core/logistic.h"
+#include "use/logistic.h"
 #include "support.h"
 
 enum { ROWS = 1100, DIMS = 6, CLASSES = 4, SIZE = (DIMS + 1) * CLASSES };

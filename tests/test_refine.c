@@ -2,9 +2,9 @@
 /* Refinement: the gradient of the loss with respect to embeddings and to the factors against
  * differences of the float64 oracle; what an epoch may do to loss, temperature and held-out score;
  * and that seed and threads settle it. */
-#include "core/gradient.h"
-#include "core/refine.h"
-#include "core/side.h"
+#include "loss/gradient.h"
+#include "solve/refine.h"
+#include "solve/side.h"
 #include "oracle.h"
 #include "support.h"
 
@@ -153,7 +153,7 @@ static void a_step_follows_the_gradient(void **state) {
   unicon__arena_init(&arena, ctx->arena.budget);
   unicon__block *frame = unicon__frame_open(ctx);
   unicon__side side[2];
-  unicon__metric metric[2];
+  unicon__whitening metric[2];
   unicon__factors factors = {.r = RANK};
   double *r[2], *start[2], rms[2] = {0};
   uint64_t draw = 5;
@@ -165,7 +165,7 @@ static void a_step_follows_the_gradient(void **state) {
     CHECK_OK(ctx, unicon__side_fit(ctx, &arena, &plan, &source, &side[a]));
     assert_non_null(side[a].source.cache);
     CHECK_OK(ctx, unicon__side_metric(ctx, &side[a], 0.5, 0.05, &metric[a]));
-    CHECK_OK(ctx, unicon__metric_matrix(ctx, &metric[a], &matrix));
+    CHECK_OK(ctx, unicon__whiten_matrix(ctx, &metric[a], &matrix));
     const int64_t m = side[a].map.out;
     factors.p[a] = m;
     factors.g[a] = support_floats(m * RANK);

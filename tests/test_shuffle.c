@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of unicon_check: grades of pairs, shuffles of blocks, the permutation test. */
-#include "core/shuffle.h"
-#include "core/suspect.h"
+#include "use/shuffle.h"
+#include "use/suspect.h"
 #include "support.h"
 
 /* ---- grades ------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The solver: the closed form against a plain double version of the whole method, the split of the
  * singular values (T20), and steps that never raise the loss (T24). */
-#include "core/batch.h"
+#include "features/batch.h"
 #include "linalg/blas.h"
 #include "support.h"
 

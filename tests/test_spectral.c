@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Factorisations against matrices whose answer is known because they were built from it. The
  * tolerance 1e-12 is a few hundred times double rounding for the sizes used. */
-#include "core/metric.h"
-#include "core/spectral.h"
+#include "solve/whiten.h"
+#include "linalg/spectral.h"
 #include "linalg/blas.h"
 #include "linalg/reflect.h"
 #include "support.h"

@@ -2,8 +2,8 @@
 /* Mixing of two low-rank states against the plain matrix: [keep M + eta M+]_r, of norm 1 for
  * cosines, by stacked bases and by the dense way. The truncated product is the best of its rank, so
  * it must equal the first r triples of the plain matrix's own SVD. Tolerance: double, 1e-12. */
-#include "core/spectral.h"
-#include "core/state.h"
+#include "linalg/spectral.h"
+#include "solve/state.h"
 #include "support.h"
 
 enum { M = 14, N = 11 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The option engine: checks and keeps values of a table of unicon_option_info rows. Which options
- * there are is the business of core/options.c. */
+ * there are is the business of base/options.c. */
 #ifndef UNICON_BASE_OPTION_H
 #define UNICON_BASE_OPTION_H
 

@@ -7,7 +7,7 @@
 python3 - >options <<'PYTHON'
 import os, re
 root = os.environ["UNICON_SOURCE_DIR"]
-text = open(os.path.join(root, "src/core/options.h")).read().replace("\\\n", " ")
+text = open(os.path.join(root, "src/base/options.h")).read().replace("\\\n", " ")
 commands = {"FIT": ["fit", "plan"], "EVAL": ["eval"], "SYNTH": ["synth"],
             "USE": ["embed", "search"], "PROBE": ["probe"], "CHECK": ["check"], "COMPARE": ["compare"], "REPORT": ["report"],
             "BALANCE": ["balance"],
@@ -56,7 +56,7 @@ done <options
 # used. What it chooses is what select.c writes.
 python3 - >chosen <<'PYTHON'
 import os, re
-text = open(os.path.join(os.environ["UNICON_SOURCE_DIR"], "src/core/select.c")).read()
+text = open(os.path.join(os.environ["UNICON_SOURCE_DIR"], "src/select/select.c")).read()
 body = text[text.index("static unicon_status write_choice("):]
 body = body[:body.index("\n}\n")]
 print(*sorted({name.lower() for name in re.findall(r"(?:options_choose|options_replace|write_number)\(ctx, o, UNICON__([A-Z_]+)", body)}), sep="\n")

@@ -2,7 +2,7 @@
 /* Model files: what is accepted embeds rows of both sides without reading past its tensors. */
 #include "target.h"
 
-#include "core/model.h"
+#include "model/model.h"
 
 enum { ROWS = 3 };
 

@@ -5,7 +5,7 @@
  * takes a thousand times as long as the rest. */
 #include "target.h"
 
-#include "core/options.h"
+#include "base/options.h"
 
 /* A copy of the text up to the next 0 or the end. */
 static char *next_text(const uint8_t **at, size_t *left) {

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* THE option table: every library option once. The command line, man page, bindings, model metadata
+ * and defaults all read it. */
+#ifndef UNICON_BASE_OPTIONS_H
+#define UNICON_BASE_OPTIONS_H
+
+#include "base/option.h"
+
+/* id, name, kind, default, words, metavar, low, high, scope, group, help */
+#define UNICON__OPTIONS(X)                                                                         \
+  X(PRESET, "preset", "word", "auto", "auto|best|fast|paper", "NAME", 0, 0, FIT, "Method",         \
+    "A set of settings; an option given beside it wins. auto: kernel, ridge, metric, rank, "       \
+    "exponent, balance and refine chosen on held-out pairs (not beside iterations, batch, start, " \
+    "shared_encoder or a hidden layer). best: the same with a larger grid. fast: linear, "         \
+    "whitened, closed form; below 4000 rows of y exponent and balance are chosen. paper: a "       \
+    "literal reading of the paper's text (clip, temperature 1, no centring, no whitening, split "  \
+    "0, batches of 500, rank 128, one plain step), kept for comparison.")                          \
+  X(RANK, "rank", "integer", "auto", "auto|full", "N", 1, 1e6, FIT | COMPARE, "Method",            \
+    "Dimensions of the shared space. auto: 256, or fewer where the data allow no more. full: all " \
+    "that the data allow.")                                                                        \
+  X(LOSS, "loss", "word", "clip", "clip|infonce|general|triplet|supcon|siglip|spectral|moment",    \
+    "NAME", 0, 0, FIT, "Loss", "The loss whose weights S = -dL/ds the iterations use.")            \
+  X(TEMPERATURE, "temperature", "real", "0.1", "", "T", 1e-3, 1e3, FIT, "Loss",                    \
+    "Temperature of exponential losses and of psi softplus.")                                      \
+  X(MARGIN, "margin", "real", "0.2", "", "M", 0, 1e3, FIT, "Loss",                                 \
+    "Margin of triplet and of psi hinge.")                                                         \
+  X(SCALE, "scale", "real", "10", "", "T", 1e-6, 1e4, FIT, "Loss", "Scale t of siglip.")           \
+  X(BIAS, "bias", "real", "-10", "", "B", -1e4, 1e4, FIT, "Loss", "Bias b of siglip.")             \
+  X(PSI, "psi", "word", "exp", "exp|hinge|softplus|identity", "NAME", 0, 0, FIT, "Loss",           \
+    "psi of the general loss: e^(x/T), [x+M]+, T log(1+e^(x/T)) or x.")                            \
+  X(PHI, "phi", "word", "log", "log|log1p|identity", "NAME", 0, 0, FIT, "Loss",                    \
+    "phi of the general loss; log and log1p are multiplied by T where psi is exp.")                \
+  X(NU, "nu", "real", "1", "", "NU", 0, 1e3, FIT, "Loss",                                          \
+    "nu of the general loss: how strongly a negative is compared with the positive.")              \
+  X(EPSILON, "epsilon", "real", "1", "", "E", 0, 1e3, FIT, "Loss",                                 \
+    "Weight of the positive's own term in the general loss.")                                      \
+  X(METRIC, "metric", "real", "whiten", "none|whiten", "POWER", 0, 1, FIT, "Method",               \
+    "Metric W = (Sigma + ridge lambda_max I)^-POWER on both sides. whiten is POWER 0.5, none is "  \
+    "0 and the paper's choice.")                                                                   \
+  X(METRIC_X, "metric_x", "real", "same", "none|whiten|same", "POWER", 0, 1, FIT, "Method",        \
+    "Metric of x; same: as metric says.")                                                          \
+  X(METRIC_Y, "metric_y", "real", "same", "none|whiten|same", "POWER", 0, 1, FIT, "Method",        \
+    "Metric of y; same: as metric says. Metric whiten on one side and none on the other, split "   \
+    "and full rank make a ridge regression.")                                                      \
+  X(RIDGE, "ridge", "real", "0.01", "", "L", 0, 1e6, FIT | CHECK, "Method",                        \
+    "Shrinkage of the metric, as a share of the largest eigenvalue.")                              \
+  X(SPLIT, "split", "real", "0.5", "", "A", 0, 1, FIT, "Method",                                   \
+    "Share of the singular values given to x: F_x = U S^A, F_y = V S^(1-A).")                      \
+  X(EXPONENT, "exponent", "real", "auto", "auto", "E", 0, 4, FIT, "Method",                        \
+    "Power of the singular values in the factors: F_x = U S^(E A), F_y = V S^(E (1-A)). 0 weighs " \
+    "all directions alike, as plain CCA does. auto: chosen on held-out pairs where there are "     \
+    "any, "                                                                                        \
+    "else 1.5, or 1 before iterations and refine.")                                                \
+  X(BALANCE, "balance", "form", "auto", "auto|off", "HOW", 0, 0, FIT | EVAL | USE | BALANCE,       \
+    "Balance",                                                                                     \
+    "How much a candidate's score is lowered for being near everything: off, softmax:BETA, "       \
+    "csls:K (half the mean of the K nearest bank rows), or quadratic:BETA, which keeps no "        \
+    "training rows. auto: at a fit chosen on held-out pairs where there are any, else softmax:10 " \
+    "(softmax:5 below 4000 rows of y); in use what the model says. Banks of another domain can "   \
+    "do harm: `unicon balance` renews them.")                                                      \
+  X(BALANCE_BANK, "balance_bank", "integer", "4096", "", "N", 16, 1e6, FIT | BALANCE, "Balance",   \
+    "Embedded training rows of each side that biases are made from, kept in the model.")           \
+  X(NORMALIZE, "normalize", "word", "on", "on|off", "on|off", 0, 0, FIT | COMPARE | CHECK, "Data", \
+    "Scale every input row to length 1 first.")                                                    \
+  X(CENTER, "center", "word", "on", "on|off", "on|off", 0, 0, FIT | COMPARE | CHECK, "Data",       \
+    "Subtract the mean of the features.")                                                          \
+  X(KERNEL, "kernel", "word", "linear",                                                            \
+    "linear|cosine|angular|arccos0|arccos1|arccos2|expcos|rbf|matern12|laplace|matern32|matern52|" \
+    "poly",                                                                                        \
+    "NAME", 0, 0, FIT, "Kernel", "Kernel of both sides.")                                          \
+  X(KERNEL_X, "kernel_x", "word", "same",                                                          \
+    "linear|cosine|angular|arccos0|arccos1|arccos2|expcos|rbf|matern12|laplace|matern32|matern52|" \
+    "poly|same",                                                                                   \
+    "NAME", 0, 0, FIT, "Kernel", "Kernel of x; same: as kernel says.")                             \
+  X(KERNEL_Y, "kernel_y", "word", "same",                                                          \
+    "linear|cosine|angular|arccos0|arccos1|arccos2|expcos|rbf|matern12|laplace|matern32|matern52|" \
+    "poly|same",                                                                                   \
+    "NAME", 0, 0, FIT, "Kernel", "Kernel of y; same: as kernel says.")                             \
+  X(WIDTH, "width", "real", "auto", "auto", "L", 1e-6, 1e6, FIT, "Kernel",                         \
+    "Width of expcos, rbf and matern. auto: the median distance between rows.")                    \
+  X(DEGREE, "degree", "integer", "3", "", "N", 1, 16, FIT, "Kernel", "Degree of poly.")            \
+  X(MAP, "map", "word", "auto", "auto|linear|exact|nystrom|random|hidden", "HOW", 0, 0, FIT,       \
+    "Kernel",                                                                                      \
+    "How features are made. auto: linear for the linear kernel, else exact up to 4000 rows, else " \
+    "nystrom. exact: every training row is a landmark. random: random features, for arc-cosine, "  \
+    "rbf and matern kernels. hidden: a layer of rectified units that refine trains too, an MLP "   \
+    "head.")                                                                                       \
+  X(LANDMARKS, "landmarks", "integer", "2000", "", "N", 1, 1e6, FIT, "Kernel",                     \
+    "Landmarks of nystrom, fewer where there are fewer rows.")                                     \
+  X(LANDMARK_METHOD, "landmark_method", "text", "uniform", "uniform|pivot", "HOW", 0, 0, FIT,      \
+    "Kernel",                                                                                      \
+    "uniform: random rows. pivot: randomly pivoted Cholesky. Else a file of x_row<TAB>y_row "      \
+    "lines.")                                                                                      \
+  X(FEATURES, "features", "integer", "2048", "", "N", 1, 1e6, FIT, "Kernel",                       \
+    "Number of random features or hidden units.")                                                  \
+  X(ORTHOGONAL, "orthogonal", "word", "on", "on|off", "on|off", 0, 0, FIT, "Kernel",               \
+    "Draw the directions of random features in orthogonal blocks.")                                \
+  X(KERNEL_RIDGE, "kernel_ridge", "real", "0", "", "L", 0, 1e6, FIT, "Kernel",                     \
+    "Added to the diagonal of K in exact and nystrom; 0 is the pseudo-inverse.")                   \
+  X(ITERATIONS, "iterations", "integer", "0", "", "T", 0, 1e4, FIT, "Solver",                      \
+    "Spectral steps after the first (moment) step. 0 is the closed form alone: no loss is used.")  \
+  X(DAMPING, "damping", "word", "safe", "safe|plain", "HOW", 0, 0, FIT, "Solver",                  \
+    "safe: a step is shortened until the loss falls, or refused. plain: every step is taken.")     \
+  X(START, "start", "text", "moment", "moment|random", "HOW", 0, 0, FIT, "Solver",                 \
+    "moment: the closed form. random: random factors, for refine alone (an SGD head). Else the "   \
+    "file of a linear model whose weights refine starts from (metric none).")                      \
+  X(REFINE, "refine", "integer", "0", "", "EPOCHS", 0, 1e4, FIT, "Solver",                         \
+    "Epochs of minibatch Adam on the loss after the spectral steps; with auto and best at most.")  \
+  X(REFINE_BATCH, "refine_batch", "integer", "2000", "", "N", 2, 1e6, FIT, "Solver",               \
+    "Rows of x in a batch of refine.")                                                             \
+  X(REFINE_RATE, "refine_rate", "real", "0.1", "", "R", 1e-6, 10, FIT, "Solver",                   \
+    "First step length of refine, on factors of unit mean square; it falls to 0 as a cosine.")     \
+  X(REFINE_DECAY, "refine_decay", "real", "0", "", "W", 0, 10, FIT, "Solver",                      \
+    "Weight decay of refine (AdamW).")                                                             \
+  X(REFINE_PATIENCE, "refine_patience", "integer", "0", "", "N", 0, 1e4, FIT, "Solver",            \
+    "Stop refine after N epochs without a better held-out score; 0: never.")                       \
+  X(DROPOUT, "dropout", "real", "0", "", "P", 0, 0.95, FIT, "Solver",                              \
+    "Share of the hidden units that refine leaves out in a step, drawn anew for every row.")       \
+  X(LEARN_TEMPERATURE, "learn_temperature", "word", "off", "on|off", "on|off", 0, 0, FIT,          \
+    "Solver", "Let refine learn the temperature, on L/T.")                                         \
+  X(BATCH, "batch", "integer", "full", "full", "N", 2, 1e12, FIT, "Solver",                        \
+    "Rows of x per batch, each with the y rows paired to them; full: the exact global weights.")   \
+  X(AGGREGATE, "aggregate", "word", "uniform", "uniform|accuracy|softmax|robust", "HOW", 0, 0,     \
+    FIT, "Solver",                                                                                 \
+    "Weights of batches, by the held-out score of each: proportional to it (accuracy), to its "    \
+    "exponential (softmax), or equal for all but outliers (robust). All but uniform need "         \
+    "validation pairs.")                                                                           \
+  X(SHARED_ENCODER, "shared_encoder", "flag", "off", "on|off", "", 0, 0, FIT, "Method",            \
+    "One encoder for both sides, for two views of the same kind of data: the positive "            \
+    "eigenvalues of (C + C^T)/2.")                                                                 \
+  X(SVD, "svd", "word", "auto", "auto|dense|random", "HOW", 0, 0, FIT, "Solver",                   \
+    "dense: LAPACK. random: subspace iteration from a random start. auto: by size.")               \
+  X(VAL_FRACTION, "val_fraction", "real", "auto", "auto", "F", 0.01, 0.5, FIT | COMPARE, "Data",   \
+    "Share of the pairs that auto holds out when no validation files are given; auto: 0.1, but "   \
+    "0.2 below 1500 rows of y and 5000 rows above 50000. Below 4000 rows on three splits.")        \
+  X(BUDGET, "budget", "real", "none", "none", "SECONDS", 0.1, 1e7, FIT | COMPARE, "Run",           \
+    "Time after which auto tries nothing new.")                                                    \
+  X(BAD_ROWS, "bad_rows", "word", "error", "error|drop", "HOW", 0, 0,                              \
+    FIT | COMPARE | CHECK | EVAL | USE | BALANCE, "Data",                                          \
+    "What to do with rows that are all zero, not finite or, with normalize off, too large to "     \
+    "square: stop, or drop them and their pairs.")                                                 \
+  X(SEED, "seed", "integer", "0", "", "N", 0, 9007199254740992.0,                                  \
+    FIT | COMPARE | EVAL | SYNTH | CHECK | REPORT | BALANCE, "Run", "Seed of every random draw.")  \
+  X(THREADS, "threads", "integer", "all", "all", "N", 1, 256, CONTEXT, "Run", "Threads to use.")   \
+  X(MAX_MEM, "max_mem", "bytes", "none", "none", "SIZE", 1048576, 1e18, CONTEXT, "Run",            \
+    "Most memory the library may allocate, as 512M or 2G. Mapped input and about 64M for BLAS "    \
+    "and code come on top.")                                                                       \
+  X(CI, "ci", "flag", "off", "on|off", "", 0, 0, EVAL, "Evaluation",                               \
+    "Add 95 % bootstrap intervals (1000 resamples of the queries).")                               \
+  X(PROBE_RIDGE, "probe_ridge", "real", "1e-4", "", "L", 0, 1e6, PROBE, "Probe",                   \
+    "Weight of the penalty L/2 |W|^2 beside the mean cross-entropy; the intercepts are free.")     \
+  X(LAYOUT, "layout", "word", "auto", "auto|tsne|pca", "HOW", 0, 0, REPORT, "Picture",             \
+    "How points are placed in the plane. auto: t-SNE up to 2000 points, else PCA.")                \
+  X(PERPLEXITY, "perplexity", "real", "30", "", "P", 1, 1000, REPORT, "Picture",                   \
+    "Neighbours that t-SNE looks at, at most a third of the points.")                              \
+  X(DIM_X, "dim_x", "integer", "40", "", "N", 1, 1e6, SYNTH, "Data", "Dimensions of x.")           \
+  X(DIM_Y, "dim_y", "integer", "30", "", "N", 1, 1e6, SYNTH, "Data", "Dimensions of y.")           \
+  X(LATENT, "latent", "integer", "10", "", "N", 1, 1e6, SYNTH, "Data",                             \
+    "Dimensions of the latent vector z; at most those of x and y.")                                \
+  X(CLUSTERS, "clusters", "integer", "3", "", "N", 1, 1e6, SYNTH, "Data", "Number of clusters.")   \
+  X(SPREAD, "spread", "real", "1", "", "S", 0, 1e6, SYNTH, "Data",                                 \
+    "Standard deviation of z around its centre.")                                                  \
+  X(CENTERS, "centers", "real", "3", "", "S", 0, 1e6, SYNTH, "Data",                               \
+    "Standard deviation of the centres.")                                                          \
+  X(NOISE, "noise", "real", "0.3", "", "S", 0, 1e6, SYNTH, "Data",                                 \
+    "Standard deviation of the noise on x and y.")
+
+enum {
+#define UNICON__OPTION_ID(id, ...) UNICON__##id,
+  UNICON__OPTIONS(UNICON__OPTION_ID)
+#undef UNICON__OPTION_ID
+      UNICON__OPTION_COUNT
+};
+
+/* The value in force: given, else the preset's, else the default. `options` may be NULL. */
+double unicon__number(const unicon_options *options, int id);
+int unicon__word(const unicon_options *options, int id);
+const char *unicon__text(const unicon_options *options, int id);
+int64_t unicon__integer(const unicon_options *options, int id);
+
+/* Was it given by the caller (not by a preset)? */
+bool unicon__given(const unicon_options *options, int id);
+
+const unicon_option_info *unicon__option_row(int id);
+
+/* All defaults. */
+unicon_status unicon__options_create(unicon_ctx *ctx, unicon_options **out);
+
+/* A copy, so that choices can be written into it. `from` may be NULL. */
+unicon_status unicon__options_copy(unicon_ctx *ctx, const unicon_options *from,
+                                   unicon_options **out);
+
+/* Is the preset in force the one of this name? */
+bool unicon__has_preset(const unicon_options *options, const char *name);
+
+/* Sets a value that a choice made; it does not count as given. */
+unicon_status unicon__options_replace(unicon_ctx *ctx, unicon_options *options, int id,
+                                      const char *value);
+
+/* The same, unless the user gave one. */
+unicon_status unicon__options_choose(unicon_ctx *ctx, unicon_options *options, int id,
+                                     const char *value);
+
+#endif

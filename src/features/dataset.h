@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A set of rows and pairs, checked and ready: bad rows refused or dropped, pairs renumbered; and
+ * its split into a training and a held-out part. */
+#ifndef UNICON_FEATURES_DATASET_H
+#define UNICON_FEATURES_DATASET_H
+
+#include "features/batch.h"
+#include "base/options.h"
+
+typedef struct unicon__dataset {
+  unicon__batch whole; /* sources without maps, and the pairs among their rows */
+  unicon_pairs *own;   /* pairs made here, or NULL */
+  uint64_t hash;       /* of every value of the rows */
+} unicon__dataset;
+
+/* Checks shapes and values. unicon__dataset_close frees what it made, also after a failure. */
+unicon_status unicon__dataset_open(unicon_ctx *ctx, const unicon_data *data,
+                                   const unicon_options *options, unicon__dataset *out);
+void unicon__dataset_close(unicon__dataset *set);
+
+/* Numbers each row, those of x and then those of y, by its connected component of the pairs,
+ * 0 .. count-1 in order of first appearance; x rows of one group (may be NULL) are connected too.
+ * `largest` is the number of rows of the largest component. */
+unicon_status unicon__components(unicon_ctx *ctx, const unicon__batch *whole, const int64_t *groups,
+                                 int64_t **number, int64_t *count, int64_t *largest);
+
+/* Holds out about `fraction` of the pairs. Rows that belong together stay together: whole groups
+ * (numbers per x row of the original data) or, without, whole connected components of the pairs.
+ * With class labels single rows of both sides are held out. Where one component has most of the
+ * rows, y rows are held out instead, and the log says so. */
+unicon_status unicon__dataset_split(unicon_ctx *ctx, const unicon__dataset *set,
+                                    const int64_t *groups, double fraction, uint64_t seed,
+                                    unicon__dataset *train, unicon__dataset *held);
+
+#endif

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/feature.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/parallel.h"
+#include "linalg/blas.h"
+#include "linalg/vec.h"
+
+enum { SCAN_ROWS = 512 };
+
+/* Length of a row; float sums serve unless they over- or underflow. NaN when not finite. */
+static double row_length(const unicon__vec *vec, const float *row, int64_t width) {
+  const double fast = vec->sum_squares(row, width);
+  if (fast > 1e-20 && fast < 1e30) return sqrt(fast);
+  double sum = 0;
+  for (int64_t k = 0; k < width; k++) sum += (double)row[k] * (double)row[k];
+  return isfinite(sum) ? sqrt(sum) : NAN;
+}
+
+/* Scales the row to length 1 when asked. A row whose 1/length is no float is scaled in float64. */
+static void make_unit(const unicon__vec *vec, float *row, int64_t width, const float *shift) {
+  const double length = row_length(vec, row, width);
+  if (length > 1e-30 && length < 1e30) {
+    vec->scale_shift(row, width, (float)(1 / length), shift);
+    return;
+  }
+  for (int64_t k = 0; k < width; k++)
+    row[k] = (float)((double)row[k] / (length > 0 ? length : 1)) - (shift ? shift[k] : 0);
+}
+
+/* The longest row whose square, and the sum of a thousand of them, is a float32. */
+static const double longest = 1e17;
+
+int64_t unicon__first_bad_row(const float *buffer, int64_t count, int64_t width,
+                              unicon__row_need need, int64_t *column) {
+  const unicon__vec *vec = unicon__vec_best();
+  for (int64_t i = 0; i < count; i++) {
+    const float *row = buffer + i * width;
+    const double length = row_length(vec, row, width);
+    const bool zero = need == UNICON__ROW_DIRECTED && !(length > 0);
+    const bool far = need == UNICON__ROW_SQUARED && length > longest;
+    if (isfinite(length) && !zero && !far) continue;
+    *column = far ? UNICON__ROW_LONG : UNICON__ROW_ZERO;
+    for (int64_t k = 0; k < width && *column < 0; k++)
+      if (!isfinite(row[k])) *column = k;
+    return i;
+  }
+  return -1;
+}
+
+unicon_status unicon__bad_row(unicon_ctx *ctx, const unicon_rows *rows, int64_t row,
+                              int64_t column) {
+  if (column == UNICON__ROW_LONG)
+    return unicon__fail(ctx, UNICON_ERR_DATA,
+                        "%s: row %lld is longer than %g, and its values are too large for squares "
+                        "and kernels in float32; scale the rows down, or use normalize on",
+                        rows->name, (long long)row, longest);
+  if (column < 0)
+    return unicon__fail(ctx, UNICON_ERR_DATA, "%s: row %lld is all zero and has no direction",
+                        rows->name, (long long)row);
+  return unicon__fail(ctx, UNICON_ERR_DATA,
+                      "%s: row %lld, column %lld is not a finite number (NaN, infinite or beyond "
+                      "float32)",
+                      rows->name, (long long)row, (long long)column);
+}
+
+/* ---- which rows can be used --------------------------------------------------------------- */
+
+typedef struct scan {
+  const unicon_rows *rows;
+  unicon__row_need need;
+  float *buffer; /* SCAN_ROWS rows per worker */
+  unsigned char *bad;
+  uint64_t *hash; /* per block */
+} scan;
+
+/* Mixes n floats into h: multiply and xor-shift, the same on every machine. */
+static uint64_t mix(uint64_t h, const float *x, int64_t n) {
+  for (int64_t k = 0; k < n; k++) {
+    uint32_t bits;
+    memcpy(&bits, x + k, sizeof bits);
+    h = (h ^ bits) * 0x9E3779B97F4A7C15u;
+    h ^= h >> 32;
+  }
+  return h;
+}
+
+static void scan_block(void *state, int64_t item, int worker) {
+  scan *s = state;
+  const int64_t width = s->rows->width, first = item * SCAN_ROWS;
+  const int64_t left = s->rows->count - first, count = left < SCAN_ROWS ? left : SCAN_ROWS;
+  float *buffer = s->buffer + (int64_t)worker * SCAN_ROWS * width;
+  unicon__rows_load(s->rows, NULL, first, count, buffer, width);
+  s->hash[item] = mix(0, buffer, count * width);
+  for (int64_t i = 0; i < count;) {
+    int64_t column;
+    const int64_t bad =
+        unicon__first_bad_row(buffer + i * width, count - i, width, s->need, &column);
+    if (bad < 0) break;
+    s->bad[first + i + bad] = 1;
+    i += bad + 1;
+  }
+}
+
+static unicon_status report_bad(unicon_ctx *ctx, const scan *s, int64_t first, int64_t bad) {
+  int64_t column = -1;
+  unicon__rows_load(s->rows, NULL, first, 1, s->buffer, s->rows->width);
+  (void)unicon__first_bad_row(s->buffer, 1, s->rows->width, s->need, &column);
+  (void)unicon__bad_row(ctx, s->rows, first, column);
+  const size_t used = strlen(ctx->error);
+  char sentence[sizeof ctx->error];
+  memcpy(sentence, ctx->error, used + 1);
+  return unicon__fail(ctx, UNICON_ERR_DATA,
+                      "%s; %lld of %lld rows cannot be used (bad_rows drop leaves them and "
+                      "their pairs out)",
+                      sentence, (long long)bad, (long long)s->rows->count);
+}
+
+unicon_status unicon__usable_rows(unicon_ctx *ctx, const unicon_rows *rows, unicon__row_need need,
+                                  bool drop, const int64_t **keep, int64_t *count, uint64_t *hash) {
+  scan s = {rows, need, NULL, NULL, NULL};
+  const int64_t blocks = (rows->count + SCAN_ROWS - 1) / SCAN_ROWS;
+  UNICON_NEW(ctx, s.hash, blocks);
+  UNICON_NEW(ctx, s.bad, rows->count);
+  UNICON_NEW(ctx, s.buffer, unicon__workers_for(ctx, blocks) * SCAN_ROWS * rows->width);
+  UNICON_TRY(unicon__parallel_rounds(ctx, "reading", 0, 1, blocks, scan_block, &s));
+  if (hash)
+    for (int64_t b = 0; b < blocks; b++) *hash = (*hash ^ s.hash[b]) * 0x9E3779B97F4A7C15u + 1;
+  int64_t bad = 0, first = -1;
+  for (int64_t i = 0; i < rows->count; i++)
+    if (s.bad[i]) {
+      if (first < 0) first = i;
+      bad++;
+    }
+  *keep = NULL;
+  *count = rows->count - bad;
+  if (bad > 0 && !drop) return report_bad(ctx, &s, first, bad);
+  unicon__drop(ctx, s.buffer);
+  if (bad == 0) return UNICON_OK;
+  int64_t *list;
+  UNICON_NEW(ctx, list, *count);
+  for (int64_t i = 0, next = 0; i < rows->count; i++)
+    if (!s.bad[i]) list[next++] = i;
+  unicon__log(ctx, UNICON_LOG_WARNING,
+              "%s: %lld of %lld rows dropped (all zero, not finite or too large)", rows->name,
+              (long long)bad, (long long)rows->count);
+  *keep = list;
+  return UNICON_OK;
+}
+
+/* ---- features ----------------------------------------------------------------------------- */
+
+void unicon__source_load(const unicon__source *source, const int64_t *pick, int64_t first,
+                         int64_t count, float *out) {
+  const int64_t width = source->rows->width;
+  if (!source->index) {
+    unicon__rows_load(source->rows, pick, first, count, out, width);
+  } else if (!pick) {
+    unicon__rows_load(source->rows, source->index + first, 0, count, out, width);
+  } else {
+    for (int64_t i = 0; i < count; i++)
+      unicon__rows_load(source->rows, NULL, source->index[pick[i]], 1, out + i * width, width);
+  }
+}
+
+void unicon__unit_rows(float *rows, int64_t count, int64_t width) {
+  const unicon__vec *vec = unicon__vec_best();
+  for (int64_t i = 0; i < count; i++) make_unit(vec, rows + i * width, width, NULL);
+}
+
+static void apply_linear(const unicon__map *map, float *rows, int64_t count) {
+  const unicon__vec *vec = unicon__vec_best();
+  for (int64_t i = 0; i < count; i++) {
+    float *row = rows + i * map->in;
+    if (map->normalize)
+      make_unit(vec, row, map->in, map->mean);
+    else if (map->mean)
+      vec->scale_shift(row, map->in, 1.0f, map->mean);
+  }
+}
+
+/* Projections W x become random or hidden features: powers of the positive part, or cosines. */
+static void random_features(const unicon__map *map, float *t, int64_t count) {
+  const float scale = sqrtf(2.0f / (float)map->points);
+  const unicon__kernel_kind kind = map->kernel.kind;
+  const bool hidden = map->kind == UNICON__MAP_HIDDEN;
+  for (int64_t i = 0; i < count; i++, t += map->points) {
+    if (hidden) unicon__vec_best()->add_scaled(t, map->square, map->points, 1);
+    for (int64_t k = 0; k < map->points; k++) {
+      const float positive = t[k] > 0 ? t[k] : 0;
+      if (kind == UNICON__KERNEL_ARCCOS0)
+        t[k] = t[k] > 0 ? scale : 0;
+      else if (kind == UNICON__KERNEL_ARCCOS1)
+        t[k] = scale * positive;
+      else if (kind == UNICON__KERNEL_ARCCOS2)
+        t[k] = scale * positive * positive * 0.577350269f; /* 1/sqrt 3: k(x, x) = 1 */
+      else
+        t[k] = scale * cosf(t[k] + map->square[k]);
+    }
+  }
+}
+
+/* rows -= shift */
+static void shift_rows(float *rows, int64_t count, int64_t width, const float *shift) {
+  for (int64_t i = 0; i < count; i++)
+    unicon__vec_best()->scale_shift(rows + i * width, width, 1.0f, shift);
+}
+
+static void subtract_mean(const unicon__map *map, float *rows, int64_t count) {
+  if (map->mean) shift_rows(rows, count, map->out, map->mean);
+}
+
+/* Kernel values times the factor, which is upper triangular: block after block of its columns, with
+ * the rows above and in the block alone. */
+static void times_factor(const unicon__map *map, const float *values, int64_t count, float *out) {
+  enum { COLUMNS = 256 };
+  for (int64_t from = 0; from < map->out; from += COLUMNS) {
+    const int64_t cols = map->out - from < COLUMNS ? map->out - from : COLUMNS;
+    unicon__sgemm(false, false, count, cols, from + cols, 1, values, map->points,
+                  map->factor + from, map->out, 0, out + from, map->out);
+  }
+}
+
+/* Products with the landmarks or directions, the pointwise function, the factor. */
+static void apply_points(const unicon__map *map, float *buffer, int64_t count) {
+  float *raw = unicon__map_raw(map, buffer, count), *values = raw + count * map->in;
+  float *square = values + count * map->points;
+  if (map->normalize) unicon__unit_rows(raw, count, map->in);
+  if (map->center) shift_rows(raw, count, map->in, map->center);
+  float *products = map->factor ? values : buffer;
+  unicon__sgemm(false, true, count, map->points, map->in, 1, raw, map->in,
+                map->center ? map->near : map->base, map->in, 0, products, map->points);
+  if (map->kind == UNICON__MAP_RANDOM || map->kind == UNICON__MAP_HIDDEN) {
+    random_features(map, products, count);
+    return;
+  }
+  for (int64_t i = 0; i < count; i++)
+    square[i] = (float)unicon__vec_best()->sum_squares(raw + i * map->in, map->in);
+  unicon__kernel_tile(&map->kernel, products, count, map->points, map->points, square, map->square);
+  if (map->factor) times_factor(map, values, count, buffer);
+}
+
+void unicon__mean_row(const float *rows, int64_t count, int64_t width, double *mean) {
+  for (int64_t k = 0; k < width; k++) mean[k] = 0;
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t k = 0; k < width; k++) mean[k] += (double)rows[i * width + k];
+  for (int64_t k = 0; k < width; k++) mean[k] /= (double)count;
+}
+
+unicon_status unicon__map_settle(unicon_ctx *ctx, unicon__arena *arena, unicon__map *map) {
+  const int64_t m = map->points, d = map->in;
+  const float *landmarks = map->base;
+  if (unicon__kernel_of_distance(map->kernel.kind)) {
+    double *mean;
+    UNICON_NEW(ctx, mean, d);
+    UNICON_ARENA_NEW(ctx, arena, map->center, d);
+    UNICON_ARENA_NEW(ctx, arena, map->near, m * d);
+    unicon__mean_row(map->base, m, d, mean);
+    for (int64_t k = 0; k < d; k++) map->center[k] = (float)mean[k];
+    memcpy(map->near, map->base, (size_t)(m * d) * sizeof *map->near);
+    shift_rows(map->near, m, d, map->center);
+    unicon__drop(ctx, mean);
+    landmarks = map->near;
+  }
+  UNICON_ARENA_NEW(ctx, arena, map->square, m);
+  for (int64_t i = 0; i < m; i++)
+    map->square[i] = (float)unicon__vec_best()->sum_squares(landmarks + i * d, d);
+  return UNICON_OK;
+}
+
+void unicon__map_apply(const unicon__map *map, float *buffer, int64_t count) {
+  if (map->kind == UNICON__MAP_LINEAR) {
+    apply_linear(map, buffer, count);
+    return;
+  }
+  apply_points(map, buffer, count);
+  subtract_mean(map, buffer, count);
+}
+
+static const float *cached_tile(const unicon__source *source, const int64_t *pick, int64_t first,
+                                int64_t count, float *buffer) {
+  const int64_t out = source->map->out;
+  if (!pick && !source->cache_row) return source->cache + first * out;
+  for (int64_t i = 0; i < count; i++) {
+    const int64_t row = pick ? pick[i] : first + i;
+    const int64_t from = source->cache_row ? source->cache_row[row] : row;
+    memcpy(buffer + i * out, source->cache + from * out, (size_t)out * sizeof *buffer);
+  }
+  return buffer;
+}
+
+const float *unicon__source_tile(const unicon__source *source, const int64_t *pick, int64_t first,
+                                 int64_t count, float *buffer) {
+  if (source->cache) return cached_tile(source, pick, first, count, buffer);
+  unicon__source_load(source, pick, first, count, unicon__map_raw(source->map, buffer, count));
+  unicon__map_apply(source->map, buffer, count);
+  return buffer;
+}
+
+typedef struct sum_rows {
+  const unicon__source *source;
+  float *buffer; /* SCAN_ROWS tiles per worker */
+  double *sum;   /* per block of the round: sums of the features, then of all squares */
+  int64_t first; /* first block of the round */
+  float *cache;  /* or: where features go */
+} sum_rows;
+
+static int64_t block_count(const unicon__source *source, int64_t block) {
+  const int64_t left = source->count - block * SCAN_ROWS;
+  return left < SCAN_ROWS ? left : SCAN_ROWS;
+}
+
+static void sum_block(void *state, int64_t item, int worker) {
+  sum_rows *s = state;
+  const int64_t width = s->source->map->out, block = s->first + item;
+  const int64_t count = block_count(s->source, block);
+  const float *rows = unicon__source_tile(
+      s->source, NULL, block * SCAN_ROWS, count,
+      s->buffer + (int64_t)worker * SCAN_ROWS * unicon__map_room(s->source->map));
+  double *sum = s->sum + item * (width + 1);
+  memset(sum, 0, (size_t)width * sizeof *sum);
+  double square = 0;
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t k = 0; k < width; k++) {
+      const double value = (double)rows[i * width + k];
+      sum[k] += value;
+      square += value * value;
+    }
+  sum[width] = square;
+}
+
+unicon_status unicon__feature_mean(unicon_ctx *ctx, const unicon__source *whole, float *mean,
+                                   double *spread) {
+  unicon__map uncentred = *whole->map;
+  unicon__source without = *whole, *source = &without;
+  uncentred.mean = NULL;
+  without.map = &uncentred;
+  const int64_t width = source->map->out, round = 2 * unicon__workers(ctx);
+  const int64_t blocks = (source->count + SCAN_ROWS - 1) / SCAN_ROWS;
+  sum_rows s = {.source = source};
+  double *total;
+  UNICON_NEW(ctx, s.buffer,
+             unicon__workers_for(ctx, blocks) * SCAN_ROWS * unicon__map_room(source->map));
+  UNICON_NEW(ctx, s.sum, round * (width + 1));
+  UNICON_NEW(ctx, total, width + 1);
+  for (s.first = 0; s.first < blocks; s.first += round) {
+    const int64_t items = blocks - s.first < round ? blocks - s.first : round;
+    UNICON_TRY(unicon__progress(ctx, "mean", (double)s.first / (double)blocks));
+    unicon__blas_begin();
+    unicon__parallel_for(ctx, items, sum_block, &s);
+    unicon__blas_end();
+    for (int64_t k = 0; k < items * (width + 1); k++) total[k % (width + 1)] += s.sum[k];
+  }
+  const double n = (double)source->count;
+  if (spread) *spread = total[width] / n;
+  for (int64_t k = 0; k < width; k++) {
+    mean[k] = (float)(total[k] / n);
+    if (spread) *spread -= total[k] / n * (total[k] / n);
+  }
+  unicon__drop(ctx, total);
+  unicon__drop(ctx, s.sum);
+  unicon__drop(ctx, s.buffer);
+  return UNICON_OK;
+}
+
+static void cache_block(void *state, int64_t item, int worker) {
+  sum_rows *s = state;
+  const int64_t count = block_count(s->source, item), out = s->source->map->out;
+  const float *rows = unicon__source_tile(
+      s->source, NULL, item * SCAN_ROWS, count,
+      s->buffer + (int64_t)worker * SCAN_ROWS * unicon__map_room(s->source->map));
+  memcpy(s->cache + item * SCAN_ROWS * out, rows, (size_t)(count * out) * sizeof *rows);
+}
+
+unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__source *source, float **cache) {
+  *cache = NULL;
+  const unicon__budget *budget = ctx->arena.budget;
+  const uint64_t limit = unicon__budget_limit(budget), used = unicon__budget_used(budget);
+  const double allowed = limit == UINT64_MAX ? 2e9 - (double)used
+                         : used < limit      ? (double)(limit - used)
+                                             : 0;
+  const double bytes = (double)source->count * (double)source->map->out * sizeof(float);
+  if (source->cache || bytes > allowed / 2) return UNICON_OK;
+  sum_rows s = {.source = source};
+  UNICON_NEW(ctx, s.cache, source->count * source->map->out);
+  const int64_t blocks = (source->count + SCAN_ROWS - 1) / SCAN_ROWS;
+  UNICON_NEW(ctx, s.buffer,
+             unicon__workers_for(ctx, blocks) * SCAN_ROWS * unicon__map_room(source->map));
+  unicon__blas_begin();
+  const unicon_status status = unicon__parallel_rounds(
+      ctx, "features", 0, 1, (source->count + SCAN_ROWS - 1) / SCAN_ROWS, cache_block, &s);
+  unicon__blas_end();
+  UNICON_TRY(status);
+  unicon__drop(ctx, s.buffer);
+  source->cache = *cache = s.cache;
+  source->cache_row = NULL; /* the cache has the rows of this source, in its order */
+  return UNICON_OK;
+}
+
+int unicon__compare_int64(const void *a, const void *b) {
+  const int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+  return (left > right) - (left < right);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From rows to features: unit rows, feature map, centring.
+ *
+ *     linear        phi(x) = x/|x| - mean
+ *     exact,nystrom phi(x) = factor^T k(landmarks, x/|x|) - mean,
+ *                   factor factor^T = (K + ridge I)^-1; in a model the weights have taken the
+ *                   factor in, and phi(x) = k(landmarks, x/|x|) - mean. For kernels of distances
+ *                   both the landmarks and x/|x| without the mean of the landmarks, which changes
+ *                   no distance
+ *     random        phi(x) = sqrt(2/m) relu(W x/|x|)^n - mean, or
+ *                   sqrt(2/m) cos(W x/|x| + b) - mean
+ *     hidden        phi(x) = sqrt(2/m) relu(W x/|x| + b) - mean, W and b trained by refine
+ *
+ * A source is one side of a problem: which rows, seen through which map. Everything that walks the
+ * data asks a source for tiles. */
+#ifndef UNICON_FEATURES_FEATURE_H
+#define UNICON_FEATURES_FEATURE_H
+
+#include "features/kernel.h"
+#include "io/rows.h"
+
+/* In the order of the words of option `map`, after auto. */
+typedef enum unicon__map_kind {
+  UNICON__MAP_LINEAR,
+  UNICON__MAP_EXACT,
+  UNICON__MAP_NYSTROM,
+  UNICON__MAP_RANDOM,
+  UNICON__MAP_HIDDEN
+} unicon__map_kind;
+
+/* A fitted feature map. Immutable once fitted, shared by threads. */
+typedef struct unicon__map {
+  unicon__map_kind kind;
+  int64_t in;     /* width of the rows */
+  int64_t out;    /* features */
+  bool normalize; /* scale rows to length 1 first */
+  float *mean;    /* of the training features; NULL: no centring */
+  /* all but linear: */
+  unicon__kernel kernel;
+  int64_t points; /* landmarks, random directions or hidden units */
+  float *base;    /* points by in: landmarks or W */
+  float *center;  /* in: mean of the landmarks where the kernel is one of distances, else NULL */
+  float *near;    /* points by in: landmarks - center, where there is one */
+  float *square;  /* points: squared lengths of the landmarks (those of `near`, where there is one),
+                     or b of Fourier and hidden features */
+  float *factor;  /* points by out, upper triangular; NULL: none, out is points */
+} unicon__map;
+
+typedef struct unicon__source {
+  const unicon_rows *rows;
+  const int64_t *index; /* which rows, in this order; NULL: all */
+  int64_t count;
+  const unicon__map *map;
+  const float *cache;       /* features computed before, or NULL */
+  const int64_t *cache_row; /* their row for each row of the source; NULL: the same */
+} unicon__source;
+
+/* Floats that a buffer needs for each row of a tile: features, raw row, kernel values. */
+static inline int64_t unicon__map_room(const unicon__map *map) {
+  return map->kind == UNICON__MAP_LINEAR ? map->in : map->out + map->in + map->points + 1;
+}
+
+/* Kernel values with landmarks? */
+static inline bool unicon__map_is_kernel(const unicon__map *map) {
+  return map->kind == UNICON__MAP_EXACT || map->kind == UNICON__MAP_NYSTROM;
+}
+
+/* Where raw rows go in a buffer for `count` rows. */
+static inline float *unicon__map_raw(const unicon__map *map, float *buffer, int64_t count) {
+  return map->kind == UNICON__MAP_LINEAR ? buffer : buffer + count * map->out;
+}
+
+/* What rows must be, beside finite. */
+typedef enum unicon__row_need {
+  UNICON__ROW_FINITE,   /* nothing */
+  UNICON__ROW_DIRECTED, /* not all zero: they are scaled to length 1 */
+  UNICON__ROW_SQUARED   /* no longer than 1e17: their squares are taken in float32, and summed */
+} unicon__row_need;
+
+/* In the place of the column of a value that is not finite. */
+enum { UNICON__ROW_ZERO = -1, UNICON__ROW_LONG = -2 };
+
+/* Rows that can be used. Writes their numbers to a new array *keep of the frame, or sets it to NULL
+ * when all can. With `drop` false the first bad row is an error that names file, row and column.
+ * `hash` (may be NULL) receives a number that depends on every value. */
+unicon_status unicon__usable_rows(unicon_ctx *ctx, const unicon_rows *rows, unicon__row_need need,
+                                  bool drop, const int64_t **keep, int64_t *count, uint64_t *hash);
+
+/* Mean of the source's features (its map's own mean left aside) and, in *spread (may be NULL), the
+ * trace of their covariance; sums in float64. */
+unicon_status unicon__feature_mean(unicon_ctx *ctx, const unicon__source *source, float *mean,
+                                   double *spread);
+
+/* Features of rows pick[0..count-1] of the source (first.. when pick is NULL): a pointer to count
+ * by map->out floats, the start of `buffer` (count times map room) or a place in the cache.
+ * Thread-safe. */
+const float *unicon__source_tile(const unicon__source *source, const int64_t *pick, int64_t first,
+                                 int64_t count, float *buffer);
+
+/* The same in two steps, for rows that were not checked before: raw rows to unicon__map_raw of the
+ * buffer, then features to its start. */
+void unicon__source_load(const unicon__source *source, const int64_t *pick, int64_t first,
+                         int64_t count, float *raw);
+void unicon__map_apply(const unicon__map *map, float *buffer, int64_t count);
+
+/* Scales raw rows of `width` to length 1. */
+void unicon__unit_rows(float *rows, int64_t count, int64_t width);
+
+/* What products with the landmarks in `base` need: `square` and, for a kernel of distances,
+ * `center` and `near`. Allocated in `arena`. */
+unicon_status unicon__map_settle(unicon_ctx *ctx, unicon__arena *arena, unicon__map *map);
+
+/* Mean of `count` rows of `width`, in float64. */
+void unicon__mean_row(const float *rows, int64_t count, int64_t width, double *mean);
+
+/* Computes the features of all rows once and keeps them, if that takes at most half of the memory
+ * still allowed (or 1 GB of 2); otherwise leaves the source as it is.
+ * *cache (may be changed until the source is used) is the kept array, or NULL. */
+unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__source *source, float **cache);
+
+/* Number of the first row of `buffer` that cannot be used, with its column (or ROW_ZERO, ROW_LONG),
+ * or -1. */
+int64_t unicon__first_bad_row(const float *buffer, int64_t count, int64_t width,
+                              unicon__row_need need, int64_t *column);
+
+/* "FILE: row R, column C is not a finite number", "... is all zero" or "... is longer than". */
+unicon_status unicon__bad_row(unicon_ctx *ctx, const unicon_rows *rows, int64_t row,
+                              int64_t column);
+
+/* For qsort: int64_t, ascending. */
+int unicon__compare_int64(const void *a, const void *b);
+
+#endif

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unicon_fit: checks, feature maps, metric, solver, model. No formulas here. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/banks.h"
+#include "fit/idle.h"
+#include "select/select.h"
+
+/* Everything a fit works on; freed with the frame, but for what the datasets own. */
+typedef struct fit {
+  const unicon_options *options;
+  unicon_options *own_options; /* a copy that a choice is written into */
+  const int64_t *groups;
+  unicon__dataset train, held;
+  unicon__validation validation; /* over `held` */
+  bool judged;                   /* are there validation pairs? */
+  unicon__problem batches;       /* of a fused model */
+  unicon__select_log chosen;     /* folds 0: nothing was chosen */
+} fit;
+
+/* Place of an original row among the rows in use, or -1. */
+static int64_t place_of(const unicon__source *source, int64_t row) {
+  if (!source->index) return row >= 0 && row < source->count ? row : -1;
+  const int64_t *found =
+      bsearch(&row, source->index, (size_t)source->count, sizeof row, unicon__compare_int64);
+  return found ? found - source->index : -1;
+}
+
+/* Rows given as landmarks by a file of x_row<TAB>y_row lines; NULL when there is none. */
+static unicon_status given_landmarks(unicon_ctx *ctx, const fit *f, unicon__part_job *job) {
+  int64_t *row[2] = {NULL, NULL};
+  double *weight;
+  const unicon__source *source[2] = {&f->train.whole.x, &f->train.whole.y};
+  if (unicon__word(f->options, UNICON__LANDMARK_METHOD) >= 0) return UNICON_OK;
+  const char *path = unicon__text(f->options, UNICON__LANDMARK_METHOD);
+  UNICON_TRY(unicon__pairs_parse(ctx, path, &row[0], &row[1], &weight, &job->landmarks));
+  for (int s = 0; s < 2; s++) {
+    for (int64_t k = 0; k < job->landmarks; k++) {
+      const int64_t place = place_of(source[s], row[s][k]);
+      if (place < 0)
+        return unicon__fail(ctx, UNICON_ERR_PAIRS,
+                            "%s: landmark row %lld of %s is not there (or was dropped)", path,
+                            (long long)row[s][k], source[s]->rows->name);
+      row[s][k] = place;
+    }
+    job->landmark[s] = row[s];
+  }
+  return UNICON_OK;
+}
+
+/* Is the kernel of a side, its own or that of both, another than linear? */
+static bool has_kernel(const unicon_options *options, int own_option) {
+  const int own = unicon__word(options, own_option);
+  const int kernel = own <= UNICON__KERNEL_POLY ? own : unicon__word(options, UNICON__KERNEL);
+  return kernel != UNICON__KERNEL_LINEAR;
+}
+
+/* Batches with a kernel have no basis in common: each gets a model of its own, fused in the end. */
+static bool is_fused(const fit *f) {
+  const int map = unicon__word(f->options, UNICON__MAP);
+  const bool kernel =
+      has_kernel(f->options, UNICON__KERNEL_X) || has_kernel(f->options, UNICON__KERNEL_Y);
+  return kernel && (map == 0 || map == 1 + UNICON__MAP_EXACT) &&
+         unicon__word(f->options, UNICON__BATCH) != 0 &&
+         unicon__integer(f->options, UNICON__BATCH) < f->train.whole.x.count;
+}
+
+/* Losses and held-out scores of the steps and epochs. */
+static unicon_status describe_steps(unicon_ctx *ctx, const fit *f, const unicon__part_log *log,
+                                    unicon_model *model) {
+  const unicon__solve_log *solve = &log->solve;
+  const unicon__refine_log *refine = &log->refine;
+  const bool judged = f->judged && !is_fused(f);
+  if (solve->steps > 0) {
+    UNICON_TRY(unicon__model_note_numbers(ctx, model, "loss_log", solve->loss, solve->steps));
+    UNICON_TRY(unicon__model_note_numbers(ctx, model, "step_log", solve->eta, solve->steps));
+    if (judged)
+      UNICON_TRY(unicon__model_note_numbers(ctx, model, "score_log", solve->score, solve->steps));
+    UNICON_TRY(unicon__model_note_integer(ctx, model, "best_step", solve->best));
+  }
+  if (refine->epochs == 0) return UNICON_OK;
+  const int epochs = refine->epochs < UNICON__EPOCH_LOG ? refine->epochs : UNICON__EPOCH_LOG - 1;
+  UNICON_TRY(unicon__model_note_numbers(ctx, model, "refine_loss_log", refine->loss + 1, epochs));
+  if (judged)
+    UNICON_TRY(
+        unicon__model_note_numbers(ctx, model, "refine_score_log", refine->score, epochs + 1));
+  UNICON_TRY(unicon__model_note_integer(ctx, model, "refine_best_epoch", refine->best));
+  return unicon__model_note_real(ctx, model, "refine_temperature", 6, refine->temperature);
+}
+
+/* The value of an option; of a file only that it is one. */
+static const char *value_of(const unicon_options *options, int id) {
+  const bool file = strcmp(unicon__option_row(id)->kind, "text") == 0;
+  return file && unicon__word(options, id) < 0 ? "file" : unicon__text(options, id);
+}
+
+/* Options in force, sizes, certificate, iteration log. No times, paths or dates. */
+static unicon_status describe(unicon_ctx *ctx, const fit *f, const unicon__part_log *log,
+                              unicon_model *model) {
+  const unicon__batch *whole = &f->train.whole;
+  char hash[24];
+  snprintf(hash, sizeof hash, "%016llx", (unsigned long long)f->train.hash);
+  UNICON_TRY(unicon__model_note_text(ctx, model, "format", "unicon"));
+  UNICON_TRY(unicon__model_note_text(ctx, model, "format_version", "1"));
+  UNICON_TRY(unicon__model_note_text(ctx, model, "library_version", unicon_version()));
+  UNICON_TRY(unicon__model_note_text(ctx, model, "input_hash", hash));
+  UNICON_TRY(unicon__model_note_integer(ctx, model, "d_x", whole->x.rows->width));
+  UNICON_TRY(unicon__model_note_integer(ctx, model, "d_y", whole->y.rows->width));
+  UNICON_TRY(unicon__model_note_integer(ctx, model, "n_x", whole->x.count));
+  UNICON_TRY(unicon__model_note_integer(ctx, model, "n_y", whole->y.count));
+  UNICON_TRY(unicon__model_note_integer(ctx, model, "pairs", whole->pairs->positive.count));
+  UNICON_TRY(unicon__model_note_integer(ctx, model, "rank", model->rank));
+  UNICON_TRY(unicon__model_note_text(ctx, model, "svd_method", log->solve.method));
+  UNICON_TRY(unicon__model_note_real(ctx, model, "svd_residual", 3, log->solve.residual));
+  UNICON_TRY(unicon__model_note_real(ctx, model, "spectral_gap", 6, log->solve.gap));
+  UNICON_TRY(describe_steps(ctx, f, log, model));
+  UNICON_TRY(unicon__model_note_maps(ctx, model));
+  for (int id = 0; id < UNICON__OPTION_COUNT; id++) {
+    const unicon_option_info *row = unicon__option_row(id);
+    char key[64];
+    if (!(row->scope & UNICON_SCOPE_FIT)) continue;
+    snprintf(key, sizeof key, "option.%s", row->name);
+    UNICON_TRY(unicon__model_note_text(ctx, model, key, value_of(f->options, id)));
+  }
+  unicon__model_seal(model);
+  return UNICON_OK;
+}
+
+/* Takes the part's singular values into the model's spectrum, after those of earlier parts. */
+static void take_spectrum(const unicon__solve_log *log, int64_t rank, float *spectrum) {
+  for (int64_t k = 0; k < rank; k++) spectrum[k] = (float)log->spectrum[k];
+}
+
+/* Rank and spectrum of a model of one part. */
+static unicon_status take_single(unicon_ctx *ctx, unicon_model *model,
+                                 const unicon__solve_log *log) {
+  model->rank = model->part[0].rank;
+  UNICON_ARENA_NEW(ctx, &model->arena, model->spectrum, model->rank);
+  take_spectrum(log, model->rank, model->spectrum);
+  return UNICON_OK;
+}
+
+static unicon_status fit_one(unicon_ctx *ctx, fit *f, unicon_model *model, unicon__part_log *log) {
+  const bool full = unicon__word(f->options, UNICON__BATCH) == 0;
+  unicon__block *frame = unicon__frame_open(ctx);
+  unicon__part_job job = {.options = f->options,
+                          .data = f->train.whole,
+                          .held = f->judged ? &f->validation : NULL,
+                          .arena = &model->arena,
+                          .schedule = f->chosen.schedule,
+                          .batch = full ? 0 : unicon__integer(f->options, UNICON__BATCH)};
+  UNICON_TRY(given_landmarks(ctx, f, &job));
+  UNICON_TRY(unicon__part_fit(ctx, &job, &model->part[0], log));
+  UNICON_TRY(take_single(ctx, model, &log->solve));
+  unicon__frame_close(ctx, frame);
+  return UNICON_OK;
+}
+
+/* Held-out score of a part by itself; 0 without held-out pairs. */
+static unicon_status judge_part(unicon_ctx *ctx, const fit *f, const unicon__part *part,
+                                double *score) {
+  unicon__validation held = f->validation;
+  const float *weights[2] = {part->weight[0], part->weight[1]};
+  *score = 0;
+  if (!f->judged) return UNICON_OK;
+  for (int s = 0; s < 2; s++) held.side[s].map = &part->map[s];
+  return unicon__validation_score(ctx, &held, weights, part->rank, score);
+}
+
+static unicon_status fit_fused(unicon_ctx *ctx, fit *f, unicon_model *model,
+                               unicon__part_log *log) {
+  const int64_t parts = f->batches.batches;
+  float **spectrum;
+  double *score, *share, residual = 0;
+  UNICON_NEW(ctx, spectrum, parts);
+  UNICON_NEW(ctx, score, parts);
+  UNICON_NEW(ctx, share, parts);
+  for (int64_t b = 0; b < parts; b++) {
+    unicon__block *frame = unicon__frame_open(ctx);
+    const unicon__part_job job = {
+        .options = f->options, .data = f->batches.batch[b], .arena = &model->arena};
+    UNICON_TRY(unicon__progress(ctx, "batches", (double)b / (double)parts));
+    UNICON_TRY(unicon__part_fit(ctx, &job, &model->part[b], log));
+    UNICON_ARENA_NEW(ctx, &model->arena, spectrum[b], model->part[b].rank);
+    take_spectrum(&log->solve, model->part[b].rank, spectrum[b]);
+    residual = fmax(residual, log->solve.residual);
+    UNICON_TRY(judge_part(ctx, f, &model->part[b], &score[b]));
+    model->rank += model->part[b].rank;
+    unicon__frame_close(ctx, frame);
+  }
+  log->solve.residual = residual;
+  const int how = f->judged ? unicon__word(f->options, UNICON__AGGREGATE) : 0;
+  UNICON_TRY(unicon__aggregate(ctx, how, score, parts, share));
+  for (int64_t b = 0; b < parts; b++) model->part[b].share = share[b] > 0 ? share[b] : 1e-12;
+  UNICON_ARENA_NEW(ctx, &model->arena, model->spectrum, model->rank);
+  for (int64_t b = 0, at = 0; b < parts; at += model->part[b++].rank)
+    memcpy(model->spectrum + at, spectrum[b], (size_t)model->part[b].rank * sizeof **spectrum);
+  return UNICON_OK;
+}
+
+static unicon_status open_sets(unicon_ctx *ctx, fit *f, const unicon_data *train,
+                               const unicon_data *validation) {
+  UNICON_TRY(unicon__dataset_open(ctx, train, f->options, &f->train));
+  if (!validation) return UNICON_OK;
+  if (validation->x->width != train->x->width || validation->y->width != train->y->width)
+    return unicon__fail(ctx, UNICON_ERR_SHAPE,
+                        "validation rows have %lld and %lld values, training rows %lld and %lld",
+                        (long long)validation->x->width, (long long)validation->y->width,
+                        (long long)train->x->width, (long long)train->y->width);
+  UNICON_TRY(unicon__dataset_open(ctx, validation, f->options, &f->held));
+  f->validation = (unicon__validation){.side = {f->held.whole.x, f->held.whole.y},
+                                       .pairs = f->held.whole.pairs};
+  f->judged = true;
+  return UNICON_OK;
+}
+
+/* ---- choices ------------------------------------------------------------------------------ */
+
+enum { FEWEST_PAIRS = 40, FOLDS_MAX = 5 };
+
+/* Held-out share: a tenth, at most 5000 rows; the fewer the pairs, the more folds. */
+static double held_fraction(const fit *f, int *folds) {
+  const double n = (double)f->train.whole.y.count;
+  *folds = unicon__select_folds(f->train.whole.y.count);
+  if (unicon__word(f->options, UNICON__VAL_FRACTION) != 0)
+    return unicon__number(f->options, UNICON__VAL_FRACTION);
+  return n < 1500 ? 0.2 : n > 50000 ? 5000 / n : 0.1;
+}
+
+/* Chooses on splits of the training pairs. */
+static unicon_status choose_by_splits(unicon_ctx *ctx, fit *f, unicon__select_scope scope) {
+  unicon__dataset train[FOLDS_MAX], held[FOLDS_MAX];
+  const uint64_t seed = (uint64_t)unicon__integer(f->options, UNICON__SEED);
+  int folds;
+  const double fraction = held_fraction(f, &folds);
+  unicon__block *frame = unicon__frame_open(ctx);
+  unicon_status status = UNICON_OK;
+  memset(train, 0, sizeof train);
+  memset(held, 0, sizeof held);
+  for (int k = 0; k < folds && status == UNICON_OK; k++)
+    status = unicon__dataset_split(ctx, &f->train, f->groups, fraction, seed + (uint64_t)k,
+                                   &train[k], &held[k]);
+  if (status == UNICON_ERR_DATA) {
+    unicon__log(ctx, scope == UNICON__SELECT_ALL ? UNICON_LOG_WARNING : UNICON_LOG_INFO,
+                "no pairs can be held out (%s): settings of preset fast", ctx->error);
+    unicon__clear_error(ctx);
+    status = UNICON_OK;
+  } else if (status == UNICON_OK) {
+    status = unicon__select(ctx, scope, f->own_options, train, held, folds, &f->chosen);
+  }
+  for (int k = 0; k < FOLDS_MAX; k++) {
+    unicon__dataset_close(&train[k]);
+    unicon__dataset_close(&held[k]);
+  }
+  UNICON_TRY(status);
+  unicon__frame_close(ctx, frame);
+  return UNICON_OK;
+}
+
+/* Writes what is chosen into options of our own; the fit follows. */
+static unicon_status choose(unicon_ctx *ctx, fit *f, unicon__select_scope scope) {
+  if (!f->judged && f->train.whole.pairs->positive.count < FEWEST_PAIRS) {
+    unicon__log(ctx, scope == UNICON__SELECT_ALL ? UNICON_LOG_WARNING : UNICON_LOG_INFO,
+                "%lld pairs are too few to hold some out: settings of preset fast",
+                (long long)f->train.whole.pairs->positive.count);
+    return UNICON_OK;
+  }
+  UNICON_TRY(unicon__options_copy(ctx, f->options, &f->own_options));
+  f->options = f->own_options;
+  if (!f->judged) return choose_by_splits(ctx, f, scope);
+  unicon__block *frame = unicon__frame_open(ctx);
+  UNICON_TRY(unicon__select(ctx, scope, f->own_options, &f->train, &f->held, 1, &f->chosen));
+  unicon__frame_close(ctx, frame);
+  return UNICON_OK;
+}
+
+/* ---- balance ------------------------------------------------------------------------------ */
+
+enum { FEWEST_ROWS = 64 }; /* with a pair, on each side: fewer say little about what is usual */
+
+static int64_t paired_rows(const unicon_pairs *pairs, bool x) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < (x ? pairs->n_x : pairs->n_y); i++)
+    count += (x ? unicon__positives_x(pairs, i) : unicon__positives_y(pairs, i)).count > 0;
+  return count;
+}
+
+/* The strength of the options, or the usual one. */
+static unicon__balancing usual_balance(const fit *f) {
+  const unicon_pairs *pairs = f->train.whole.pairs;
+  const unicon__balancing off = {UNICON__BALANCE_OFF, 0};
+  const bool few =
+      paired_rows(pairs, true) < FEWEST_ROWS || paired_rows(pairs, false) < FEWEST_ROWS;
+  return unicon__balancing_from(f->options,
+                                few ? off : unicon__balancing_usual(f->train.whole.y.count));
+}
+
+/* Held-out score of the finished model, balanced by its own banks. */
+static unicon_status judge_model(unicon_ctx *ctx, const fit *f, const unicon_model *model,
+                                 unicon__balancing how, double *score) {
+  static const double *const as_it_is[2] = {NULL, NULL};
+  unicon__block *frame = unicon__frame_open(ctx);
+  unicon__embedded z = {.r = model->rank};
+  unicon__validation held = f->validation;
+  for (int s = 0; s < 2; s++) {
+    const int64_t n = held.side[s].count;
+    UNICON_NEW(ctx, z.held[s], n * model->rank);
+    UNICON_TRY(unicon__model_embed(ctx, model, s, &held.side[s], 0, n, true, false, z.held[s],
+                                   model->rank));
+    held.bank[s].count = model->balance.bank[s].count;
+    z.bank[s] = (float *)(uintptr_t)model->balance.bank[s].row;
+  }
+  UNICON_TRY(unicon__validation_judge(ctx, &held, &z, model->rank, as_it_is, how, score));
+  unicon__frame_close(ctx, frame);
+  return UNICON_OK;
+}
+
+/* With validation pairs the best of a few strengths, the finished model being judged; what a choice
+ * has found stays unless one is better. */
+static unicon_status choose_balance(unicon_ctx *ctx, const fit *f, unicon_model *model) {
+  static const double strength[] = {0, 5, 10, 15, 20};
+  unicon__balancing best = model->balance.how;
+  double top = -1;
+  if (f->chosen.folds > 0) UNICON_TRY(judge_model(ctx, f, model, best, &top));
+  for (size_t k = 0; k < sizeof strength / sizeof *strength; k++) {
+    const unicon__balancing how = {strength[k] > 0 ? UNICON__BALANCE_SOFTMAX : UNICON__BALANCE_OFF,
+                                   strength[k]};
+    double score;
+    UNICON_TRY(judge_model(ctx, f, model, how, &score));
+    if (score > top) {
+      top = score;
+      best = how;
+    }
+  }
+  model->balance.how = best;
+  for (int s = 0; s < 2 && best.kind == UNICON__BALANCE_OFF; s++)
+    model->balance.bank[s] = (unicon__bank){0, NULL}; /* as its file will be */
+  return UNICON_OK;
+}
+
+/* The words about the choice say what is in force. */
+static void reword_balance(char *chosen, size_t size, const char *text) {
+  char *at = strstr(chosen, "balance ");
+  char rest[sizeof((unicon__select_log *)0)->chosen] = "";
+  if (!at) return;
+  at += strlen("balance ");
+  snprintf(rest, sizeof rest, "%s", at + strcspn(at, ","));
+  snprintf(at, size - (size_t)(at - chosen), "%s%s", text, rest);
+}
+
+static unicon_status balance(unicon_ctx *ctx, fit *f, unicon_model *model) {
+  const unicon__bank_plan plan = {
+      .side = {f->train.whole.x, f->train.whole.y},
+      .pairs = f->train.whole.pairs,
+      .how = usual_balance(f),
+      .rows = unicon__integer(f->options, UNICON__BALANCE_BANK),
+      .seed = (uint64_t)unicon__integer(f->options, UNICON__SEED),
+  };
+  UNICON_TRY(unicon__banks_make(ctx, &plan, model));
+  const bool open = !unicon__given(f->options, UNICON__BALANCE) &&
+                    (f->chosen.folds > 0 || unicon__word(f->options, UNICON__BALANCE) == 0);
+  if (f->judged && open && plan.how.kind != UNICON__BALANCE_OFF)
+    UNICON_TRY(choose_balance(ctx, f, model));
+  char text[UNICON__BALANCING_TEXT];
+  unicon__balancing_print(model->balance.how, text);
+  if (f->chosen.folds > 0) {
+    reword_balance(f->chosen.chosen, sizeof f->chosen.chosen, text);
+    UNICON_TRY(unicon__options_choose(ctx, f->own_options, UNICON__BALANCE, text));
+  }
+  return unicon__model_note_text(ctx, model, "balance", text);
+}
+
+static unicon_status fit_parts(unicon_ctx *ctx, fit *f, unicon_model *model,
+                               unicon__part_log *log) {
+  const bool fused = is_fused(f);
+  model->parts = 1;
+  if (fused) {
+    f->batches.whole = f->train.whole;
+    UNICON_TRY(unicon__problem_cut(ctx, unicon__integer(f->options, UNICON__BATCH),
+                                   (uint64_t)unicon__integer(f->options, UNICON__SEED),
+                                   &f->batches));
+    model->parts = f->batches.batches;
+  }
+  UNICON_ARENA_NEW(ctx, &model->arena, model->part, model->parts);
+  return fused ? fit_fused(ctx, f, model, log) : fit_one(ctx, f, model, log);
+}
+
+/* What was tried and chosen. */
+static unicon_status describe_choice(unicon_ctx *ctx, const fit *f, unicon_model *model) {
+  const unicon__select_log *chosen = &f->chosen;
+  double score = chosen->score;
+  if (chosen->folds == 0) return UNICON_OK;
+  if (f->judged && model->balance.how.kind != UNICON__BALANCE_QUADRATIC) /* that keeps no bank */
+    UNICON_TRY(judge_model(ctx, f, model, model->balance.how, &score));
+  UNICON_TRY(unicon__model_note_text(ctx, model, "auto_tried", chosen->tried));
+  UNICON_TRY(unicon__model_note_text(ctx, model, "auto_chosen", chosen->chosen));
+  UNICON_TRY(unicon__model_note_real(ctx, model, "auto_score", 6, score));
+  UNICON_TRY(unicon__model_note_integer(ctx, model, "auto_folds", chosen->folds));
+  UNICON_TRY(unicon__model_note_integer(ctx, model, "auto_held_x", chosen->held[0]));
+  UNICON_TRY(unicon__model_note_integer(ctx, model, "auto_held_y", chosen->held[1]));
+  if (chosen->schedule > 0)
+    UNICON_TRY(unicon__model_note_integer(ctx, model, "refine_schedule", chosen->schedule));
+  return chosen->epochs == 0 ? UNICON_OK
+                             : unicon__model_note_numbers(ctx, model, "auto_refine_log",
+                                                          chosen->by_epoch, chosen->epochs + 1);
+}
+
+static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
+  unicon__part_log log = {.solve.method = ""};
+  const unicon__select_scope scope = unicon__select_scope_of(f->options, f->train.whole.y.count);
+  const unicon__fit_kind kind = {
+      .judged = f->judged,
+      .sweeps = scope == UNICON__SELECT_ALL,
+      .fused = is_fused(f),
+      .scores = scope == UNICON__SELECT_SCORES || unicon__word(f->options, UNICON__BALANCE) == 0,
+  };
+  if (unicon__word(f->options, UNICON__START) != 0 &&
+      unicon__integer(f->options, UNICON__REFINE) == 0)
+    return unicon__fail(ctx, UNICON_ERR_OPTION,
+                        "start %s is where refine begins: give refine as well",
+                        unicon__text(f->options, UNICON__START));
+  if (scope != UNICON__SELECT_NOTHING) UNICON_TRY(choose(ctx, f, scope));
+  unicon__warn_idle(ctx, f->options, kind);
+  UNICON_TRY(fit_parts(ctx, f, model, &log));
+  UNICON_TRY(balance(ctx, f, model));
+  UNICON_TRY(describe_choice(ctx, f, model));
+  return describe(ctx, f, &log, model);
+}
+
+static unicon_status make_model(unicon_ctx *ctx, const unicon_data *train,
+                                const unicon_data *validation, const unicon_options *options,
+                                unicon_model **out) {
+  fit f = {.options = options, .groups = train->groups};
+  unicon_model *model = NULL;
+  UNICON_TRY(unicon__model_create(ctx, &model));
+  f.batches.batch = &f.batches.whole;
+  unicon_status status = open_sets(ctx, &f, train, validation);
+  if (status == UNICON_OK) status = run_fit(ctx, &f, model);
+  unicon__problem_close(&f.batches);
+  unicon_options_destroy(f.own_options);
+  unicon__dataset_close(&f.held);
+  unicon__dataset_close(&f.train);
+  unicon__arena_trim(&model->arena);
+  if (status != UNICON_OK)
+    unicon_model_destroy(model);
+  else
+    *out = model;
+  return status;
+}
+
+unicon_status unicon_fit(unicon_ctx *ctx, const unicon_data *train, const unicon_data *validation,
+                         const unicon_options *options, unicon_model **out) {
+  if (out) *out = NULL;
+  UNICON_TRY(unicon__enter(ctx));
+  if (!train || !train->x || !train->y || !out ||
+      (validation && (!validation->x || !validation->y)))
+    return unicon__leave(ctx, unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                                           "fit needs rows of x and y and a place for the model"));
+  return unicon__leave(ctx, make_model(ctx, train, validation, options, out));
+}

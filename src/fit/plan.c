@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unicon_plan: what a fit will hold and do, before it starts. Memory follows the allocations of the
+ * stages in the order of the code: what stays until the end, and what a stage needs on top. Time is
+ * the number of float operations over the rate of a short product measured here and now. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/parallel.h"
+#include "select/select.h"
+#include "linalg/tiled.h"
+
+typedef struct side_sizes {
+  double n, d;      /* rows and their width */
+  double p, points; /* features, landmarks or directions */
+  double tables;    /* of points by d: kernels of distances hold landmarks around their mean too */
+  bool linear;
+} side_sizes;
+
+typedef struct estimate {
+  const unicon_options *options;
+  side_sizes side[2];
+  double pairs, workers, rank;
+  double limit;              /* max_mem, or infinity */
+  double most_points;        /* landmarks that a trial takes at most */
+  double held, peak;         /* bytes */
+  double flops, small_flops; /* in float32 products, and in float64 dense algebra */
+  double reads[2], sweeps;
+} estimate;
+
+static void keep(estimate *e, double bytes) {
+  e->held += bytes;
+  e->peak = e->held > e->peak ? e->held : e->peak;
+}
+
+/* A stage that holds `bytes` on top and gives them back. */
+static void pass_by(estimate *e, double bytes) {
+  const double now = e->held + bytes;
+  e->peak = now > e->peak ? now : e->peak;
+}
+
+static double least(double a, double b) {
+  return a < b ? a : b;
+}
+
+static double most(double a, double b) {
+  return a > b ? a : b;
+}
+
+static double room(const side_sizes *s) {
+  return s->linear ? s->d : s->p + s->d + s->points + 1;
+}
+
+/* Features of a side: linear, or landmarks (all rows up to 4000), or directions. */
+static void size_side(estimate *e, int number, bool kernel) {
+  side_sizes *s = &e->side[number];
+  const int map = unicon__word(e->options, UNICON__MAP);
+  const int own = unicon__word(e->options, number == 0 ? UNICON__KERNEL_X : UNICON__KERNEL_Y);
+  if (own <= UNICON__KERNEL_POLY) kernel = own != UNICON__KERNEL_LINEAR;
+  s->linear = !kernel && (map == 1 + UNICON__MAP_LINEAR || (map == 0 && s->d <= s->n));
+  s->p = s->points = s->d;
+  if (s->linear) return;
+  const bool landmarks = unicon__given(e->options, UNICON__LANDMARKS) ||
+                         unicon__given(e->options, UNICON__LANDMARK_METHOD);
+  if (map == 1 + UNICON__MAP_RANDOM || map == 1 + UNICON__MAP_HIDDEN)
+    s->points = (double)unicon__integer(e->options, UNICON__FEATURES);
+  else if (map == 1 + UNICON__MAP_EXACT || (map == 0 && !kernel) ||
+           (map == 0 && s->n <= 4000 && !landmarks))
+    s->points = s->n;
+  else
+    s->points = least(s->n, (double)unicon__integer(e->options, UNICON__LANDMARKS));
+  const int word = own <= UNICON__KERNEL_POLY ? own : unicon__word(e->options, UNICON__KERNEL);
+  const bool landmark = map != 1 + UNICON__MAP_RANDOM && map != 1 + UNICON__MAP_HIDDEN;
+  s->tables = landmark && unicon__kernel_of_distance((unicon__kernel_kind)word) ? 2 : 1;
+  if (kernel) s->points = least(s->points, e->most_points);
+  s->p = s->points;
+}
+
+/* As unicon__source_cache decides. */
+static double cache_bytes(const estimate *e, double bytes) {
+  const double allowed = isinf(e->limit) ? 2e9 - e->held : e->limit - e->held;
+  return bytes <= allowed / 2 ? bytes : 0;
+}
+
+static void plan_side(estimate *e, int number, bool often, bool metric) {
+  const side_sizes *s = &e->side[number];
+  const double p = s->p, w = e->workers;
+  pass_by(e, s->n + w * 512 * s->d * 4);
+  e->reads[number] += 1;
+  if (!s->linear) {
+    keep(e, (s->points * s->d * s->tables + s->points + s->points * p) * 4);
+    pass_by(e, s->points * (s->points * 16 + s->d * 8 + (s->d + 1) * 4));
+    e->small_flops += 2 * s->points * s->points * (s->d + s->points);
+  }
+  const double features = s->linear ? 0 : 2 * s->n * s->points * (s->d + p);
+  const double cache = often || !s->linear ? cache_bytes(e, s->n * p * 4) : 0;
+  keep(e, cache + p * 4);
+  if (cache > 0) pass_by(e, w * 512 * room(s) * 4);
+  e->reads[number] += cache > 0 ? 1 : 2;
+  e->flops += cache > 0 ? features : 2 * features;
+  if (!metric) return;
+  keep(e, p * p * 8);
+  pass_by(e, w * (1024 * room(s) + p * p) * 4);
+  pass_by(e, 120 * p * 8);
+  keep(e, p * p * 8);
+  e->flops += s->n * p * p;
+  e->small_flops += p * p * p / 3;
+}
+
+/* C in the metric and its decomposition. */
+static void plan_update(estimate *e) {
+  const double p_x = e->side[0].p, p_y = e->side[1].p, q = least(p_x, p_y), r = e->rank;
+  const bool dense = q <= 768 || 3 * r > q;
+  const double width = least(q, 4 * r + 64);
+  keep(e, (p_x + p_y) * r * 8);
+  pass_by(e, dense ? 8 * (2 * p_x * p_y + (p_x + p_y) * q + 4 * q * q)
+                   : 8 * (width * (2 * p_x + p_y) + 5 * width * width));
+  e->small_flops += p_x * p_y * (p_x + p_y) + (dense ? 12 * p_x * p_y * q : 8 * p_x * p_y * width);
+}
+
+/* One look at the loss, with C if `cross`. */
+static void plan_pass(estimate *e, bool cross) {
+  const side_sizes *x = &e->side[0], *y = &e->side[1];
+  const double w = e->workers, r = e->rank, n_y = y->n;
+  const double z = (x->n + n_y) * r * 4, tiles = w * 256 * 1024 * 4;
+  const double statistics = (x->n + n_y) * 28 + w * n_y * 8;
+  const double products = w * 4 * (most(256 * room(x), 1024 * room(y)) + 256 * y->p + x->p * y->p);
+  pass_by(e, z + tiles + statistics + (cross ? products : 0) + (x->p + y->p) * r * 12);
+  e->flops += 2 * (x->n * x->p + n_y * y->p) * r + 2 * x->n * n_y * r;
+  e->sweeps += 1;
+  if (!cross) return;
+  e->flops += 2 * x->n * n_y * (r + y->p) + 2 * x->n * x->p * y->p;
+  e->sweeps += 1;
+  e->reads[0] += 1;
+  e->reads[1] += ceil(x->n / 256);
+}
+
+static void plan_solver(estimate *e) {
+  const side_sizes *x = &e->side[0], *y = &e->side[1];
+  const int64_t iterations = unicon__integer(e->options, UNICON__ITERATIONS);
+  const int64_t epochs = unicon__integer(e->options, UNICON__REFINE);
+  const double batch = (double)unicon__integer(e->options, UNICON__REFINE_BATCH);
+  keep(e, 2 * x->p * y->p * 8);
+  pass_by(e, e->workers * 4 * (most(256 * room(x), 512 * room(y)) + 256 * y->p + x->p * y->p) +
+                 (x->n + y->n) * 8);
+  e->flops += 2 * x->n * x->p * y->p + 2 * e->pairs * y->p;
+  e->reads[0] += 1;
+  e->reads[1] += 1;
+  plan_update(e);
+  if (iterations > 0) plan_pass(e, true);
+  for (int64_t k = 0; k < iterations; k++) {
+    plan_update(e);
+    plan_pass(e, k + 1 < iterations);
+  }
+  if (epochs == 0) return;
+  const double sides = x->p + y->p, steps = (double)epochs * most(1, most(x->n, y->n) / batch);
+  pass_by(e, 4 * (6 * sides * e->rank + x->p * x->p + y->p * y->p) +
+                 8 * (x->p * x->p + y->p * y->p) + batch * 4 * (room(x) + room(y) + 4 * e->rank));
+  for (int k = 0; k < 2 && unicon__word(e->options, UNICON__MAP) == 1 + UNICON__MAP_HIDDEN; k++) {
+    const side_sizes *s = &e->side[k];
+    keep(e, cache_bytes(e, s->n * s->d * 4));
+    pass_by(e, 4 * (5 * s->p * s->d + batch * (s->d + 4 * s->p)));
+    e->flops += steps * batch * s->p * (4 * s->d + 2 * e->rank);
+  }
+  e->flops +=
+      steps * e->rank * (4 * batch * sides + 4 * (x->p * x->p + y->p * y->p) + 8 * batch * batch);
+}
+
+/* Float operations a second of a short product on all threads, float32 and float64. */
+static unicon_status measure_rate(unicon_ctx *ctx, double *single, double *wide) {
+  enum { SIZE = 512, TIMES = 3 };
+  float *a;
+  double *b;
+  UNICON_NEW(ctx, a, 2 * SIZE * SIZE);
+  UNICON_NEW(ctx, b, 2 * SIZE * SIZE);
+  const double flops = 2.0 * SIZE * SIZE * SIZE;
+  *single = *wide = 1e9;
+  for (int k = 0; k < TIMES; k++) {
+    double start = unicon__now();
+    unicon__tiled_sgemm(ctx, false, false, SIZE, SIZE, SIZE, 1, a, SIZE, a, SIZE, 0,
+                        a + SIZE * SIZE, SIZE);
+    *single = most(*single, flops / (unicon__now() - start));
+    start = unicon__now();
+    unicon__tiled_dgemm(ctx, false, false, SIZE, SIZE, SIZE, 1, b, SIZE, b, SIZE, 0,
+                        b + SIZE * SIZE, SIZE);
+    *wide = most(*wide, flops / (unicon__now() - start));
+  }
+  return UNICON_OK;
+}
+
+/* Everything a fit with these options does once. */
+static void plan_once(estimate *e, bool kernel) {
+  const bool often = unicon__integer(e->options, UNICON__ITERATIONS) > 0 ||
+                     unicon__integer(e->options, UNICON__REFINE) > 0;
+  size_side(e, 0, kernel);
+  size_side(e, 1, kernel);
+  e->rank = (double)unicon__asked_rank(e->options);
+  for (int s = 0; s < 2; s++) {
+    e->rank = least(e->rank, least(e->side[s].p, e->side[s].n));
+    plan_side(e, s, often, unicon__metric_power(e->options, s) > 0);
+  }
+  plan_solver(e);
+}
+
+/* Biases and ranks of the held-out rows: a tile for each worker, and what a rank 256 makes of the
+ * rows and of two banks. */
+static void plan_judge(estimate *e, double held) {
+  const double bank = (double)unicon__integer(e->options, UNICON__BALANCE_BANK);
+  const double banks = least(bank, e->side[0].n) + least(bank, e->side[1].n);
+  const double rows = held * (e->side[0].n + e->side[1].n) + banks;
+  keep(e, 4 * rows * (e->rank + 1));
+  pass_by(e, 4 * (2 * rows * (e->rank + 1) + e->workers * (256 * 1024 + 128 * 1024)));
+  e->flops += 4 * e->rank * (rows * bank + held * held * e->side[0].n * e->side[1].n);
+}
+
+/* A trial: sides and eigenvectors stay, and each of about seven settings is a rough SVD. */
+static void plan_trial(estimate *e, bool kernel) {
+  plan_once(e, kernel);
+  const double p_x = e->side[0].p, p_y = e->side[1].p;
+  keep(e, 8 * (p_x * p_x + p_y * p_y + 2 * p_x * p_y) + p_y * 350 * 8);
+  keep(e, cache_bytes(e, 4 * (e->side[0].n * p_x + e->side[1].n * p_y)));
+  plan_judge(e, 0.1);
+  pass_by(e, 8 * 2 * most(p_x * p_x, p_y * p_y) + 8 * p_x * p_y);
+  e->small_flops += 9 * (p_x * p_x * p_x + p_y * p_y * p_y) + 7 * 8 * p_x * p_y * 336;
+}
+
+/* The winner refined on every split: about 45 steps, more where they help, at half the largest rank
+ * as often as not. */
+static void plan_refine(estimate *e, double folds) {
+  const side_sizes *x = &e->side[0], *y = &e->side[1];
+  const double p_x = x->p, p_y = y->p, batch = least(2000, x->n / 2);
+  const double products = p_x * p_x + p_y * p_y, sides = p_x + p_y;
+  e->flops += folds * 45 * 0.5 * e->rank * (4 * batch * sides + 4 * products + 8 * batch * batch);
+  /* training rows in coordinates, of all splits */
+  keep(e, folds * 4 * least(1e9, x->n * least(p_x, 1024) + y->n * least(p_y, 1024)));
+  pass_by(e, 4 * (6 * sides * e->rank + products) + 8 * products +
+                 batch * 4 * (room(x) + room(y) + (4 + e->workers) * e->rank));
+}
+
+/* Presets auto and best: trials of the kernels on every split, held one kernel at a time where
+ * there are several splits; refine; and a fit on everything. */
+static void plan_sweep(estimate *e) {
+  const bool larger = unicon__has_preset(e->options, "best");
+  const bool given = unicon__given(e->options, UNICON__KERNEL);
+  const bool kernel = unicon__word(e->options, UNICON__KERNEL) != UNICON__KERNEL_LINEAR;
+  const int folds = unicon__select_folds((int64_t)e->side[1].n);
+  const double start = e->held;
+  if (folds > 1 && !unicon__given(e->options, UNICON__LANDMARKS))
+    e->most_points = UNICON__SELECT_LANDMARKS;
+  const int kernels = given ? 1 : larger ? 6 : 2;
+  double before = start; /* one split: the best kernel so far stays beside the next */
+  for (int k = 0; k < kernels; k++) {
+    e->held = before;
+    for (int f = 0; f < folds; f++) plan_trial(e, given ? kernel : k > 0);
+    if (folds == 1) before = start + (e->held - before);
+  }
+  plan_refine(e, larger ? 6 * folds : folds); /* best: three kernels, twice as long */
+  e->held = start;
+  e->most_points = INFINITY;
+  plan_once(e, !given || kernel);
+}
+
+static bool chooses(const estimate *e) {
+  return unicon__select_scope_of(e->options, (int64_t)e->side[1].n) == UNICON__SELECT_ALL;
+}
+
+/* Preset fast on few rows: exponent and balance are chosen on every split, then the fit follows. */
+static void plan_scores(estimate *e, bool kernel) {
+  const double start = e->held;
+  const int folds = unicon__select_folds((int64_t)e->side[1].n);
+  for (int f = 0; f < folds; f++) plan_trial(e, kernel);
+  e->held = start;
+  plan_once(e, kernel);
+}
+
+/* The banks of the model. */
+static void plan_banks(estimate *e) {
+  const double bank = (double)unicon__integer(e->options, UNICON__BALANCE_BANK);
+  if (strcmp(unicon__text(e->options, UNICON__BALANCE), "off") == 0) return;
+  for (int s = 0; s < 2; s++) {
+    keep(e, 4 * e->rank * least(bank, e->side[s].n));
+    pass_by(e, 4 * e->workers * 256 * room(&e->side[s]) + 24 * least(bank, e->side[s].n));
+  }
+}
+
+static void advise(const estimate *e, unicon_plan_result *out) {
+  const double mib = 1048576;
+  const bool choice = chooses(e) && !unicon__given(e->options, UNICON__KERNEL);
+  if (isinf(e->limit) || e->peak <= e->limit) {
+    snprintf(out->advice, sizeof out->advice, "%s",
+             isinf(e->limit) ? "no memory limit is set" : "the fit stays within max_mem");
+    return;
+  }
+  snprintf(out->advice, sizeof out->advice, "max_mem is %.0f MiB, about %.0f MiB too little: %s",
+           e->limit / mib, (e->peak - e->limit) / mib,
+           choice ? "kernels that do not fit will be left out"
+           : e->side[0].linear && e->side[1].linear
+               ? "lower rank, use fewer threads, or reduce the width of the vectors"
+               : "lower landmarks or features, use fewer threads, or kernel linear");
+}
+
+static unicon_status plan(unicon_ctx *ctx, const unicon_data *data, const unicon_options *options,
+                          unicon_plan_result *out) {
+  const uint64_t limit = unicon__budget_limit(ctx->arena.budget);
+  estimate e = {.options = options,
+                .workers = unicon__workers(ctx),
+                .most_points = INFINITY,
+                .limit = limit == UINT64_MAX ? INFINITY : (double)limit};
+  e.side[0] = (side_sizes){.n = (double)data->x->count, .d = (double)data->x->width};
+  e.side[1] = (side_sizes){.n = (double)data->y->count, .d = (double)data->y->width};
+  e.pairs = data->pairs ? (double)data->pairs->positive.count : e.side[0].n;
+  keep(&e, (double)unicon__budget_used(ctx->arena.budget));
+  const bool sweep = chooses(&e);
+  const bool kernel = unicon__word(options, UNICON__KERNEL) != UNICON__KERNEL_LINEAR;
+  if (sweep)
+    plan_sweep(&e);
+  else if (unicon__select_scope_of(options, (int64_t)e.side[1].n) == UNICON__SELECT_SCORES)
+    plan_scores(&e, kernel);
+  else
+    plan_once(&e, kernel);
+  plan_banks(&e);
+  double single = 1e9, wide = 1e9;
+  UNICON_TRY(measure_rate(ctx, &single, &wide));
+  *out = (unicon_plan_result){.memory = (uint64_t)e.peak,
+                              .flops = e.flops + e.small_flops,
+                              .plane_sweeps = (int64_t)e.sweeps};
+  out->reads[0] = (int64_t)e.reads[0];
+  out->reads[1] = (int64_t)e.reads[1];
+  /* Factorisations run at about a quarter of the rate of products. */
+  out->seconds = e.flops / (0.8 * single) + e.small_flops / (0.25 * wide);
+  if (sweep && unicon__word(options, UNICON__BUDGET) != 0)
+    out->seconds = least(out->seconds, unicon__number(options, UNICON__BUDGET));
+  advise(&e, out);
+  return UNICON_OK;
+}
+
+unicon_status unicon_plan(unicon_ctx *ctx, const unicon_data *data, const unicon_options *options,
+                          unicon_plan_result *out) {
+  UNICON_TRY(unicon__enter(ctx));
+  if (!data || !data->x || !data->y || !out)
+    return unicon__leave(
+        ctx, unicon__fail(ctx, UNICON_ERR_ARGUMENT, "plan needs rows of x and y and a result"));
+  return unicon__leave(ctx, plan(ctx, data, options, out));
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "linalg/spectral.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "linalg/reflect.h"
+#include "linalg/svd.h"
+#include "linalg/tiled.h"
+
+enum {
+  DENSE_UP_TO = 768, /* smaller side for which dense is always the choice */
+  START_COLUMNS = 256
+};
+
+static const double good_residual = 1e-5; /* near the float32 rounding of what M is made of */
+static const double poor_residual = 1e-2; /* worse than this, the dense way is taken instead */
+
+static int64_t smaller(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+static unicon_status no_convergence(unicon_ctx *ctx, int64_t m, int64_t n) {
+  return unicon__fail(ctx, UNICON_ERR_NUMERIC,
+                      "the singular values of a %lld by %lld matrix did not converge; a larger "
+                      "ridge helps",
+                      (long long)m, (long long)n);
+}
+
+static void fix_signs(unicon__svd *svd) {
+  for (int64_t k = 0; k < svd->r; k++) {
+    int64_t top = 0;
+    for (int64_t i = 1; i < svd->m; i++)
+      if (fabs(svd->u[i * svd->r + k]) > fabs(svd->u[top * svd->r + k])) top = i;
+    if (svd->u[top * svd->r + k] >= 0) continue;
+    for (int64_t i = 0; i < svd->m; i++) svd->u[i * svd->r + k] *= -1;
+    for (int64_t i = 0; i < svd->n; i++) svd->v[i * svd->r + k] *= -1;
+  }
+}
+
+/* Largest column norm of P - Q diag(s), both rows by r. */
+static double worst_column(const double *p, const double *q, const double *s, int64_t rows,
+                           int64_t r, double *sums) {
+  memset(sums, 0, (size_t)r * sizeof *sums);
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t k = 0; k < r; k++) {
+      const double d = p[i * r + k] - s[k] * q[i * r + k];
+      sums[k] += d * d;
+    }
+  double worst = 0;
+  for (int64_t k = 0; k < r; k++) worst = sums[k] > worst ? sums[k] : worst;
+  return sqrt(worst);
+}
+
+/* The certificate: both residuals, from the matrix itself. */
+static unicon_status certify(unicon_ctx *ctx, const double *matrix, unicon__svd *svd) {
+  const int64_t m = svd->m, n = svd->n, r = svd->r;
+  double *product, *sums;
+  UNICON_NEW(ctx, product, (m > n ? m : n) * r);
+  UNICON_NEW(ctx, sums, r);
+  UNICON_TRY(unicon__poll(ctx));
+  unicon__tiled_dgemm(ctx, false, false, m, r, n, 1, matrix, n, svd->v, r, 0, product, r);
+  const double left = worst_column(product, svd->u, svd->s, m, r, sums);
+  unicon__tiled_dgemm(ctx, true, false, n, r, m, 1, matrix, n, svd->u, r, 0, product, r);
+  const double right = worst_column(product, svd->v, svd->s, n, r, sums);
+  svd->residual = svd->s[0] > 0 ? (left > right ? left : right) / svd->s[0] : 0;
+  unicon__drop(ctx, sums);
+  unicon__drop(ctx, product);
+  return UNICON_OK;
+}
+
+static unicon_status dense(unicon_ctx *ctx, const double *matrix, unicon__svd *svd) {
+  const int64_t m = svd->m, n = svd->n, q = smaller(m, n), r = svd->r;
+  double *copy, *s, *u, *vt;
+  int info;
+  UNICON_NEW(ctx, copy, m * n);
+  UNICON_NEW(ctx, s, q);
+  UNICON_NEW(ctx, u, m * q);
+  UNICON_NEW(ctx, vt, q * n);
+  memcpy(copy, matrix, (size_t)(m * n) * sizeof *copy);
+  UNICON_TRY(unicon__tiled_dgesvd(ctx, m, n, copy, s, u, vt, &info));
+  if (info) return no_convergence(ctx, m, n);
+  for (int64_t i = 0; i < m; i++) memcpy(svd->u + i * r, u + i * q, (size_t)r * sizeof *u);
+  for (int64_t k = 0; k < r; k++) {
+    svd->s[k] = s[k];
+    for (int64_t j = 0; j < n; j++) svd->v[j * r + k] = vt[k * n + j];
+  }
+  svd->next = r < q ? s[r] : 0;
+  svd->method = "dense";
+  unicon__drop(ctx, vt);
+  unicon__drop(ctx, u);
+  unicon__drop(ctx, s);
+  unicon__drop(ctx, copy);
+  return UNICON_OK;
+}
+
+/* Orthonormal bases of the Krylov spaces of M^T M and M M^T, and M times the first. Stored by rows
+ * of `most` entries, `width` of them in use. */
+typedef struct krylov {
+  int64_t m, n, block, width, most;
+  double *right, *left, *image; /* n by most, m by most, m by most: image = M right */
+  double *fresh, *product;      /* a new block, and its products with a basis */
+} krylov;
+
+static unicon_status krylov_open(unicon_ctx *ctx, const unicon__svd *svd, krylov *k) {
+  const int64_t q = smaller(svd->m, svd->n), longer = svd->m > svd->n ? svd->m : svd->n;
+  *k = (krylov){.m = svd->m, .n = svd->n};
+  k->block = smaller(smaller(svd->r / 8 > 32 ? svd->r / 8 : 32, START_COLUMNS), q);
+  k->most = smaller(q, 4 * svd->r + 2 * k->block);
+  UNICON_NEW(ctx, k->right, k->n * k->most);
+  UNICON_NEW(ctx, k->left, k->m * k->most);
+  UNICON_NEW(ctx, k->image, k->m * k->most);
+  UNICON_NEW(ctx, k->fresh, longer * k->block);
+  UNICON_NEW(ctx, k->product, k->most * k->block);
+  return UNICON_OK;
+}
+
+/* Makes the fresh block (rows by b) orthonormal and orthogonal to the basis, twice for rounding;
+ * a block that vanishes is replaced by other directions on the way. Appends it to the basis. */
+static unicon_status krylov_append(unicon_ctx *ctx, krylov *k, double *basis, int64_t rows,
+                                   int64_t b) {
+  for (int pass = 0; pass < 2; pass++) {
+    if (k->width > 0) {
+      unicon__tiled_dgemm(ctx, true, false, k->width, b, rows, 1, basis, k->most, k->fresh, b, 0,
+                          k->product, b);
+      unicon__tiled_dgemm(ctx, false, false, rows, b, k->width, -1, basis, k->most, k->product, b,
+                          1, k->fresh, b);
+    }
+    UNICON_TRY(unicon__tiled_dqr(ctx, rows, b, k->fresh, NULL));
+  }
+  for (int64_t i = 0; i < rows; i++)
+    memcpy(basis + i * k->most + k->width, k->fresh + i * b, (size_t)b * sizeof *basis);
+  return UNICON_OK;
+}
+
+/* One more block on both sides: right from M^T times the last left block, left from M times it. */
+static unicon_status krylov_grow(unicon_ctx *ctx, const double *matrix, uint64_t seed, krylov *k) {
+  const int64_t b = smaller(k->block, k->most - k->width), m = k->m, n = k->n;
+  const double *from = k->left + k->width - b;
+  if (k->width == 0) { /* normals in the place of a left block */
+    float row[START_COLUMNS];
+    from = k->left;
+    for (int64_t i = 0; i < m; i++) {
+      unicon__normals(seed, UNICON__STREAM_SKETCH, (uint64_t)i, b, row);
+      for (int64_t j = 0; j < b; j++) k->left[i * k->most + j] = (double)row[j];
+    }
+  }
+  unicon__tiled_dgemm(ctx, true, false, n, b, m, 1, matrix, n, from, k->most, 0, k->fresh, b);
+  UNICON_TRY(krylov_append(ctx, k, k->right, n, b));
+  unicon__tiled_dgemm(ctx, false, false, m, b, n, 1, matrix, n, k->right + k->width, k->most, 0,
+                      k->image + k->width, k->most);
+  for (int64_t i = 0; i < m; i++)
+    memcpy(k->fresh + i * b, k->image + i * k->most + k->width, (size_t)b * sizeof *k->fresh);
+  UNICON_TRY(krylov_append(ctx, k, k->left, m, b));
+  k->width += b;
+  return UNICON_OK;
+}
+
+/* Leading triples of left^T M right, lifted. */
+static unicon_status krylov_extract(unicon_ctx *ctx, const krylov *k, unicon__svd *svd) {
+  const int64_t w = k->width, r = svd->r;
+  double *core, *s, *u, *vt;
+  int info;
+  UNICON_NEW(ctx, core, w * w);
+  UNICON_NEW(ctx, s, w);
+  UNICON_NEW(ctx, u, w * w);
+  UNICON_NEW(ctx, vt, w * w);
+  unicon__tiled_dgemm(ctx, true, false, w, w, k->m, 1, k->left, k->most, k->image, k->most, 0, core,
+                      w);
+  UNICON_TRY(unicon__tiled_dgesvd(ctx, w, w, core, s, u, vt, &info));
+  if (info) return no_convergence(ctx, w, w);
+  memcpy(svd->s, s, (size_t)r * sizeof *s);
+  unicon__tiled_dgemm(ctx, false, false, k->m, r, w, 1, k->left, k->most, u, w, 0, svd->u, r);
+  unicon__tiled_dgemm(ctx, false, true, k->n, r, w, 1, k->right, k->most, vt, w, 0, svd->v, r);
+  svd->next = r < w ? s[r] : 0;
+  svd->method = "random";
+  unicon__drop(ctx, vt);
+  unicon__drop(ctx, u);
+  unicon__drop(ctx, s);
+  unicon__drop(ctx, core);
+  return UNICON_OK;
+}
+
+static unicon_status random_krylov(unicon_ctx *ctx, const double *matrix, uint64_t seed,
+                                   unicon__svd *svd) {
+  krylov k = {0};
+  UNICON_TRY(krylov_open(ctx, svd, &k));
+  int64_t target = smaller(k.most, 2 * svd->r + k.block);
+  for (;;) {
+    while (k.width < target) {
+      UNICON_TRY(unicon__progress(ctx, "singular values", (double)k.width / (double)k.most));
+      UNICON_TRY(krylov_grow(ctx, matrix, seed, &k));
+    }
+    UNICON_TRY(krylov_extract(ctx, &k, svd));
+    UNICON_TRY(certify(ctx, matrix, svd));
+    if (svd->residual <= good_residual || k.width == k.most) return UNICON_OK;
+    target = smaller(k.most, target + svd->r / 2 + k.block);
+  }
+}
+
+static unicon_status svd_new(unicon_ctx *ctx, int64_t m, int64_t n, int64_t r, unicon__svd *out) {
+  *out = (unicon__svd){.m = m, .n = n, .r = r};
+  UNICON_NEW(ctx, out->u, m * r);
+  UNICON_NEW(ctx, out->s, r);
+  UNICON_NEW(ctx, out->v, n * r);
+  return UNICON_OK;
+}
+
+/* M ~ left core^T right^T with M^T left = right core: the SVD of core gives the triples, and the
+ * turned right basis is the start of the next time. */
+static unicon_status warm_extract(unicon_ctx *ctx, double *core, const double *left, double *right,
+                                  int64_t w, unicon__svd *svd) {
+  double *s, *u, *vt, *turned;
+  int info;
+  UNICON_NEW(ctx, s, w);
+  UNICON_NEW(ctx, u, w * w);
+  UNICON_NEW(ctx, vt, w * w);
+  UNICON_NEW(ctx, turned, svd->n * w);
+  UNICON_TRY(unicon__tiled_dgesvd(ctx, w, w, core, s, u, vt, &info));
+  if (info) return no_convergence(ctx, w, w);
+  memcpy(svd->s, s, (size_t)svd->r * sizeof *s);
+  unicon__tiled_dgemm(ctx, false, true, svd->m, svd->r, w, 1, left, w, vt, w, 0, svd->u, svd->r);
+  unicon__tiled_dgemm(ctx, false, false, svd->n, w, w, 1, right, w, u, w, 0, turned, w);
+  memcpy(right, turned, (size_t)(svd->n * w) * sizeof *right);
+  for (int64_t j = 0; j < svd->n; j++)
+    memcpy(svd->v + j * svd->r, turned + j * w, (size_t)svd->r * sizeof *turned);
+  svd->next = svd->r < w ? s[svd->r] : 0;
+  svd->method = "random";
+  return UNICON_OK;
+}
+
+unicon_status unicon__svd_warm(unicon_ctx *ctx, const double *matrix, int64_t m, int64_t n,
+                               int64_t r, double *start, int64_t w, int rounds, unicon__svd *out) {
+  double *left, *core;
+  UNICON_TRY(svd_new(ctx, m, n, r, out));
+  unicon__block *frame = unicon__frame_open(ctx);
+  UNICON_NEW(ctx, left, m * w);
+  UNICON_NEW(ctx, core, w * w);
+  for (int k = 0; k < rounds; k++) {
+    unicon__tiled_dgemm(ctx, false, false, m, w, n, 1, matrix, n, start, w, 0, left, w);
+    UNICON_TRY(unicon__tiled_dqr(ctx, m, w, left, NULL));
+    unicon__tiled_dgemm(ctx, true, false, n, w, m, 1, matrix, n, left, w, 0, start, w);
+    UNICON_TRY(unicon__tiled_dqr(ctx, n, w, start, core));
+  }
+  UNICON_TRY(warm_extract(ctx, core, left, start, w, out));
+  unicon__frame_close(ctx, frame);
+  return UNICON_OK;
+}
+
+unicon_status unicon__svd_top(unicon_ctx *ctx, const double *matrix, int64_t m, int64_t n,
+                              int64_t r, unicon__svd_method method, uint64_t seed,
+                              unicon__svd *out) {
+  const int64_t q = smaller(m, n);
+  if (r < 1 || r > q)
+    return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                        "%lld singular values were asked of a %lld by %lld matrix", (long long)r,
+                        (long long)m, (long long)n);
+  UNICON_TRY(svd_new(ctx, m, n, r, out));
+  if (method == UNICON__SVD_AUTO)
+    method = q <= DENSE_UP_TO || 3 * r > q ? UNICON__SVD_DENSE : UNICON__SVD_RANDOM;
+  unicon__block *frame = unicon__frame_open(ctx);
+  if (method == UNICON__SVD_DENSE)
+    UNICON_TRY(dense(ctx, matrix, out));
+  else
+    UNICON_TRY(random_krylov(ctx, matrix, seed, out));
+  UNICON_TRY(certify(ctx, matrix, out));
+  if (method == UNICON__SVD_RANDOM && out->residual > poor_residual) {
+    UNICON_TRY(dense(ctx, matrix, out));
+    UNICON_TRY(certify(ctx, matrix, out));
+  }
+  unicon__frame_close(ctx, frame);
+  fix_signs(out);
+  return UNICON_OK;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loss/loss.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/parallel.h"
+
+/* The general loss is one of two, by its psi. */
+static const unicon__loss_ops *const table[] = {
+    [UNICON__LOSS_CLIP] = &unicon__loss_exp,
+    [UNICON__LOSS_INFONCE] = &unicon__loss_exp,
+    [UNICON__LOSS_GENERAL] = &unicon__loss_exp,
+    [UNICON__LOSS_TRIPLET] = &unicon__loss_pairwise,
+    [UNICON__LOSS_SUPCON] = &unicon__loss_exp,
+    [UNICON__LOSS_SIGLIP] = &unicon__loss_siglip,
+    [UNICON__LOSS_SPECTRAL] = &unicon__loss_spectral,
+};
+
+void unicon__loss_params_from(const unicon_options *options, unicon__loss_params *out) {
+  *out = (unicon__loss_params){
+      .kind = unicon__word(options, UNICON__LOSS),
+      .temperature = unicon__number(options, UNICON__TEMPERATURE),
+      .margin = unicon__number(options, UNICON__MARGIN),
+      .scale = unicon__number(options, UNICON__SCALE),
+      .bias = unicon__number(options, UNICON__BIAS),
+      .psi = unicon__word(options, UNICON__PSI),
+      .phi = unicon__word(options, UNICON__PHI),
+      .nu = unicon__number(options, UNICON__NU),
+      .own = unicon__number(options, UNICON__EPSILON),
+  };
+}
+
+/* The named losses as settings of the general one. */
+static void fill_params(unicon__loss_params *params) {
+  if (params->kind == UNICON__LOSS_GENERAL) return;
+  const bool triplet = params->kind == UNICON__LOSS_TRIPLET;
+  params->psi = triplet ? UNICON__PSI_HINGE : UNICON__PSI_EXP;
+  params->phi = triplet ? UNICON__PHI_IDENTITY : UNICON__PHI_LOG;
+  params->nu = 1;
+  params->own = triplet ? 0 : 1;
+}
+
+/* Combinations in which phi's argument could be 0 or less are refused. */
+static unicon_status check_params(unicon_ctx *ctx, const unicon__loss_params *params) {
+  const int psi = params->psi, phi = params->phi;
+  if (params->kind != UNICON__LOSS_GENERAL || phi == UNICON__PHI_IDENTITY) return UNICON_OK;
+  if (psi == UNICON__PSI_IDENTITY)
+    return unicon__fail(ctx, UNICON_ERR_OPTION, "psi identity goes with phi identity only");
+  if (psi == UNICON__PSI_HINGE && phi == UNICON__PHI_LOG &&
+      !(params->own > 0 && params->nu == 1 && params->margin > 0))
+    return unicon__fail(ctx, UNICON_ERR_OPTION,
+                        "psi hinge with phi log needs epsilon above 0, nu 1 and a margin above 0 "
+                        "(they are %g, %g and %g); phi log1p or identity take any",
+                        params->own, params->nu, params->margin);
+  return UNICON_OK;
+}
+
+/* Z_x or Z_y: sum over rows of (sum of weights) / (number of positives). */
+static double normalizer(const unicon_pairs *pairs, bool x) {
+  const int64_t n = x ? pairs->n_x : pairs->n_y;
+  double sum = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const unicon__partners p = x ? unicon__positives_x(pairs, i) : unicon__positives_y(pairs, i);
+    if (p.count == 0) continue;
+    double weights = p.weight ? 0 : (double)p.count;
+    for (int64_t k = 0; p.weight && k < p.count; k++) weights += (double)p.weight[k];
+    sum += weights / (double)p.count;
+  }
+  return sum;
+}
+
+void unicon__plane_init(unicon__plane *plane, const unicon_pairs *pairs, int64_t r, const float *zx,
+                        const float *zy) {
+  *plane = (unicon__plane){
+      .n_x = pairs->n_x, .n_y = pairs->n_y, .r = r, .zx = zx, .zy = zy, .pairs = pairs};
+  plane->weight_x = normalizer(pairs, true);
+  plane->weight_y = normalizer(pairs, false);
+}
+
+unicon_status unicon__loss_begin(unicon_ctx *ctx, const unicon__loss_params *params,
+                                 const unicon__plane *plane, unicon__loss *out) {
+  UNICON_TRY(check_params(ctx, params));
+  if (params->kind == UNICON__LOSS_MOMENT)
+    return unicon__fail(ctx, UNICON_ERR_OPTION,
+                        "loss moment has constant weights, so there is nothing to refine; use clip "
+                        "or another loss");
+  *out = (unicon__loss){.ops = table[params->kind],
+                        .plane = *plane,
+                        .params = *params,
+                        .slots = unicon__workers(ctx)};
+  fill_params(&out->params);
+  if (out->params.psi != UNICON__PSI_EXP) out->ops = &unicon__loss_pairwise;
+  UNICON_NEW(ctx, out->tile_value, (plane->n_x + ctx->tile_x - 1) / ctx->tile_x);
+  return out->ops->begin(ctx, out);
+}
+
+void unicon__lse_add(double *top, double *sum, double v, double count) {
+  if (v == -INFINITY || count == 0) return;
+  if (v <= *top) {
+    *sum += count * exp(v - *top);
+  } else {
+    *sum = *sum * exp(*top - v) + count;
+    *top = v;
+  }
+}
+
+double unicon__lse_value(double top, double sum) {
+  return sum > 0 ? top + log(sum) : -INFINITY;
+}
+
+double unicon__log_add(double u, double v) {
+  const double high = u > v ? u : v, low = u > v ? v : u;
+  return high == -INFINITY ? high : high + log1p(exp(low - high));
+}
+
+static void hide(unicon__partners p, int64_t y0, int64_t ny, float *s) {
+  int64_t length;
+  const int64_t first = unicon__list_range(p, y0, y0 + ny, &length);
+  for (int64_t k = first; k < first + length; k++) s[p.item[k] - y0] = -INFINITY;
+}
+
+/* Copies the listed scores of `from` into `to`. */
+static void show(unicon__partners p, int64_t y0, int64_t ny, const float *from, float *to) {
+  int64_t length;
+  const int64_t first = unicon__list_range(p, y0, y0 + ny, &length);
+  for (int64_t k = first; k < first + length; k++) to[p.item[k] - y0] = from[p.item[k] - y0];
+}
+
+void unicon__mask_row(const unicon_pairs *pairs, int64_t i, int64_t y0, int64_t ny, float *s,
+                      bool keep_positives, float *held) {
+  if (pairs->only_listed) {
+    memcpy(held, s, (size_t)ny * sizeof *s);
+    for (int64_t j = 0; j < ny; j++) s[j] = -INFINITY;
+    show(unicon__list_at(&pairs->negative.by_x, i), y0, ny, held, s);
+    if (keep_positives) show(unicon__positives_x(pairs, i), y0, ny, held, s);
+    return;
+  }
+  if (!keep_positives) hide(unicon__positives_x(pairs, i), y0, ny, s);
+  if (pairs->ignore.count > 0) hide(unicon__list_at(&pairs->ignore.by_x, i), y0, ny, s);
+}

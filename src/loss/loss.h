@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A loss is one thing: given the scores s of the n_x by n_y plane, tile by tile, and the pairs, it
+ * gives the value L and the weights S = -dL/ds (paper, Definition 3).
+ *
+ * The plane is never stored. The pass (pass.c) walks it in tiles; a loss first observes every tile
+ * to collect a few numbers per row and column, then turns each tile of scores into a tile of S.
+ * Rows of a tile belong to one worker; numbers per column go to the worker's slot and are folded
+ * into the totals in tile order, so that nothing depends on the number of threads.
+ *
+ * Weights of positives, one per direction (docs/method.md section 1):
+ *     omega^x_ik = (w_ik / |P_x(i)|) / Z_x,   Z_x = sum over P of w_ik / |P_x(i)|
+ * and likewise omega^y with |P_y(k)|. L = share_x L_x + share_y L_y. */
+#ifndef UNICON_LOSS_LOSS_H
+#define UNICON_LOSS_LOSS_H
+
+#include "base/options.h"
+#include "io/pairs.h"
+
+/* The implicit plane of scores s = Z_x Z_y^T. */
+typedef struct unicon__plane {
+  int64_t n_x, n_y, r;
+  const float *zx, *zy; /* n by r; rows of length 1 where the loss wants cosines */
+  const unicon_pairs *pairs;
+  double weight_x, weight_y; /* Z_x, Z_y */
+} unicon__plane;
+
+/* Scores of rows x0.. and columns y0.. of the plane, ld floats between rows. */
+typedef struct unicon__tile {
+  int64_t x0, nx, y0, ny, ld;
+  float *s;
+} unicon__tile;
+
+/* psi and phi of the general loss, in the order of the words of their options. */
+enum { UNICON__PSI_EXP, UNICON__PSI_HINGE, UNICON__PSI_SOFTPLUS, UNICON__PSI_IDENTITY };
+enum { UNICON__PHI_LOG, UNICON__PHI_LOG1P, UNICON__PHI_IDENTITY };
+
+typedef struct unicon__loss_params {
+  int kind; /* position in the table, the word of option `loss` */
+  double temperature;
+  double margin;      /* of hinges */
+  double scale, bias; /* siglip */
+  int psi, phi;       /* general */
+  double nu;          /* general */
+  double own;         /* general: epsilon+, the weight of the positive's own term */
+} unicon__loss_params;
+
+typedef struct unicon__loss unicon__loss;
+
+typedef struct unicon__loss_ops {
+  const char *name;
+  bool cosine;    /* false: the plane holds plain dot products */
+  bool pointwise; /* S needs no statistics, and weigh adds up the value itself */
+  unicon_status (*begin)(unicon_ctx *ctx, unicon__loss *loss);
+  /* How many times every tile must be observed before weigh. */
+  int (*sweeps)(const unicon__loss *loss);
+  void (*observe)(unicon__loss *loss, int sweep, const unicon__tile *tile, int slot);
+  /* Folds a slot's numbers of columns from..to-1 into the totals and clears them. */
+  void (*fold)(unicon__loss *loss, int sweep, int slot, int64_t from, int64_t to);
+  unicon_status (*settle)(unicon_ctx *ctx, unicon__loss *loss, int sweep);
+  /* Scores become weights, in place. */
+  void (*weigh)(unicon__loss *loss, const unicon__tile *tile, int slot);
+} unicon__loss_ops;
+
+struct unicon__loss {
+  const unicon__loss_ops *ops;
+  unicon__plane plane;
+  unicon__loss_params params;
+  int slots;
+  double value;       /* L, once settled */
+  double *tile_value; /* parts of L by tile row, summed in order */
+  void *state;        /* of the kind of loss */
+};
+
+/* The losses, in the order of the words of option `loss`. */
+enum {
+  UNICON__LOSS_CLIP,
+  UNICON__LOSS_INFONCE,
+  UNICON__LOSS_GENERAL,
+  UNICON__LOSS_TRIPLET,
+  UNICON__LOSS_SUPCON,
+  UNICON__LOSS_SIGLIP,
+  UNICON__LOSS_SPECTRAL,
+  UNICON__LOSS_MOMENT
+};
+
+/* Options to parameters. */
+void unicon__loss_params_from(const unicon_options *options, unicon__loss_params *out);
+
+/* Makes the plane of two embeddings. */
+void unicon__plane_init(unicon__plane *plane, const unicon_pairs *pairs, int64_t r, const float *zx,
+                        const float *zy);
+
+/* Allocates what the loss needs over a plane, in the frame. A loss is observed once. */
+unicon_status unicon__loss_begin(unicon_ctx *ctx, const unicon__loss_params *params,
+                                 const unicon__plane *plane, unicon__loss *out);
+
+/* ---- for the losses themselves ------------------------------------------------------------ */
+
+static inline double unicon__pair_weight(unicon__partners partners, int64_t k) {
+  return partners.weight ? (double)partners.weight[k] : 1.0;
+}
+
+static inline double unicon__omega_x(const unicon__plane *plane, int64_t count, double weight) {
+  return weight > 0 ? weight / ((double)count * plane->weight_x) : 0;
+}
+
+static inline double unicon__omega_y(const unicon__plane *plane, int64_t count, double weight) {
+  return weight > 0 ? weight / ((double)count * plane->weight_y) : 0;
+}
+
+/* Sets the scores of row i, columns y0.., that are no negatives to -INFINITY: ignored pairs,
+ * everything not listed where negatives are listed, and positives unless `keep_positives`. `held`
+ * is scratch of ny floats. */
+void unicon__mask_row(const unicon_pairs *pairs, int64_t i, int64_t y0, int64_t ny, float *s,
+                      bool keep_positives, float *held);
+
+/* Running log-sum-exp: folds count e^v into (top, sum) with total = sum e^top. */
+void unicon__lse_add(double *top, double *sum, double v, double count);
+double unicon__lse_value(double top, double sum);
+/* log(e^u + e^v) */
+double unicon__log_add(double u, double v);
+
+extern const unicon__loss_ops unicon__loss_exp; /* clip, infonce, supcon, general exp */
+extern const unicon__loss_ops
+    unicon__loss_pairwise; /* triplet, general hinge, softplus, identity */
+extern const unicon__loss_ops unicon__loss_siglip;
+extern const unicon__loss_ops unicon__loss_spectral;
+
+#endif

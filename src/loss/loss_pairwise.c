@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Losses that compare every negative with every positive of its row: psi hinge (triplet is nu = 1,
+ * own = 0, phi identity), softplus and identity.
+ *
+ *     arg_ik = own psi((1-nu) s_ik) + sum over negatives j of psi(s_ij - nu s_ik)
+ *     g_ik   = omega_ik phi'(arg_ik)
+ *     S^x_ij = -sum_k g_ik psi'(s_ij - nu s_ik)
+ *     S^x_ik = nu g_ik sum_j psi'(s_ij - nu s_ik) - (1-nu) g_ik own psi'((1-nu) s_ik)
+ *
+ * Two numbers per positive and direction are kept: sum_j psi and sum_j psi'. For a hinge,
+ * psi' is 1 where s_ij > nu s_ik - margin, strictly: with the positives of a row sorted by that
+ * threshold, a negative is active for the first few of them, so it costs one search
+ * (O(log |P|)), a bucket count and a bucket sum; suffix sums give the rest. identity is a hinge
+ * without threshold. softplus, psi(x) = tau log(1 + e^{x/tau}), a hinge with a smooth corner of
+ * width tau, has no such order and costs O(|P|) per negative.
+ *
+ * A negative is compared with the positives of its row and of its column, so both must be there
+ * when a tile is: 144 bytes per pair, and 16 for each thread. Class labels make n^2/classes pairs;
+ * beyond LABEL_PAIRS of them these losses refuse. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/parallel.h"
+#include "loss/loss.h"
+#include "linalg/vec.h"
+
+enum { SETTLE_ROWS = 256, LABEL_PAIRS = 1 << 24 };
+
+/* One positive of a row. */
+typedef struct positive {
+  double score, threshold; /* s_ik; negatives above the threshold are active */
+  double g;                /* settled: omega phi' */
+  double running;          /* settled: sum of g over this and lower thresholds */
+  double weight;           /* settled: S of the pair in this direction */
+  int64_t place;           /* position in the row's list */
+} positive;
+
+/* Sums over negatives: of psi' and of what makes up psi. */
+typedef struct tally {
+  double slope, sum;
+} tally;
+
+typedef struct side {
+  int64_t n;
+  int64_t *start;     /* first positive of each row, n + 1 */
+  positive *positive; /* of all rows, ascending thresholds within a row */
+  int64_t *rank;      /* place in the list -> place in the sorted order */
+  tally *tally;       /* per positive */
+} side;
+
+typedef struct pairwise {
+  int psi, phi;
+  double nu, own, margin, temperature;
+  side x, y;
+  tally *slot_tally; /* columns, per slot */
+  float *held;       /* per slot */
+  int64_t tile_y;
+  double *block_value;
+} pairwise;
+
+static unicon__partners partners(const unicon__plane *plane, bool x, int64_t i) {
+  return x ? unicon__positives_x(plane->pairs, i) : unicon__positives_y(plane->pairs, i);
+}
+
+static int by_threshold(const void *a, const void *b) {
+  const positive *left = a, *right = b;
+  if (left->threshold != right->threshold) return left->threshold < right->threshold ? -1 : 1;
+  return (left->place > right->place) - (left->place < right->place);
+}
+
+/* psi and psi' of softplus at v: tau log(1 + e^{v/tau}) and sigma(v/tau). */
+static double softplus(const pairwise *st, double v, double *slope) {
+  const double e = exp(-fabs(v) / st->temperature);
+  *slope = v > 0 ? 1 / (1 + e) : e / (1 + e);
+  return (v > 0 ? v : 0) + st->temperature * log1p(e);
+}
+
+/* ---- setting up --------------------------------------------------------------------------- */
+
+typedef struct filling {
+  const unicon__loss *loss;
+  side *side;
+  bool x;
+} filling;
+
+static void fill_block(void *state, int64_t block, int worker) {
+  (void)worker;
+  const filling *f = state;
+  const pairwise *st = f->loss->state;
+  const unicon__plane *plane = &f->loss->plane;
+  const float *mine = f->x ? plane->zx : plane->zy, *other = f->x ? plane->zy : plane->zx;
+  const int64_t first = block * SETTLE_ROWS;
+  for (int64_t i = first; i < first + SETTLE_ROWS && i < f->side->n; i++) {
+    const unicon__partners p = partners(plane, f->x, i);
+    positive *list = f->side->positive + f->side->start[i];
+    for (int64_t k = 0; k < p.count; k++) {
+      const float score = (float)unicon__vec_best()->dot(mine + i * plane->r,
+                                                         other + p.item[k] * plane->r, plane->r);
+      list[k].score = (double)score;
+      list[k].place = k;
+      list[k].threshold =
+          st->psi == UNICON__PSI_HINGE ? st->nu * (double)score - st->margin : -INFINITY;
+    }
+    qsort(list, (size_t)p.count, sizeof *list, by_threshold);
+    for (int64_t k = 0; k < p.count; k++) f->side->rank[f->side->start[i] + list[k].place] = k;
+  }
+}
+
+static unicon_status side_begin(unicon_ctx *ctx, unicon__loss *loss, side *s, bool x) {
+  s->n = x ? loss->plane.n_x : loss->plane.n_y;
+  UNICON_NEW(ctx, s->start, s->n + 1);
+  for (int64_t i = 0; i < s->n; i++)
+    s->start[i + 1] = s->start[i] + partners(&loss->plane, x, i).count;
+  UNICON_NEW(ctx, s->positive, s->start[s->n]);
+  UNICON_NEW(ctx, s->rank, s->start[s->n]);
+  UNICON_NEW(ctx, s->tally, s->start[s->n]);
+  filling f = {loss, s, x};
+  unicon__parallel_for(ctx, (s->n + SETTLE_ROWS - 1) / SETTLE_ROWS, fill_block, &f);
+  return UNICON_OK;
+}
+
+/* Refuses class labels that make too many pairs. Batches of `rows` x rows have a tenth fewer than
+ * allowed, for they are drawn at random. */
+static unicon_status check_labels(unicon_ctx *ctx, const unicon__loss *loss) {
+  const unicon_pairs *pairs = loss->plane.pairs;
+  const double count = (double)pairs->positive.count;
+  if (!pairs->class_x) return UNICON_OK;
+  if (loss->params.psi == UNICON__PSI_SOFTPLUS)
+    return unicon__fail(ctx, UNICON_ERR_UNSUPPORTED,
+                        "psi softplus costs rows x pairs, and class labels make %lld pairs; use "
+                        "psi exp or hinge, or give a list of pairs",
+                        (long long)pairs->positive.count);
+  if (count <= LABEL_PAIRS) return UNICON_OK;
+  const double rows = 0.9 * LABEL_PAIRS * (double)pairs->n_x / count;
+  return unicon__fail(ctx, UNICON_ERR_UNSUPPORTED,
+                      "%s keeps numbers for every pair, and these class labels make %lld pairs: at "
+                      "most %d are supported; use batch %lld or fewer, or loss supcon or clip, "
+                      "which keep numbers for every row only",
+                      loss->params.kind == UNICON__LOSS_TRIPLET  ? "loss triplet"
+                      : loss->params.psi == UNICON__PSI_IDENTITY ? "psi identity"
+                                                                 : "psi hinge",
+                      (long long)pairs->positive.count, LABEL_PAIRS,
+                      (long long)(rows > 2 ? rows : 2));
+}
+
+static unicon_status pairwise_begin(unicon_ctx *ctx, unicon__loss *loss) {
+  const unicon__loss_params *params = &loss->params;
+  UNICON_TRY(check_labels(ctx, loss));
+  pairwise *st;
+  UNICON_NEW(ctx, st, 1);
+  loss->state = st;
+  *st = (pairwise){.psi = params->psi,
+                   .phi = params->phi,
+                   .nu = params->nu,
+                   .own = params->own,
+                   .margin = params->psi == UNICON__PSI_HINGE ? params->margin : 0,
+                   .temperature = params->temperature,
+                   .tile_y = ctx->tile_y};
+  UNICON_TRY(side_begin(ctx, loss, &st->x, true));
+  UNICON_TRY(side_begin(ctx, loss, &st->y, false));
+  UNICON_NEW(ctx, st->slot_tally, loss->slots * st->y.start[st->y.n]);
+  UNICON_NEW(ctx, st->held, loss->slots * ctx->tile_y);
+  const int64_t larger = st->x.n > st->y.n ? st->x.n : st->y.n;
+  UNICON_NEW(ctx, st->block_value, (larger + SETTLE_ROWS - 1) / SETTLE_ROWS);
+  return UNICON_OK;
+}
+
+static int one_sweep(const unicon__loss *loss) {
+  (void)loss;
+  return 1;
+}
+
+/* ---- tallies ------------------------------------------------------------------------------ */
+
+/* How many of the sorted thresholds lie strictly below the score. */
+static int64_t active(const positive *list, int64_t count, double score) {
+  int64_t low = 0, high = count;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (list[middle].threshold < score)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* Adds one negative of score s to the tallies of a row's positives. */
+static void count_negative(const pairwise *st, const positive *list, int64_t count, double s,
+                           tally *out) {
+  if (st->psi != UNICON__PSI_SOFTPLUS) {
+    const int64_t first = active(list, count, s);
+    if (first == 0) return;
+    out[first - 1].slope += 1;
+    out[first - 1].sum += s;
+    return;
+  }
+  for (int64_t k = 0; k < count; k++) {
+    double slope;
+    out[k].sum += softplus(st, s - st->nu * list[k].score, &slope);
+    out[k].slope += slope;
+  }
+}
+
+static void pairwise_observe(unicon__loss *loss, int sweep, const unicon__tile *tile, int slot) {
+  (void)sweep;
+  pairwise *st = loss->state;
+  tally *columns = st->slot_tally + slot * st->y.start[st->y.n];
+  for (int64_t row = 0; row < tile->nx; row++) {
+    const int64_t i = tile->x0 + row, at = st->x.start[i], count = st->x.start[i + 1] - at;
+    float *s = tile->s + row * tile->ld;
+    unicon__mask_row(loss->plane.pairs, i, tile->y0, tile->ny, s, false,
+                     st->held + slot * st->tile_y);
+    for (int64_t k = 0; k < tile->ny; k++) {
+      const int64_t j = tile->y0 + k, from = st->y.start[j];
+      if (s[k] == -INFINITY) continue;
+      count_negative(st, st->x.positive + at, count, (double)s[k], st->x.tally + at);
+      count_negative(st, st->y.positive + from, st->y.start[j + 1] - from, (double)s[k],
+                     columns + from);
+    }
+  }
+}
+
+static void pairwise_fold(unicon__loss *loss, int sweep, int slot, int64_t from, int64_t to) {
+  (void)sweep;
+  pairwise *st = loss->state;
+  tally *columns = st->slot_tally + slot * st->y.start[st->y.n];
+  for (int64_t k = st->y.start[from]; k < st->y.start[to]; k++) {
+    st->y.tally[k].slope += columns[k].slope;
+    st->y.tally[k].sum += columns[k].sum;
+    columns[k] = (tally){0, 0};
+  }
+}
+
+/* ---- settling ----------------------------------------------------------------------------- */
+
+/* psi of the positive's own term and its slope. */
+static double own_term(const pairwise *st, double score, double *slope) {
+  const double v = (1 - st->nu) * score;
+  if (st->psi == UNICON__PSI_SOFTPLUS) return softplus(st, v, slope);
+  *slope = st->psi == UNICON__PSI_IDENTITY || v + st->margin > 0;
+  return *slope * (v + st->margin);
+}
+
+static double phi(const pairwise *st, double argument, double *slope) {
+  if (st->phi == UNICON__PHI_IDENTITY) {
+    *slope = 1;
+    return argument;
+  }
+  const double shifted = st->phi == UNICON__PHI_LOG1P ? 1 + argument : argument;
+  *slope = shifted > 0 ? 1 / shifted : 0; /* softplus without negatives or own term: left out */
+  return shifted > 0 ? log(shifted) : 0;
+}
+
+/* Value of row i; fills g, running sums and S of its positives. */
+static double settle_row(const filling *f, int64_t i) {
+  const pairwise *st = f->loss->state;
+  const unicon__plane *plane = &f->loss->plane;
+  const unicon__partners p = partners(plane, f->x, i);
+  positive *list = f->side->positive + f->side->start[i];
+  tally *sums = f->side->tally + f->side->start[i];
+  double value = 0, running = 0;
+  if (st->psi != UNICON__PSI_SOFTPLUS)
+    for (int64_t k = p.count - 1; k > 0; k--) {
+      sums[k - 1].slope += sums[k].slope;
+      sums[k - 1].sum += sums[k].sum;
+    }
+  for (int64_t k = 0; k < p.count; k++) {
+    const double w = unicon__pair_weight(p, list[k].place);
+    const double omega =
+        f->x ? unicon__omega_x(plane, p.count, w) : unicon__omega_y(plane, p.count, w);
+    double own_slope, slope, argument = sums[k].sum;
+    if (st->psi != UNICON__PSI_SOFTPLUS)
+      argument -= sums[k].slope * (st->nu * list[k].score - st->margin);
+    argument += st->own * own_term(st, list[k].score, &own_slope);
+    value += omega * phi(st, argument, &slope);
+    list[k].g = omega * slope;
+    running += list[k].g;
+    list[k].running = running;
+    list[k].weight = list[k].g * (st->nu * sums[k].slope - (1 - st->nu) * st->own * own_slope);
+  }
+  return value;
+}
+
+static void settle_block(void *state, int64_t block, int worker) {
+  (void)worker;
+  const filling *f = state;
+  const pairwise *st = f->loss->state;
+  const int64_t first = block * SETTLE_ROWS;
+  double value = 0;
+  for (int64_t i = first; i < first + SETTLE_ROWS && i < f->side->n; i++) value += settle_row(f, i);
+  st->block_value[block] = value;
+}
+
+static unicon_status pairwise_settle(unicon_ctx *ctx, unicon__loss *loss, int sweep) {
+  (void)sweep;
+  pairwise *st = loss->state;
+  loss->value = 0;
+  for (int which = 0; which < 2; which++) {
+    filling f = {loss, which == 0 ? &st->x : &st->y, which == 0};
+    const int64_t blocks = (f.side->n + SETTLE_ROWS - 1) / SETTLE_ROWS;
+    unicon__parallel_for(ctx, blocks, settle_block, &f);
+    for (int64_t b = 0; b < blocks; b++) loss->value += st->block_value[b] / 2;
+  }
+  return UNICON_OK;
+}
+
+/* ---- weights ------------------------------------------------------------------------------ */
+
+/* Sum over positives of g psi'(s - nu s_k). */
+static double pull(const pairwise *st, const positive *list, int64_t count, double s) {
+  if (st->psi != UNICON__PSI_SOFTPLUS) {
+    const int64_t first = active(list, count, s);
+    return first == 0 ? 0 : list[first - 1].running;
+  }
+  double sum = 0;
+  for (int64_t k = 0; k < count; k++) {
+    double slope;
+    (void)softplus(st, s - st->nu * list[k].score, &slope);
+    sum += list[k].g * slope;
+  }
+  return sum;
+}
+
+static void pairwise_weigh(unicon__loss *loss, const unicon__tile *tile, int slot) {
+  const pairwise *st = loss->state;
+  for (int64_t row = 0; row < tile->nx; row++) {
+    const int64_t i = tile->x0 + row, at = st->x.start[i], count = st->x.start[i + 1] - at;
+    float *s = tile->s + row * tile->ld;
+    unicon__mask_row(loss->plane.pairs, i, tile->y0, tile->ny, s, false,
+                     st->held + slot * st->tile_y);
+    for (int64_t k = 0; k < tile->ny; k++) {
+      const int64_t j = tile->y0 + k, from = st->y.start[j];
+      const double v = (double)s[k];
+      s[k] = v == -INFINITY
+                 ? 0
+                 : (float)(-0.5 * (pull(st, st->x.positive + at, count, v) +
+                                   pull(st, st->y.positive + from, st->y.start[j + 1] - from, v)));
+    }
+    const unicon__partners p = unicon__positives_x(loss->plane.pairs, i);
+    int64_t length;
+    const int64_t first = unicon__list_range(p, tile->y0, tile->y0 + tile->ny, &length);
+    for (int64_t k = first; k < first + length; k++) {
+      const int64_t j = p.item[k];
+      const unicon__partners q = unicon__positives_y(loss->plane.pairs, j);
+      int64_t one;
+      const int64_t back = unicon__list_range(q, i, i + 1, &one);
+      const double weight =
+          st->x.positive[at + st->x.rank[at + k]].weight +
+          st->y.positive[st->y.start[j] + st->y.rank[st->y.start[j] + back]].weight;
+      s[j - tile->y0] = (float)(weight / 2);
+    }
+  }
+}
+
+const unicon__loss_ops unicon__loss_pairwise = {
+    "pairwise",       true,          false,           pairwise_begin, one_sweep,
+    pairwise_observe, pairwise_fold, pairwise_settle, pairwise_weigh,
+};

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tiled pass: the only code that walks the n_x by n_y plane.
+ *
+ * Tiles of scores come from one product each, s = Z_x Z_y^T; a loss observes them or turns them
+ * into weights S; the weights are used at once and forgotten. Each worker takes whole rows of tiles
+ * with single-threaded BLAS; what crosses rows is folded in tile order, so results depend on the
+ * tile size but not on the number of threads. */
+#ifndef UNICON_LOSS_PASS_H
+#define UNICON_LOSS_PASS_H
+
+#include "features/feature.h"
+#include "loss/loss.h"
+
+/* Observes the plane and settles loss->value and the statistics that S needs.
+ * 2 n_x n_y r flops a sweep. */
+unicon_status unicon__pass_observe(unicon_ctx *ctx, unicon__loss *loss);
+
+/* C = Phi_x^T S Phi_y (p_x by p_y, float64), S the weights of a loss that has been observed (or is
+ * pointwise: then loss->value is set too). 2 n_x n_y (r + p_y) flops. */
+unicon_status unicon__pass_cross(unicon_ctx *ctx, unicon__loss *loss, const unicon__source *x,
+                                 const unicon__source *y, double *c);
+
+/* What to do with each tile of weights, for other uses of S (gradients, a picture of S). `tile` is
+ * called by workers, `row_done` after the last tile of a row of tiles, `fold` by the calling thread
+ * after a round of `items` rows of tiles, in order. */
+typedef struct unicon__consumer {
+  void *state;
+  void (*tile)(void *state, const unicon__tile *tile, int slot);
+  void (*row_done)(void *state, int64_t x0, int64_t nx, int slot);
+  void (*fold)(unicon_ctx *ctx, void *state, int64_t items);
+} unicon__consumer;
+
+unicon_status unicon__pass_weights(unicon_ctx *ctx, unicon__loss *loss,
+                                   const unicon__consumer *consumer);
+
+#endif

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks without an n_x by n_y matrix. For a query with positives of exact (float64) scores
+ * t_0 >= t_1 >= ..., the rank of positive k is
+ *     1 + k + #{candidates j that are no match : s_j >= t_k}
+ * so a tie counts against us. Tiles of float32 products decide all but the near ties, which are
+ * scored again in float64: the result does not depend on tiles, threads or the BLAS. */
+#include "score/retrieval.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/parallel.h"
+#include "base/rng.h"
+#include "linalg/blas.h"
+#include "linalg/vec.h"
+
+enum { QUERY_ROWS = 128, SCORE_COLS = 1024, RESAMPLES = 1000 };
+
+/* Places for the positives of a block of queries: fewer queries where each has many. */
+enum { BLOCK_POSITIVES = 1 << 18, FEWEST_ROWS = 8 };
+
+static const char *const names[UNICON_METRIC_COUNT] = {
+    "hit@1", "hit@5", "hit@10",  "recall@1",    "recall@5", "recall@10",
+    "mrr",   "map",   "ndcg@10", "median_rank", "mean_rank"};
+
+const char *unicon_metric_name(size_t index) {
+  return index < UNICON_METRIC_COUNT ? names[index] : NULL;
+}
+
+/* A query's best candidates so far: the first is the one to beat. */
+typedef struct best_list {
+  int64_t count, id[UNICON__HUB_TOP];
+  float score[UNICON__HUB_TOP];
+} best_list;
+
+/* What a query's other candidates look like. */
+typedef struct others {
+  double top, sum;
+  int64_t count;
+} others;
+
+typedef struct ranking {
+  const float *query, *candidate;
+  int64_t queries, candidates, r;
+  const unicon_pairs *pairs;
+  bool from_x;
+  best_list *best;             /* per worker: one per query of the block, or NULL */
+  others *other;               /* per worker, likewise */
+  atomic_int_least64_t *found; /* per candidate, or NULL */
+  double *margin;              /* per query, or NULL */
+  int64_t most;                /* longest list of positives */
+  int64_t block;               /* queries at a time */
+  float *scores;               /* per worker: block by SCORE_COLS */
+  double *threshold;           /* per worker: block by most */
+  int64_t *above;              /* per worker: block by most */
+  double *value; /* UNICON_METRIC_COUNT per query; a first rank of 0: no match to find */
+} ranking;
+
+static unicon__partners positives(const ranking *g, int64_t query) {
+  return g->from_x ? unicon__positives_x(g->pairs, query) : unicon__positives_y(g->pairs, query);
+}
+
+static double exact_score(const ranking *g, int64_t query, int64_t candidate) {
+  return unicon__vec_best()->dot(g->query + query * g->r, g->candidate + candidate * g->r, g->r);
+}
+
+static int descending(const void *a, const void *b) {
+  const double left = *(const double *)a, right = *(const double *)b;
+  return (left < right) - (left > right);
+}
+
+/* First k with score >= threshold[k] (descending list). */
+static int64_t first_beaten(const double *threshold, int64_t count, double score) {
+  int64_t low = 0, high = count;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (score >= threshold[middle])
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
+static void hide(unicon__partners p, int64_t from, int64_t count, float *scores) {
+  int64_t length;
+  const int64_t first = unicon__list_range(p, from, from + count, &length);
+  for (int64_t k = first; k < first + length; k++) scores[p.item[k] - from] = -INFINITY;
+}
+
+/* Counts, for each threshold of the query, the candidates of this tile at or above it. */
+static void count_above(const ranking *g, int64_t query, int64_t from, int64_t count, float *scores,
+                        const double *threshold, int64_t *above) {
+  const unicon__partners p = positives(g, query);
+  const double margin = unicon__score_error(g->r);
+  const double lowest = threshold[p.count - 1] - margin;
+  hide(p, from, count, scores);
+  if (g->pairs->ignore.count > 0)
+    hide(unicon__list_at(g->from_x ? &g->pairs->ignore.by_x : &g->pairs->ignore.by_y, query), from,
+         count, scores);
+  for (int64_t j = 0; j < count; j++) {
+    const double score = (double)scores[j];
+    if (score < lowest) continue;
+    int64_t at = first_beaten(threshold, p.count, score - margin);
+    if (at > 0 && score + margin >= threshold[at - 1])
+      at = first_beaten(threshold, p.count, exact_score(g, query, from + j));
+    if (at < p.count) above[at]++;
+  }
+}
+
+/* Offers the candidates of a tile to a query's list of the first ones; of equals the first stays.
+ */
+static void offer(best_list *best, int64_t from, int64_t count, const float *scores) {
+  for (int64_t j = 0; j < count; j++) {
+    const bool full = best->count == UNICON__HUB_TOP;
+    if (full && scores[j] <= best->score[0]) continue;
+    int64_t at = full ? 0 : best->count++;
+    for (; !full && at > 0 && best->score[at - 1] >= scores[j]; at--) {
+      best->score[at] = best->score[at - 1];
+      best->id[at] = best->id[at - 1];
+    }
+    for (; full && at + 1 < best->count && best->score[at + 1] < scores[j]; at++) {
+      best->score[at] = best->score[at + 1];
+      best->id[at] = best->id[at + 1];
+    }
+    best->score[at] = scores[j];
+    best->id[at] = from + j;
+  }
+}
+
+/* Takes in the scores of a tile that are no matches; those hidden are -inf. */
+static void observe(others *other, int64_t count, const float *scores) {
+  for (int64_t j = 0; j < count; j++) {
+    if (scores[j] == -INFINITY) continue;
+    other->top = (double)scores[j] > other->top ? (double)scores[j] : other->top;
+    other->sum += (double)scores[j];
+    other->count++;
+  }
+}
+
+static double margin_of(const others *other, double match) {
+  const double gap = match - (other->count ? other->sum / (double)other->count : match);
+  const double share = gap > 0 ? (match - other->top) / gap : -1;
+  return other->count == 0 ? 1 : share < -1 ? -1 : share;
+}
+
+/* The metrics of one query from the ranks of its positives, which come best first. */
+static void query_metrics(const int64_t *above, int64_t count, double *value) {
+  static const int cut[3] = {1, 5, 10};
+  double precision = 0, gain = 0, ideal = 0, within[3] = {0, 0, 0}, first = 0;
+  int64_t better = 0;
+  for (int64_t k = 0; k < count; k++) {
+    better += above[k];
+    const double rank = (double)(better + k + 1);
+    if (k == 0) first = rank;
+    precision += (double)(k + 1) / rank;
+    if (rank <= 10) gain += 1 / log2(rank + 1);
+    if (k < 10) ideal += 1 / log2((double)k + 2);
+    for (int c = 0; c < 3; c++) within[c] += rank <= cut[c];
+  }
+  for (int c = 0; c < 3; c++) {
+    value[UNICON_HIT_1 + c] = first <= cut[c];
+    value[UNICON_RECALL_1 + c] = within[c] / (double)count;
+  }
+  value[UNICON_MRR] = 1 / first;
+  value[UNICON_MAP] = precision / (double)count;
+  value[UNICON_NDCG_10] = gain / ideal;
+  value[UNICON_MEDIAN_RANK] = first;
+  value[UNICON_MEAN_RANK] = first;
+}
+
+/* A worker's room for one block of queries. */
+typedef struct desk {
+  float *scores;
+  double *threshold;
+  int64_t *above;
+  best_list *best;
+  others *other;
+} desk;
+
+static desk desk_of(const ranking *g, int64_t worker) {
+  const int64_t first = worker * g->block;
+  return (desk){g->scores + first * SCORE_COLS, g->threshold + first * g->most,
+                g->above + first * g->most, g->best ? g->best + first : NULL,
+                g->other ? g->other + first : NULL};
+}
+
+static void desk_clear(const ranking *g, const desk *d, int64_t first, int64_t rows) {
+  memset(d->above, 0, (size_t)(g->block * g->most) * sizeof *d->above);
+  for (int64_t i = 0; i < rows; i++) {
+    const unicon__partners p = positives(g, first + i);
+    for (int64_t k = 0; k < p.count; k++)
+      d->threshold[i * g->most + k] = exact_score(g, first + i, p.item[k]);
+    qsort(d->threshold + i * g->most, (size_t)p.count, sizeof *d->threshold, descending);
+    if (d->best) d->best[i].count = 0;
+    if (d->other) d->other[i] = (others){-INFINITY, 0, 0};
+  }
+}
+
+static void rank_block(void *state, int64_t item, int worker) {
+  const ranking *g = state;
+  const int64_t first = item * g->block, left = g->queries - first;
+  const int64_t rows = left < g->block ? left : g->block;
+  const desk d = desk_of(g, worker);
+  desk_clear(g, &d, first, rows);
+  for (int64_t from = 0; from < g->candidates; from += SCORE_COLS) {
+    const int64_t cols = g->candidates - from < SCORE_COLS ? g->candidates - from : SCORE_COLS;
+    unicon__sgemm(false, true, rows, cols, g->r, 1, g->query + first * g->r, g->r,
+                  g->candidate + from * g->r, g->r, 0, d.scores, SCORE_COLS);
+    for (int64_t i = 0; i < rows; i++) {
+      float *scores = d.scores + i * SCORE_COLS;
+      if (d.best) offer(&d.best[i], from, cols, scores);
+      if (positives(g, first + i).count == 0) continue;
+      count_above(g, first + i, from, cols, scores, d.threshold + i * g->most,
+                  d.above + i * g->most);
+      if (d.other) observe(&d.other[i], cols, scores);
+    }
+  }
+  for (int64_t i = 0; i < rows; i++) {
+    const int64_t count = positives(g, first + i).count;
+    for (int64_t k = 0; d.best && k < d.best[i].count; k++)
+      atomic_fetch_add(&g->found[d.best[i].id[k]], 1);
+    if (count == 0) continue;
+    query_metrics(d.above + i * g->most, count, g->value + (first + i) * UNICON_METRIC_COUNT);
+    if (d.other) g->margin[first + i] = margin_of(&d.other[i], d.threshold[i * g->most]);
+  }
+}
+
+/* ---- averages and intervals --------------------------------------------------------------- */
+
+static int ascending(const void *a, const void *b) {
+  return descending(b, a);
+}
+
+/* Median of `count` values, reordering them. */
+static double median(double *values, int64_t count) {
+  qsort(values, (size_t)count, sizeof *values, ascending);
+  return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
+/* Means (and one median) over the queries list[0..count-1], or resample `draw` of them. */
+static void average(const double *value, const int64_t *list, int64_t count, int64_t draw,
+                    uint64_t seed, double *ranks, double *out) {
+  for (int m = 0; m < UNICON_METRIC_COUNT; m++) out[m] = 0;
+  for (int64_t k = 0; k < count; k++) {
+    const int64_t pick = draw < 0 ? k
+                                  : unicon__below(seed, UNICON__STREAM_BOOTSTRAP, (uint64_t)k,
+                                                  (uint32_t)draw, count);
+    const double *row = value + list[pick] * UNICON_METRIC_COUNT;
+    for (int m = 0; m < UNICON_METRIC_COUNT; m++) out[m] += row[m];
+    ranks[k] = row[UNICON_MEDIAN_RANK];
+  }
+  for (int m = 0; m < UNICON_METRIC_COUNT; m++) out[m] /= (double)count;
+  out[UNICON_MEDIAN_RANK] = median(ranks, count);
+}
+
+typedef struct bootstrap {
+  const double *value;
+  const int64_t *list;
+  int64_t count;
+  uint64_t seed;
+  double *ranks; /* per worker */
+  double *draws; /* RESAMPLES by UNICON_METRIC_COUNT */
+} bootstrap;
+
+static void resample(void *state, int64_t item, int worker) {
+  const bootstrap *b = state;
+  average(b->value, b->list, b->count, item, b->seed, b->ranks + worker * b->count,
+          b->draws + item * UNICON_METRIC_COUNT);
+}
+
+/* The central 95 % of the resampled means. */
+static unicon_status intervals_of(unicon_ctx *ctx, bootstrap *b, unicon_metrics *out) {
+  double column[RESAMPLES];
+  UNICON_NEW(ctx, b->draws, RESAMPLES * UNICON_METRIC_COUNT);
+  unicon__parallel_for(ctx, RESAMPLES, resample, b);
+  for (int m = 0; m < UNICON_METRIC_COUNT; m++) {
+    for (int k = 0; k < RESAMPLES; k++) column[k] = b->draws[k * UNICON_METRIC_COUNT + m];
+    qsort(column, RESAMPLES, sizeof *column, ascending);
+    out->low[m] = column[RESAMPLES / 40];
+    out->high[m] = column[RESAMPLES - 1 - RESAMPLES / 40];
+  }
+  return UNICON_OK;
+}
+
+/* Chance that one of m matches is among the first k of n in random order. */
+static double chance_hit(int64_t n, int64_t m, int k) {
+  double miss = 1;
+  for (int t = 0; t < k && t < n; t++)
+    miss *= n - m - t > 0 ? (double)(n - m - t) / (double)(n - t) : 0;
+  return 1 - miss;
+}
+
+static unicon_status summarize(unicon_ctx *ctx, const ranking *g, bool intervals, uint64_t seed,
+                               unicon_metrics *out) {
+  static const int cut[3] = {1, 5, 10};
+  int64_t *list;
+  bootstrap b = {.value = g->value, .seed = seed};
+  UNICON_NEW(ctx, list, g->queries);
+  for (int m = 0; m < UNICON_METRIC_COUNT; m++) out->low[m] = out->high[m] = out->chance[m] = NAN;
+  for (int c = 0; c < 3; c++) out->chance[UNICON_HIT_1 + c] = 0;
+  for (int64_t i = 0; i < g->queries; i++) {
+    const int64_t count = positives(g, i).count;
+    if (count == 0) continue;
+    list[b.count++] = i;
+    const int64_t ignored =
+        unicon__list_at(g->from_x ? &g->pairs->ignore.by_x : &g->pairs->ignore.by_y, i).count;
+    for (int c = 0; c < 3; c++)
+      out->chance[UNICON_HIT_1 + c] += chance_hit(g->candidates - ignored, count, cut[c]);
+  }
+  if (b.count == 0)
+    return unicon__fail(ctx, UNICON_ERR_PAIRS, "no row has a match, so there is nothing to score");
+  for (int c = 0; c < 3; c++) out->chance[UNICON_HIT_1 + c] /= (double)b.count;
+  UNICON_NEW(ctx, b.ranks, (intervals ? unicon__workers(ctx) : 1) * b.count);
+  b.list = list;
+  average(g->value, list, b.count, -1, 0, b.ranks, out->value);
+  out->queries = b.count;
+  out->candidates = g->candidates;
+  out->pairs = g->pairs->positive.count;
+  return intervals ? intervals_of(ctx, &b, out) : UNICON_OK;
+}
+
+/* Room for a block of queries on every worker. */
+static unicon_status ranking_open(unicon_ctx *ctx, const unicon__retrieval *of, ranking *g) {
+  for (int64_t i = 0; i < g->queries; i++) {
+    const int64_t count = positives(g, i).count;
+    g->most = count > g->most ? count : g->most;
+  }
+  g->block = BLOCK_POSITIVES / g->most;
+  g->block = g->block < FEWEST_ROWS ? FEWEST_ROWS : g->block > QUERY_ROWS ? QUERY_ROWS : g->block;
+  const int64_t blocks = (g->queries + g->block - 1) / g->block;
+  const int64_t workers = unicon__workers_for(ctx, blocks);
+  UNICON_NEW(ctx, g->scores, workers * g->block * SCORE_COLS);
+  UNICON_NEW(ctx, g->threshold, workers * g->block * g->most);
+  UNICON_NEW(ctx, g->above, workers * g->block * g->most);
+  UNICON_NEW(ctx, g->value, g->queries * UNICON_METRIC_COUNT);
+  if (of->found) {
+    UNICON_NEW(ctx, g->best, workers * g->block);
+    UNICON_NEW(ctx, g->found, g->candidates);
+  }
+  if (of->margin) {
+    UNICON_NEW(ctx, g->other, workers * g->block);
+    UNICON_NEW(ctx, g->margin, g->queries);
+  }
+  return UNICON_OK;
+}
+
+/* What was wanted beside the metrics. */
+static void hand_out(const ranking *g, const unicon__retrieval *of, int64_t scored) {
+  for (int64_t i = 0; of->rank && i < g->queries; i++)
+    of->rank[i] = g->value[i * UNICON_METRIC_COUNT + UNICON_MEAN_RANK];
+  for (int64_t j = 0; of->found && j < g->candidates; j++) of->found[j] = g->found[j];
+  if (of->margin) *of->margin = 0;
+  for (int64_t i = 0; of->margin && i < g->queries; i++)
+    *of->margin += g->margin[i] / (double)scored;
+}
+
+unicon_status unicon__retrieval_of(unicon_ctx *ctx, const unicon__retrieval *of,
+                                   unicon_metrics *out) {
+  unicon__block *frame = unicon__frame_open(ctx);
+  const unicon_pairs *pairs = of->pairs;
+  ranking g = {.query = of->query,
+               .candidate = of->candidate,
+               .r = of->width,
+               .pairs = pairs,
+               .queries = of->from_x ? pairs->n_x : pairs->n_y,
+               .candidates = of->from_x ? pairs->n_y : pairs->n_x,
+               .from_x = of->from_x,
+               .most = 1};
+  UNICON_TRY(ranking_open(ctx, of, &g));
+  const double begin = of->from_x ? 0 : 0.5;
+  unicon__blas_begin();
+  const unicon_status status = unicon__parallel_rounds(
+      ctx, "metrics", begin, begin + 0.5, (g.queries + g.block - 1) / g.block, rank_block, &g);
+  unicon__blas_end();
+  UNICON_TRY(status);
+  UNICON_TRY(summarize(ctx, &g, of->intervals, of->seed, out));
+  hand_out(&g, of, out->queries);
+  unicon__frame_close(ctx, frame);
+  return UNICON_OK;
+}
+
+void unicon__hubness(const int64_t *found, int64_t count, double *skew, double *never) {
+  double sum = 0, square = 0, cube = 0;
+  int64_t none = 0;
+  for (int64_t j = 0; j < count; j++) {
+    sum += (double)found[j];
+    none += found[j] == 0;
+  }
+  const double mean = sum / (double)count;
+  for (int64_t j = 0; j < count; j++) {
+    const double gap = (double)found[j] - mean;
+    square += gap * gap / (double)count;
+    cube += gap * gap * gap / (double)count;
+  }
+  *skew = square > 0 ? cube / (square * sqrt(square)) : 0;
+  *never = (double)none / (double)count;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The solver: a moment step, then spectral steps C -> rank-r SVD in the metric, safeguarded.
+ *
+ * The state is M = U diag(s) V^T in metric coordinates (paper's F_x F_y^T seen there), of rank r
+ * and norm 1. One step (docs/method.md section 5): M+ = [R_x^T C R_y]_r / norm,  M_eta = [(1 - eta)
+ * M + eta M+]_r,  eta = 1, 1/2, ..., 2^-7 The first M_eta whose cosine loss is below the present
+ * one is taken; if none is, the present model stays. So the tracked loss never rises. `plain` takes
+ * M+ whatever its loss (the paper). Losses on dot products (spectral) keep the scale of M and step
+ * along the gradient, M + eta M+: eta = 1/2 in the full metric without ridge is Newton's step and
+ * lands on the minimiser. */
+#ifndef UNICON_SOLVE_SOLVE_H
+#define UNICON_SOLVE_SOLVE_H
+
+#include "loss/loss.h"
+#include "solve/whiten.h"
+#include "solve/state.h"
+#include "score/validation.h"
+
+typedef struct unicon__solve_params {
+  unicon__loss_params loss;
+  int64_t rank;
+  double power[2]; /* of the singular values in F_x and F_y: exponent * split, ... */
+  int iterations;
+  bool safe;
+  bool shared;   /* one encoder: both sides have the same features, and M is symmetric */
+  int aggregate; /* word of the option */
+  unicon__svd_method svd;
+  uint64_t seed;
+  const unicon__validation *held; /* pairs that choose the step returned; NULL: the last */
+} unicon__solve_params;
+
+enum { UNICON__LOG_STEPS = 64 };
+
+/* Weights of batches or parts from their held-out scores, adding up to 1. */
+enum {
+  UNICON__AGGREGATE_UNIFORM,
+  UNICON__AGGREGATE_ACCURACY,
+  UNICON__AGGREGATE_SOFTMAX,
+  UNICON__AGGREGATE_ROBUST
+};
+unicon_status unicon__aggregate(unicon_ctx *ctx, int how, const double *score, int64_t count,
+                                double *weight);
+
+/* What happened: loss after each step (entry 0 is the start), step length, certificate. */
+typedef struct unicon__solve_log {
+  int steps; /* entries in use */
+  double loss[UNICON__LOG_STEPS], eta[UNICON__LOG_STEPS];
+  double score[UNICON__LOG_STEPS]; /* where there are held-out pairs */
+  int best;                        /* step returned */
+  int taken;                       /* steps in all, the start included */
+  double residual, gap;            /* worst certificate of all decompositions; last s_r+1 / s_r */
+  const char *method;
+  double *spectrum; /* r values of the moment step, before scaling */
+} unicon__solve_log;
+
+/* Solves over the batches of `problem`. */
+unicon_status unicon__solve(unicon_ctx *ctx, const unicon__problem *problem,
+                            const unicon__whitening *metric_x, const unicon__whitening *metric_y,
+                            const unicon__solve_params *params, unicon__state *state,
+                            unicon__solve_log *log);
+
+/* F_x = R_x U s^power[0] and F_y = R_y V s^power[1], float32, of the context's frame. */
+unicon_status unicon__state_factors(unicon_ctx *ctx, const unicon__state *state,
+                                    const unicon__whitening *metric_x,
+                                    const unicon__whitening *metric_y, const double power[2],
+                                    float **fx, float **fy);
+
+#endif

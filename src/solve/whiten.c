@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "solve/whiten.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/parallel.h"
+#include "base/rng.h"
+#include "linalg/blas.h"
+#include "linalg/reflect.h"
+#include "linalg/tiled.h"
+
+enum { MOMENT_ROWS = 1024, LANCZOS_STEPS = 120 };
+
+typedef struct moment {
+  const unicon__source *source;
+  float *rows;    /* MOMENT_ROWS rows per worker */
+  float *partial; /* p by p per item of the round */
+  double *sum;    /* p per item of the round */
+  int64_t first;
+  double *sigma;
+  int64_t items;
+} moment;
+
+static void moment_tile(void *state, int64_t item, int worker) {
+  moment *m = state;
+  const int64_t p = m->source->map->out, first = (m->first + item) * MOMENT_ROWS;
+  const int64_t left = m->source->count - first, count = left < MOMENT_ROWS ? left : MOMENT_ROWS;
+  const float *tile = unicon__source_tile(
+      m->source, NULL, first, count,
+      m->rows + (int64_t)worker * MOMENT_ROWS * unicon__map_room(m->source->map));
+  unicon__ssyrk(p, count, tile, p, m->partial + item * p * p, p);
+  double *sum = m->sum + item * p;
+  memset(sum, 0, (size_t)p * sizeof *sum);
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t k = 0; k < p; k++) sum[k] += (double)tile[i * p + k];
+}
+
+/* Row `row` of sigma += that row of every partial, in tile order. */
+static void moment_add(void *state, int64_t row, int worker) {
+  (void)worker;
+  moment *m = state;
+  const int64_t p = m->source->map->out;
+  double *to = m->sigma + row * p;
+  for (int64_t item = 0; item < m->items; item++) {
+    const float *from = m->partial + (item * p + row) * p;
+    for (int64_t k = 0; k <= row; k++) to[k] += (double)from[k];
+  }
+}
+
+unicon_status unicon__second_moment(unicon_ctx *ctx, const unicon__source *source, double *sigma,
+                                    double *mean) {
+  const int64_t p = source->map->out, n = source->count, round = unicon__workers(ctx);
+  const int64_t tiles = (n + MOMENT_ROWS - 1) / MOMENT_ROWS;
+  moment m = {.source = source, .sigma = sigma};
+  UNICON_NEW(ctx, m.rows, round * MOMENT_ROWS * unicon__map_room(source->map));
+  UNICON_NEW(ctx, m.partial, round * p * p);
+  UNICON_NEW(ctx, m.sum, round * p);
+  memset(sigma, 0, (size_t)(p * p) * sizeof *sigma);
+  if (mean) memset(mean, 0, (size_t)p * sizeof *mean);
+  for (m.first = 0; m.first < tiles; m.first += round) {
+    UNICON_TRY(unicon__progress(ctx, "second moments", (double)m.first / (double)tiles));
+    m.items = tiles - m.first < round ? tiles - m.first : round;
+    unicon__blas_begin();
+    unicon__parallel_for(ctx, m.items, moment_tile, &m);
+    unicon__blas_end();
+    unicon__parallel_for(ctx, p, moment_add, &m);
+    for (int64_t k = 0; mean && k < m.items * p; k++) mean[k % p] += m.sum[k] / (double)n;
+  }
+  for (int64_t k = 0; k < p * p; k++) sigma[k] /= (double)n;
+  unicon__drop(ctx, m.sum);
+  unicon__drop(ctx, m.partial);
+  unicon__drop(ctx, m.rows);
+  return UNICON_OK;
+}
+
+static double norm(const double *x, int64_t n) {
+  double sum = 0;
+  for (int64_t k = 0; k < n; k++) sum += x[k] * x[k];
+  return sqrt(sum);
+}
+
+static void orthogonalize(double *w, const double *basis, int64_t count, int64_t n) {
+  for (int64_t j = 0; j < count; j++) {
+    const double *q = basis + j * n;
+    double product = 0;
+    for (int64_t k = 0; k < n; k++) product += q[k] * w[k];
+    for (int64_t k = 0; k < n; k++) w[k] -= product * q[k];
+  }
+}
+
+/* Largest eigenvalue of the tridiagonal matrix built so far. */
+static double top_ritz(const double *alpha, const double *beta, int64_t steps, double *work) {
+  memcpy(work, alpha, (size_t)steps * sizeof *work);
+  memcpy(work + LANCZOS_STEPS, beta, (size_t)steps * sizeof *work);
+  if (unicon__dsterf(steps, work, work + LANCZOS_STEPS)) return alpha[0];
+  return work[steps - 1];
+}
+
+unicon_status unicon__largest_eigenvalue(unicon_ctx *ctx, const double *a, int64_t n, double *out) {
+  const int64_t most = n < LANCZOS_STEPS ? n : LANCZOS_STEPS;
+  double *basis, *w, *work, *room, alpha[LANCZOS_STEPS], beta[LANCZOS_STEPS];
+  float *start;
+  UNICON_NEW(ctx, basis, most * n);
+  UNICON_NEW(ctx, w, n);
+  UNICON_NEW(ctx, work, 2 * LANCZOS_STEPS);
+  UNICON_NEW(ctx, room, unicon__tiled_dsymv_room(n));
+  UNICON_NEW(ctx, start, n);
+  unicon__normals(0, UNICON__STREAM_START, 0, n, start);
+  for (int64_t k = 0; k < n; k++) w[k] = (double)start[k];
+  double length = norm(w, n), previous = 0;
+  *out = 0;
+  for (int64_t step = 0; step < most && length > 0; step++) {
+    double *q = basis + step * n;
+    UNICON_TRY(unicon__poll(ctx));
+    for (int64_t k = 0; k < n; k++) q[k] = w[k] / length;
+    unicon__tiled_dsymv(ctx, n, a, n, q, w, room);
+    alpha[step] = 0;
+    for (int64_t k = 0; k < n; k++) alpha[step] += q[k] * w[k];
+    orthogonalize(w, basis, step + 1, n);
+    orthogonalize(w, basis, step + 1, n);
+    length = norm(w, n);
+    beta[step] = length;
+    *out = top_ritz(alpha, beta, step + 1, work);
+    if (length <= 1e-14 * fabs(*out)) break;
+    if (step > 4 && fabs(*out - previous) <= 1e-12 * fabs(*out)) break;
+    previous = *out;
+  }
+  unicon__drop(ctx, start);
+  unicon__drop(ctx, room);
+  unicon__drop(ctx, work);
+  unicon__drop(ctx, w);
+  unicon__drop(ctx, basis);
+  return UNICON_OK;
+}
+
+unicon_status unicon__eigen(unicon_ctx *ctx, const double *sigma, int64_t size, double **vectors,
+                            double **values) {
+  int info;
+  UNICON_NEW(ctx, *vectors, size * size);
+  UNICON_NEW(ctx, *values, size);
+  memcpy(*vectors, sigma, (size_t)(size * size) * sizeof *sigma);
+  UNICON_TRY(unicon__tiled_dsyevd(ctx, size, *vectors, *values, &info));
+  if (info > 0) {
+    memcpy(*vectors, sigma, (size_t)(size * size) * sizeof *sigma);
+    UNICON_TRY(unicon__dsyev(ctx, size, *vectors, *values, &info));
+  }
+  if (info)
+    return unicon__fail(ctx, UNICON_ERR_NUMERIC,
+                        "the eigenvalues of the %lld by %lld second moment did not converge; a "
+                        "larger ridge helps",
+                        (long long)size, (long long)size);
+  return UNICON_OK;
+}
+
+unicon_status unicon__whiten_from_eigen(unicon_ctx *ctx, double *vectors, const double *values,
+                                        int64_t size, double power, double ridge,
+                                        unicon__whitening *out) {
+  double *scale;
+  UNICON_NEW(ctx, scale, size);
+  /* Float32 features carry noise of about 1e-7 of the largest eigenvalue. */
+  const double top = fabs(values[size - 1]), floor = top * (double)FLT_EPSILON;
+  int64_t dropped = 0;
+  for (int64_t k = 0; k < size; k++) {
+    const double e = (values[k] > 0 ? values[k] : 0) + ridge * top;
+    if (e <= floor) dropped++;
+    scale[k] = e > floor ? pow(e, -power) : 0;
+  }
+  if (dropped > 0)
+    unicon__log(ctx, UNICON_LOG_INFO, "%lld of %lld directions without variance left out",
+                (long long)dropped, (long long)size);
+  *out = (unicon__whitening){UNICON__WHITEN_EIGEN, size, vectors, scale};
+  return UNICON_OK;
+}
+
+static unicon_status build_eigen(unicon_ctx *ctx, const double *sigma, int64_t size, double power,
+                                 double ridge, unicon__whitening *out) {
+  double *vectors = NULL, *values = NULL;
+  UNICON_TRY(unicon__eigen(ctx, sigma, size, &vectors, &values));
+  return unicon__whiten_from_eigen(ctx, vectors, values, size, power, ridge, out);
+}
+
+unicon_status unicon__whiten_build(unicon_ctx *ctx, const double *sigma, int64_t size, double mu,
+                                   double power, double ridge, unicon__whitening *out) {
+  *out = (unicon__whitening){UNICON__WHITEN_NONE, size, NULL, NULL};
+  if (power == 0) return UNICON_OK;
+  if (!(mu > 0))
+    return unicon__fail(ctx, UNICON_ERR_DATA,
+                        "all rows of one side are the same, so there is nothing to align");
+  if (power != 0.5 || ridge < 1e-9) return build_eigen(ctx, sigma, size, power, ridge, out);
+  double *copy;
+  UNICON_NEW(ctx, copy, size * size);
+  memcpy(copy, sigma, (size_t)(size * size) * sizeof *copy);
+  for (int64_t k = 0; k < size; k++) copy[k * size + k] += ridge * mu;
+  int64_t info;
+  UNICON_TRY(unicon__tiled_dpotrf(ctx, size, copy, size, &info));
+  if (info) {
+    unicon__drop(ctx, copy);
+    return build_eigen(ctx, sigma, size, power, ridge, out);
+  }
+  *out = (unicon__whitening){UNICON__WHITEN_CHOLESKY, size, copy, NULL};
+  return UNICON_OK;
+}
+
+/* m = diag(scale) Q m for eigenvectors Q by row; scratch of the same size. */
+unicon_status unicon__whiten_left(unicon_ctx *ctx, const unicon__whitening *metric, double *m,
+                                  int64_t cols) {
+  const int64_t n = metric->size;
+  UNICON_TRY(unicon__poll(ctx));
+  if (metric->kind == UNICON__WHITEN_NONE) return UNICON_OK;
+  if (metric->kind == UNICON__WHITEN_CHOLESKY) {
+    unicon__tiled_dtrsm_left(ctx, false, n, cols, metric->factor, n, m, cols);
+    return UNICON_OK;
+  }
+  double *copy = NULL;
+  if (metric->kind == UNICON__WHITEN_EIGEN) {
+    UNICON_NEW(ctx, copy, n * cols);
+    memcpy(copy, m, (size_t)(n * cols) * sizeof *m);
+    unicon__tiled_dgemm(ctx, false, false, n, cols, n, 1, metric->factor, n, copy, cols, 0, m,
+                        cols);
+  }
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t j = 0; j < cols; j++) m[i * cols + j] *= metric->scale[i];
+  unicon__drop(ctx, copy);
+  return UNICON_OK;
+}
+
+unicon_status unicon__whiten_right(unicon_ctx *ctx, const unicon__whitening *metric, double *m,
+                                   int64_t rows) {
+  const int64_t n = metric->size;
+  UNICON_TRY(unicon__poll(ctx));
+  if (metric->kind == UNICON__WHITEN_NONE) return UNICON_OK;
+  if (metric->kind == UNICON__WHITEN_CHOLESKY) {
+    unicon__tiled_dtrsm_right(ctx, true, rows, n, metric->factor, n, m, n);
+    return UNICON_OK;
+  }
+  double *copy = NULL;
+  if (metric->kind == UNICON__WHITEN_EIGEN) {
+    UNICON_NEW(ctx, copy, n * rows);
+    memcpy(copy, m, (size_t)(n * rows) * sizeof *m);
+    unicon__tiled_dgemm(ctx, false, true, rows, n, n, 1, copy, n, metric->factor, n, 0, m, n);
+  }
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < n; j++) m[i * n + j] *= metric->scale[j];
+  unicon__drop(ctx, copy);
+  return UNICON_OK;
+}
+
+unicon_status unicon__whiten_back(unicon_ctx *ctx, const unicon__whitening *metric, double *g,
+                                  int64_t cols) {
+  const int64_t n = metric->size;
+  UNICON_TRY(unicon__poll(ctx));
+  if (metric->kind == UNICON__WHITEN_NONE) return UNICON_OK;
+  if (metric->kind == UNICON__WHITEN_CHOLESKY) {
+    unicon__tiled_dtrsm_left(ctx, true, n, cols, metric->factor, n, g, cols);
+    return UNICON_OK;
+  }
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t j = 0; j < cols; j++) g[i * cols + j] *= metric->scale[i];
+  if (metric->kind == UNICON__WHITEN_DIAGONAL) return UNICON_OK;
+  double *copy;
+  UNICON_NEW(ctx, copy, n * cols);
+  memcpy(copy, g, (size_t)(n * cols) * sizeof *g);
+  unicon__tiled_dgemm(ctx, true, false, n, cols, n, 1, metric->factor, n, copy, cols, 0, g, cols);
+  unicon__drop(ctx, copy);
+  return UNICON_OK;
+}
+
+unicon_status unicon__whiten_weights(unicon_ctx *ctx, const unicon__whitening *metric, double *g,
+                                     int64_t cols, float *out) {
+  const int64_t size = metric->size * cols;
+  double top = 0;
+  UNICON_TRY(unicon__whiten_back(ctx, metric, g, cols));
+  for (int64_t k = 0; k < size; k++) top = fabs(g[k]) > top ? fabs(g[k]) : top;
+  const double scale = top > 1e15 || top < 1e-15 ? 1 / (top > 0 ? top : 1) : 1;
+  for (int64_t k = 0; k < size; k++) out[k] = (float)(g[k] * scale);
+  return UNICON_OK;
+}

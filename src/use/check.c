@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unicon_check: is there anything to align? Three answers from closed-form fits.
+ *
+ *     spectrum  singular values of the whitened C on all pairs, against the largest one of shuffled
+ *               pairs (parallel analysis): those above it are the suggested rank
+ *     test      a fit on half A, embeddings of half B; the mean cosine of the pairs of B against
+ * its distribution over shuffles of B. A and B share no component, so the fit knows nothing of B,
+ * and under the null hypothesis all shuffles are equally likely pairs     fits on A and on B grade
+ * the pairs of the other half */
+#include <math.h>
+#include <string.h>
+
+#include "loss/moment.h"
+#include "select/part.h"
+#include "features/project.h"
+#include "use/shuffle.h"
+#include "use/suspect.h"
+#include "linalg/blas.h"
+#include "linalg/tiled.h"
+
+enum { FEWEST_ROWS = 20, MOST_RANK = 256, SHUFFLED_SPECTRA = 6, ROUND_SPECTRA = 1 << 23 };
+
+typedef struct check {
+  unicon_options *options; /* those of our scope alone */
+  const int64_t *groups;
+  uint64_t seed;
+  unicon__dataset all, half[2];
+  unicon__grades grades;
+  unicon_check_result *out;
+} check;
+
+/* ---- spectrum ----------------------------------------------------------------------------- */
+
+typedef struct spectrum {
+  unicon__side side[2];
+  unicon__whitening metric[2];
+  double *m; /* R_x^T C R_y */
+} spectrum;
+
+/* M for the sources as they are. */
+static unicon_status whitened(unicon_ctx *ctx, const unicon_pairs *pairs, spectrum *s,
+                              const unicon__source *x, const unicon__source *y) {
+  const bool centred = x->map->mean && y->map->mean;
+  UNICON_TRY(unicon__moment_cross(ctx, pairs, x, y, centred, s->m));
+  unicon__blas_begin();
+  unicon_status status = unicon__whiten_left(ctx, &s->metric[0], s->m, y->map->out);
+  if (status == UNICON_OK) status = unicon__whiten_right(ctx, &s->metric[1], s->m, x->map->out);
+  unicon__blas_end();
+  return status;
+}
+
+/* The largest singular value of M, by Lanczos on M^T M. */
+static unicon_status largest_value(unicon_ctx *ctx, const spectrum *s, double *out) {
+  const int64_t p_x = s->side[0].map.out, p_y = s->side[1].map.out;
+  unicon__block *frame = unicon__frame_open(ctx);
+  double *square, top = 0;
+  UNICON_NEW(ctx, square, p_y * p_y);
+  unicon__blas_begin();
+  unicon__tiled_dgemm(ctx, true, false, p_y, p_y, p_x, 1, s->m, p_y, s->m, p_y, 0, square, p_y);
+  const unicon_status status = unicon__largest_eigenvalue(ctx, square, p_y, &top);
+  unicon__blas_end();
+  UNICON_TRY(status);
+  *out = top > 0 ? sqrt(top) : 0;
+  unicon__frame_close(ctx, frame);
+  return UNICON_OK;
+}
+
+/* The largest singular value that shuffled pairs give. Single rows are moved on x and y in turn. */
+static unicon_status shuffled_noise(unicon_ctx *ctx, check *c, spectrum *s) {
+  unicon__blocks blocks[2];
+  for (int k = 0; k < 2; k++)
+    UNICON_TRY(unicon__blocks_open(ctx, &c->all.whole, c->groups, k == 0, &blocks[k]));
+  for (uint32_t k = 0; k < SHUFFLED_SPECTRA; k++) {
+    unicon__block *frame = unicon__frame_open(ctx);
+    const int moved = blocks[0].single ? k % 2 : 0;
+    unicon__source source[2] = {s->side[0].source, s->side[1].source};
+    double value = 0;
+    UNICON_TRY(unicon__source_shuffle(ctx, &s->side[moved].source, &blocks[moved], c->seed,
+                                      ROUND_SPECTRA + k, &source[moved]));
+    UNICON_TRY(whitened(ctx, c->all.whole.pairs, s, &source[0], &source[1]));
+    UNICON_TRY(largest_value(ctx, s, &value));
+    if (value > c->out->noise) c->out->noise = value;
+    unicon__frame_close(ctx, frame);
+  }
+  return UNICON_OK;
+}
+
+static unicon_status singular_values(unicon_ctx *ctx, check *c, const spectrum *s,
+                                     unicon__svd *svd) {
+  int64_t most;
+  UNICON_TRY(unicon__choose_rank(ctx, c->options, &s->side[0].source, &s->side[1].source, &most));
+  if (most > MOST_RANK) most = MOST_RANK;
+  unicon__blas_begin();
+  const unicon_status status = unicon__svd_top(ctx, s->m, s->side[0].map.out, s->side[1].map.out,
+                                               most, UNICON__SVD_AUTO, c->seed, svd);
+  unicon__blas_end();
+  return status;
+}
+
+static unicon_status study_spectrum(unicon_ctx *ctx, check *c) {
+  unicon__block *frame = unicon__frame_open(ctx);
+  const unicon__batch *all = &c->all.whole;
+  unicon_check_result *out = c->out;
+  spectrum s;
+  unicon__svd svd;
+  for (int k = 0; k < 2; k++) {
+    const unicon__side_plan plan = {
+        .options = c->options, .number = k, .covariance = true, .cache = true};
+    UNICON_TRY(unicon__side_fit(ctx, &ctx->arena, &plan, k == 0 ? &all->x : &all->y, &s.side[k]));
+    UNICON_TRY(unicon__side_metric(ctx, &s.side[k], unicon__metric_power(c->options, k),
+                                   unicon__number(c->options, UNICON__RIDGE), &s.metric[k]));
+  }
+  UNICON_NEW(ctx, s.m, s.side[0].map.out * s.side[1].map.out);
+  UNICON_TRY(whitened(ctx, all->pairs, &s, &s.side[0].source, &s.side[1].source));
+  UNICON_TRY(singular_values(ctx, c, &s, &svd));
+  UNICON_TRY(shuffled_noise(ctx, c, &s));
+  out->spectrum_count = svd.r < UNICON_CHECK_SPECTRUM ? svd.r : UNICON_CHECK_SPECTRUM;
+  memcpy(out->spectrum, svd.s, (size_t)out->spectrum_count * sizeof *out->spectrum);
+  while (out->rank < svd.r && svd.s[out->rank] > out->noise) out->rank++;
+  unicon__frame_close(ctx, frame);
+  return UNICON_OK;
+}
+
+/* ---- halves ------------------------------------------------------------------------------- */
+
+/* Fits one half and tries it on the other; the test needs the pairs of the other half to be unseen,
+ * and two tests would not be independent, so it is made once. */
+static unicon_status try_half(unicon_ctx *ctx, check *c, int fitted) {
+  unicon__block *frame = unicon__frame_open(ctx);
+  const unicon__batch *held = &c->half[1 - fitted].whole;
+  const unicon__part_job job = {
+      .options = c->options, .data = c->half[fitted].whole, .arena = &ctx->arena};
+  unicon__part part = {0};
+  unicon__part_log log;
+  unicon__shuffle_test test;
+  float *z[2];
+  UNICON_TRY(unicon__part_fit(ctx, &job, &part, &log));
+  for (int s = 0; s < 2; s++) {
+    unicon__source source = s == 0 ? held->x : held->y;
+    source.map = &part.map[s];
+    UNICON_NEW(ctx, z[s], source.count * part.rank);
+    UNICON_TRY(unicon__project(ctx, &source, part.weight[s], part.rank, 0, source.count, true,
+                               false, z[s], part.rank));
+  }
+  if (fitted == 0) {
+    UNICON_TRY(unicon__shuffle_pairs(ctx, held, c->groups, z[0], z[1], part.rank, c->seed, &test));
+    c->out->cosine = test.cosine;
+    c->out->chance = test.chance;
+    c->out->p_value = test.p;
+  }
+  UNICON_TRY(unicon__grade(ctx, held, z[0], z[1], part.rank, c->seed, &c->grades));
+  unicon__frame_close(ctx, frame);
+  return UNICON_OK;
+}
+
+static unicon_status study_halves(unicon_ctx *ctx, check *c) {
+  unicon_check_result *out = c->out;
+  c->grades.room =
+      unicon__grade_count(c->half[0].whole.pairs) + unicon__grade_count(c->half[1].whole.pairs);
+  UNICON_NEW(ctx, c->grades.entry, c->grades.room);
+  for (int fitted = 0; fitted < 2; fitted++) UNICON_TRY(try_half(ctx, c, fitted));
+  unicon__grades_sort(&c->grades);
+  out->graded = c->grades.count;
+  for (int64_t k = 0; k < c->grades.count; k++) {
+    out->closer += c->grades.entry[k].closer / (double)c->grades.count;
+    out->doubtful += c->grades.entry[k].closer < 0.5;
+  }
+  return UNICON_OK;
+}
+
+/* ---- unicon_check ------------------------------------------------------------------------- */
+
+/* Options of our scope; everything else is as in preset fast. */
+static unicon_status take_options(unicon_ctx *ctx, const unicon_options *from, check *c) {
+  UNICON_TRY(unicon__options_create(ctx, &c->options));
+  UNICON_TRY(unicon__options_choose(ctx, c->options, UNICON__PRESET, "fast"));
+  for (int id = 0; id < UNICON__OPTION_COUNT; id++)
+    if ((unicon__option_row(id)->scope & UNICON_SCOPE_CHECK) && unicon__given(from, id))
+      UNICON_TRY(unicon__options_choose(ctx, c->options, id, unicon__text(from, id)));
+  c->seed = (uint64_t)unicon__integer(c->options, UNICON__SEED);
+  return UNICON_OK;
+}
+
+static unicon_status run_check(unicon_ctx *ctx, check *c, const unicon_data *data,
+                               const unicon_options *options, int64_t room,
+                               unicon_suspect *suspects) {
+  UNICON_TRY(take_options(ctx, options, c));
+  UNICON_TRY(unicon__dataset_open(ctx, data, c->options, &c->all));
+  const unicon__batch *all = &c->all.whole;
+  if (all->x.count < FEWEST_ROWS || all->y.count < FEWEST_ROWS)
+    return unicon__fail(ctx, UNICON_ERR_DATA,
+                        "there are %lld rows of x and %lld of y; a check needs at least %d of each",
+                        (long long)all->x.count, (long long)all->y.count, FEWEST_ROWS);
+  *c->out = (unicon_check_result){
+      .pairs = all->pairs->positive.count, .rows_x = all->x.count, .rows_y = all->y.count};
+  UNICON_TRY(
+      unicon__dataset_split(ctx, &c->all, c->groups, 0.5, c->seed, &c->half[0], &c->half[1]));
+  UNICON_TRY(study_spectrum(ctx, c));
+  UNICON_TRY(study_halves(ctx, c));
+  c->out->suspects = room < c->grades.count ? room : c->grades.count;
+  if (c->out->suspects > 0)
+    memcpy(suspects, c->grades.entry, (size_t)c->out->suspects * sizeof *suspects);
+  return UNICON_OK;
+}
+
+unicon_status unicon_check(unicon_ctx *ctx, const unicon_data *data, const unicon_options *options,
+                           int64_t room, unicon_suspect *suspects, unicon_check_result *out) {
+  UNICON_TRY(unicon__enter(ctx));
+  if (!data || !data->x || !data->y || !out || room < 0 || (room > 0 && !suspects))
+    return unicon__leave(
+        ctx,
+        unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                     "check needs rows of x and y, a place for the result and for the suspects "
+                     "it has room for"));
+  check c = {.groups = data->groups, .out = out};
+  const unicon_status status = run_check(ctx, &c, data, options, room, suspects);
+  unicon__dataset_close(&c.half[1]);
+  unicon__dataset_close(&c.half[0]);
+  unicon__dataset_close(&c.all);
+  unicon_options_destroy(c.options);
+  return unicon__leave(ctx, status);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unicon_classify: every row gets the class whose vector has the largest score with it: the
+ * cosine, less the bias of the class where scores are balanced. The place
+ * of the true class c is
+ *     1 + #{classes j != c : s_j >= s_c}
+ * so a tie counts against us, and a row that ties is given the other class. Tiles of float32
+ * products decide all but the near ties, which are scored again in float64. Rows stream by in
+ * blocks: 2 rows classes r flops, memory (classes + block) by r. */
+#include <math.h>
+#include <string.h>
+
+#include "base/parallel.h"
+#include "model/embed.h"
+#include "linalg/blas.h"
+#include "linalg/vec.h"
+
+enum { BLOCK_ROWS = 8192, TILE_ROWS = 128, TILE_CLASSES = 1024, TOP = 5 };
+
+typedef struct zero_shot {
+  const int64_t *label; /* of the rows of this block */
+  int64_t rows, classes, r;
+  float *z, *class_z; /* unit rows, with 1 and minus the bias behind where balanced */
+  float *scores;      /* per worker: TILE_ROWS by TILE_CLASSES */
+  int64_t *ahead;     /* per row of the block: classes at least as close as the true one */
+  int64_t *other;     /* the closest of the others, -1: there is none */
+} zero_shot;
+
+/* What is known of a row while its classes pass by. */
+typedef struct standing {
+  double truth; /* exact score of the true class */
+  double best;  /* exact score of the best other one */
+  int64_t ahead, other;
+} standing;
+
+static double exact(const zero_shot *g, int64_t row, int64_t class) {
+  return unicon__vec_best()->dot(g->z + row * g->r, g->class_z + class * g->r, g->r);
+}
+
+/* Classes first .. first+count-1 of one row. */
+static void look(const zero_shot *g, int64_t row, int64_t first, int64_t count, const float *scores,
+                 standing *s) {
+  const double margin = unicon__score_error(g->r);
+  for (int64_t j = 0; j < count; j++) {
+    const double score = (double)scores[j];
+    const bool near = fabs(score - s->truth) <= margin, better = score >= s->best - margin;
+    if (first + j == g->label[row] || (score < s->truth && !near && !better)) continue;
+    const double sure = near || better ? exact(g, row, first + j) : score;
+    s->ahead += sure >= s->truth;
+    if (better && sure > s->best) { /* classes come in order: of equals the first stays */
+      s->best = sure;
+      s->other = first + j;
+    }
+  }
+}
+
+static void classify_tile(void *state, int64_t item, int worker) {
+  const zero_shot *g = state;
+  const int64_t first = item * TILE_ROWS, left = g->rows - first;
+  const int64_t rows = left < TILE_ROWS ? left : TILE_ROWS;
+  float *scores = g->scores + (int64_t)worker * TILE_ROWS * TILE_CLASSES;
+  standing now[TILE_ROWS];
+  for (int64_t i = 0; i < rows; i++)
+    now[i] = (standing){exact(g, first + i, g->label[first + i]), -INFINITY, 0, -1};
+  for (int64_t from = 0; from < g->classes; from += TILE_CLASSES) {
+    const int64_t cols = g->classes - from < TILE_CLASSES ? g->classes - from : TILE_CLASSES;
+    unicon__sgemm(false, true, rows, cols, g->r, 1, g->z + first * g->r, g->r,
+                  g->class_z + from * g->r, g->r, 0, scores, TILE_CLASSES);
+    for (int64_t i = 0; i < rows; i++)
+      look(g, first + i, from, cols, scores + i * TILE_CLASSES, &now[i]);
+  }
+  for (int64_t i = 0; i < rows; i++) {
+    g->ahead[first + i] = now[i].ahead;
+    g->other[first + i] = now[i].other;
+  }
+}
+
+/* Rows and right answers of each class, for the mean over classes. */
+typedef struct tally {
+  int64_t *rows, *right;
+  int64_t correct, in_top;
+} tally;
+
+static void count_block(const zero_shot *g, int64_t *answer, int64_t *confusion, tally *t) {
+  for (int64_t i = 0; i < g->rows; i++) {
+    const int64_t truth = g->label[i], given = g->ahead[i] == 0 ? truth : g->other[i];
+    t->rows[truth]++;
+    t->right[truth] += given == truth;
+    t->correct += given == truth;
+    t->in_top += g->ahead[i] < TOP;
+    if (answer) answer[i] = given;
+    if (confusion) confusion[truth * g->classes + given]++;
+  }
+}
+
+static void summarize(const tally *t, int64_t rows, int64_t classes, unicon_classify_result *out) {
+  double sum = 0;
+  int64_t used = 0;
+  for (int64_t c = 0; c < classes; c++) {
+    if (t->rows[c] == 0) continue;
+    sum += (double)t->right[c] / (double)t->rows[c];
+    used++;
+  }
+  *out = (unicon_classify_result){.rows = rows,
+                                  .classes = classes,
+                                  .accuracy = (double)t->correct / (double)rows,
+                                  .top5 = (double)t->in_top / (double)rows,
+                                  .mean_class_accuracy = sum / (double)used,
+                                  .chance = 1 / (double)classes};
+}
+
+static unicon_status check(unicon_ctx *ctx, const unicon__lens *rows, const unicon__lens *classes,
+                           const int64_t *label) {
+  if (rows->count < 1 || classes->count < 1)
+    return unicon__fail(ctx, UNICON_ERR_DATA, "%s has no rows",
+                        rows->count < 1 ? rows->rows->name : classes->rows->name);
+  for (int64_t i = 0; i < rows->count; i++)
+    if (label[i] < 0 || label[i] >= classes->count)
+      return unicon__fail(ctx, UNICON_ERR_DATA,
+                          "row %lld has the label %lld; there are %lld classes, from 0 on",
+                          (long long)i, (long long)label[i], (long long)classes->count);
+  return UNICON_OK;
+}
+
+static unicon_status classify(unicon_ctx *ctx, const unicon_view *rows, const int64_t *label,
+                              const unicon_view *classes, int64_t *answer, int64_t *confusion,
+                              unicon_classify_result *out) {
+  unicon__lens lens, class_lens;
+  unicon__meeting meeting;
+  tally t = {.correct = 0};
+  UNICON_TRY(unicon__lens_open(ctx, rows, &lens));
+  UNICON_TRY(unicon__lens_open(ctx, classes, &class_lens));
+  UNICON_TRY(unicon__meet(ctx, &lens, &class_lens, &meeting));
+  UNICON_TRY(check(ctx, &lens, &class_lens, label));
+  const int64_t n = lens.count, block = n < BLOCK_ROWS ? n : BLOCK_ROWS;
+  zero_shot g = {.classes = class_lens.count, .r = meeting.width};
+  UNICON_NEW(ctx, g.z, block * g.r);
+  UNICON_NEW(ctx, g.class_z, g.classes * g.r);
+  UNICON_NEW(ctx, g.ahead, block);
+  UNICON_NEW(ctx, g.other, block);
+  UNICON_NEW(
+      ctx, g.scores,
+      unicon__workers_for(ctx, (block + TILE_ROWS - 1) / TILE_ROWS) * TILE_ROWS * TILE_CLASSES);
+  UNICON_NEW(ctx, t.rows, g.classes);
+  UNICON_NEW(ctx, t.right, g.classes);
+  if (confusion) memset(confusion, 0, (size_t)(g.classes * g.classes) * sizeof *confusion);
+  UNICON_TRY(unicon__meeting_candidates(ctx, &meeting, 0, g.classes, g.class_z));
+  for (int64_t first = 0; first < n; first += block) {
+    UNICON_TRY(unicon__progress(ctx, "classify", (double)first / (double)n));
+    g.rows = n - first < block ? n - first : block;
+    g.label = label + first;
+    UNICON_TRY(unicon__meeting_queries(ctx, &meeting, first, g.rows, g.z));
+    unicon__blas_begin();
+    unicon__parallel_for(ctx, (g.rows + TILE_ROWS - 1) / TILE_ROWS, classify_tile, &g);
+    unicon__blas_end();
+    count_block(&g, answer ? answer + first : NULL, confusion, &t);
+  }
+  summarize(&t, n, g.classes, out);
+  return UNICON_OK;
+}
+
+unicon_status unicon_classify(unicon_ctx *ctx, const unicon_view *rows, const int64_t *label,
+                              const unicon_view *classes, int64_t *answer, int64_t *confusion,
+                              unicon_classify_result *out) {
+  UNICON_TRY(unicon__enter(ctx));
+  if (!rows || !label || !classes || !out)
+    return unicon__leave(
+        ctx,
+        unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                     "classify needs rows with labels, class vectors and a place for the result"));
+  return unicon__leave(ctx, classify(ctx, rows, label, classes, answer, confusion, out));
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unicon_evaluate, unicon_ranks, unicon_hubs: both sides embedded, both directions ranked, with
+ * balance and without. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/embed.h"
+#include "score/retrieval.h"
+#include "base/options.h"
+#include "linalg/vec.h"
+
+/* Both sides embedded, with the pairs between them. Rows have one column more than the space where
+ * scores are balanced: 1 in a query, minus the bias in a candidate. */
+typedef struct scene {
+  const unicon_pairs *pairs;
+  unicon__lens lens[2];
+  float *z[2];
+  float *bias[2]; /* NULL: scores of candidates of this side are not balanced */
+  int64_t width;
+} scene;
+
+static unicon_status embed_side(unicon_ctx *ctx, scene *s, int side) {
+  const unicon__lens *lens = &s->lens[side];
+  const int64_t n = lens->count;
+  UNICON_NEW(ctx, s->z[side], n * s->width);
+  UNICON_TRY(unicon__lens_rows(ctx, lens, 0, n, true, s->z[side], s->width));
+  if (!lens->balance) return UNICON_OK;
+  UNICON_NEW(ctx, s->bias[side], n);
+  return unicon__bias(ctx, lens->balance, lens->side, s->z[side], n, s->width, s->bias[side], 1);
+}
+
+static unicon_status check_pairs(unicon_ctx *ctx, const unicon_pairs *pairs,
+                                 const unicon__lens lens[2]) {
+  if (pairs->n_x == lens[0].count && pairs->n_y == lens[1].count) return UNICON_OK;
+  return unicon__fail(ctx, UNICON_ERR_SHAPE,
+                      "the pairs are for %lld by %lld rows, but there are %lld and %lld",
+                      (long long)pairs->n_x, (long long)pairs->n_y, (long long)lens[0].count,
+                      (long long)lens[1].count);
+}
+
+static unicon_status open_scene(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
+                                const unicon_pairs *pairs, scene *s) {
+  unicon__meeting meeting;
+  *s = (scene){.pairs = pairs};
+  UNICON_TRY(unicon__lens_open(ctx, x, &s->lens[0]));
+  UNICON_TRY(unicon__lens_open(ctx, y, &s->lens[1]));
+  if (s->lens[0].ready || s->lens[1].ready)
+    return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                        "both directions are evaluated, so rows must be vectors of the shared "
+                        "space, not of form query or index");
+  UNICON_TRY(unicon__meet(ctx, &s->lens[0], &s->lens[1], &meeting));
+  UNICON_TRY(check_pairs(ctx, pairs, s->lens));
+  s->width = s->lens[0].r + (s->lens[0].balance || s->lens[1].balance);
+  UNICON_TRY(embed_side(ctx, s, 0));
+  return embed_side(ctx, s, 1);
+}
+
+/* The last column of a side: 1 for queries, minus the bias (or 0) for candidates. */
+static void set_column(scene *s, int side, bool query, bool balanced) {
+  const int64_t n = s->lens[side].count, r = s->lens[side].r;
+  for (int64_t i = 0; s->width > r && i < n; i++)
+    s->z[side][i * s->width + r] = query ? 1 : balanced && s->bias[side] ? -s->bias[side][i] : 0;
+}
+
+/* What is wanted of the two directions; NULL: not that. */
+typedef struct wanted {
+  const unicon_options *options;
+  unicon_metrics *metrics[2]; /* x to y, y to x */
+  int64_t *rank[2];
+  int64_t *found[2], *plain[2];
+} wanted;
+
+/* Direction 0 has rows of x as queries. */
+static unicon_status rank_once(unicon_ctx *ctx, scene *s, const wanted *w, int direction,
+                               bool balanced, double *rank, int64_t *found, unicon_metrics *out) {
+  const bool from_x = direction == 0;
+  set_column(s, direction, true, balanced);
+  set_column(s, 1 - direction, false, balanced);
+  const unicon__retrieval of = {
+      .query = s->z[direction],
+      .candidate = s->z[1 - direction],
+      .width = s->width,
+      .pairs = s->pairs,
+      .from_x = from_x,
+      .rank = rank,
+      .found = found,
+      .intervals = balanced && unicon__word(w->options, UNICON__CI) == 0,
+      .seed = (uint64_t)unicon__integer(w->options, UNICON__SEED),
+  };
+  return unicon__retrieval_of(ctx, &of, out);
+}
+
+/* How unlike the queries are to the bank that balances them: the squared distance of the two means
+ * over the spread of the bank, less what samples of these sizes show by chance. */
+static unicon_status warn_unlike(unicon_ctx *ctx, const scene *s, int direction) {
+  const unicon_balance *balance = s->lens[1 - direction].balance;
+  const int64_t n = s->lens[direction].count, r = s->lens[direction].r;
+  if (!balance || balance->how.kind == UNICON__BALANCE_QUADRATIC || !ctx->log) return UNICON_OK;
+  const unicon__bank *bank = &balance->bank[1 - s->lens[1 - direction].side];
+  double *gap, shift = 0, square = 0;
+  UNICON_NEW(ctx, gap, 2 * r);
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t k = 0; k < r; k++) gap[k] += (double)s->z[direction][i * s->width + k] / (double)n;
+  for (int64_t i = 0; i < bank->count; i++)
+    for (int64_t k = 0; k < r; k++)
+      gap[r + k] += (double)bank->row[i * r + k] / (double)bank->count;
+  for (int64_t k = 0; k < r; k++) {
+    shift += (gap[k] - gap[r + k]) * (gap[k] - gap[r + k]);
+    square += gap[r + k] * gap[r + k];
+  }
+  unicon__drop(ctx, gap);
+  const double spread = 1 - square, chance = spread / (double)n + spread / (double)bank->count;
+  if (shift > 0.1 * spread + 3 * chance)
+    unicon__log(ctx, UNICON_LOG_WARNING,
+                "%s looks unlike the rows that balance its scores (their means are %.2f of the "
+                "spread apart): new banks from such rows, or balance off, may do better",
+                s->lens[direction].rows->name, sqrt(shift / spread));
+  return UNICON_OK;
+}
+
+static unicon_status run_direction(unicon_ctx *ctx, scene *s, const wanted *w, int direction) {
+  const int64_t queries = s->lens[direction].count, candidates = s->lens[1 - direction].count;
+  const bool balanced = s->bias[1 - direction] != NULL;
+  unicon_metrics unused = {0}, *out = w->metrics[direction] ? w->metrics[direction] : &unused;
+  unicon__block *frame = unicon__frame_open(ctx);
+  double *rank;
+  int64_t *found, *plain_found;
+  UNICON_NEW(ctx, rank, queries);
+  UNICON_NEW(ctx, found, candidates);
+  UNICON_NEW(ctx, plain_found, candidates);
+  UNICON_TRY(rank_once(ctx, s, w, direction, true, rank, found, out));
+  for (int64_t i = 0; w->rank[direction] && i < queries; i++)
+    w->rank[direction][i] = (int64_t)rank[i];
+  unicon_metrics plain = *out;
+  memcpy(plain_found, found, (size_t)candidates * sizeof *found);
+  const bool both = w->metrics[direction] || w->plain[direction];
+  if (balanced && both)
+    UNICON_TRY(rank_once(ctx, s, w, direction, false, NULL, plain_found, &plain));
+  memcpy(out->plain, plain.value, sizeof out->plain);
+  unicon__hubness(found, candidates, &out->hub_skew, &out->hub_never);
+  unicon__hubness(plain_found, candidates, &out->plain_hub_skew, &out->plain_hub_never);
+  const size_t bytes = (size_t)candidates * sizeof *found;
+  if (w->found[direction]) memcpy(w->found[direction], found, bytes);
+  if (w->plain[direction]) memcpy(w->plain[direction], plain_found, bytes);
+  unicon__frame_close(ctx, frame);
+  return warn_unlike(ctx, s, direction);
+}
+
+static unicon_status run_both(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
+                              const unicon_pairs *pairs, const wanted *w) {
+  scene s;
+  UNICON_TRY(open_scene(ctx, x, y, pairs, &s));
+  for (int direction = 0; direction < 2; direction++)
+    if (w->metrics[direction] || w->rank[direction] || w->found[direction] || w->plain[direction])
+      UNICON_TRY(run_direction(ctx, &s, w, direction));
+  return UNICON_OK;
+}
+
+static int64_t noted_count(const unicon_model *model, const char *key) {
+  const char *text = unicon_model_meta(model, key);
+  return text ? strtoll(text, NULL, 10) : -1;
+}
+
+/* Says so when the rows are those that the model was fitted on. They are read for it only where
+ * their numbers agree. */
+static unicon_status warn_training_rows(unicon_ctx *ctx, const unicon_view *x,
+                                        const unicon_view *y) {
+  const unicon_model *model = x->model;
+  const char *noted = model ? unicon_model_meta(model, "input_hash") : NULL;
+  if (!ctx->log || !noted || y->model != model || x->side != UNICON_X || y->side != UNICON_Y ||
+      noted_count(model, "n_x") != x->rows->count || noted_count(model, "n_y") != y->rows->count)
+    return UNICON_OK;
+  const int64_t *keep;
+  int64_t count;
+  uint64_t hash = 0;
+  UNICON_TRY(unicon__usable_rows(ctx, x->rows, UNICON__ROW_FINITE, true, &keep, &count, &hash));
+  UNICON_TRY(unicon__usable_rows(ctx, y->rows, UNICON__ROW_FINITE, true, &keep, &count, &hash));
+  if (strtoull(noted, NULL, 16) == hash)
+    unicon__log(ctx, UNICON_LOG_WARNING,
+                "the model was fitted on these rows: the result says nothing about new ones");
+  return UNICON_OK;
+}
+
+/* Both views without the rows that cannot be used, and the pairs among the others. */
+static unicon_status run_usable(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
+                                const unicon_pairs *pairs, const wanted *w) {
+  unicon__lens lens[2];
+  const int64_t *keep[2];
+  int64_t count[2];
+  unicon_rows *rows[2] = {NULL, NULL};
+  unicon_pairs *among = NULL;
+  unicon_view view[2] = {*x, *y};
+  for (int s = 0; s < 2; s++) UNICON_TRY(unicon__lens_open(ctx, &view[s], &lens[s]));
+  UNICON_TRY(check_pairs(ctx, pairs, lens));
+  for (int s = 0; s < 2; s++) UNICON_TRY(unicon__lens_usable(ctx, &lens[s], &keep[s], &count[s]));
+  unicon_status status =
+      unicon__pairs_subset(ctx, pairs, keep[0], count[0], keep[1], count[1], &among);
+  for (int s = 0; s < 2 && status == UNICON_OK; s++) {
+    status = unicon__rows_select(ctx, lens[s].rows, keep[s], count[s], &rows[s]);
+    view[s].rows = rows[s];
+  }
+  if (status == UNICON_OK) status = run_both(ctx, &view[0], &view[1], among, w);
+  unicon_pairs_destroy(among);
+  for (int s = 0; s < 2; s++) unicon_rows_close(rows[s]);
+  return status;
+}
+
+/* Without pairs, row i belongs to row i. */
+static unicon_status evaluate(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
+                              const unicon_pairs *pairs, const wanted *w) {
+  unicon_pairs *own = NULL;
+  if (!x || !y || !x->rows || !y->rows)
+    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "evaluate needs two views and two results");
+  unicon_status status = warn_training_rows(ctx, x, y);
+  if (status == UNICON_OK && !pairs)
+    status = unicon__pairs_identity(ctx, x->rows->count, y->rows->count, &own);
+  const bool drop = unicon__word(w->options, UNICON__BAD_ROWS) == 1;
+  if (status == UNICON_OK)
+    status = (drop ? run_usable : run_both)(ctx, x, y, pairs ? pairs : own, w);
+  unicon_pairs_destroy(own);
+  return status;
+}
+
+unicon_status unicon_evaluate(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
+                              const unicon_pairs *pairs, const unicon_options *options,
+                              unicon_metrics *to_y, unicon_metrics *to_x) {
+  UNICON_TRY(unicon__enter(ctx));
+  const wanted w = {.options = options, .metrics = {to_y, to_x}};
+  return unicon__leave(ctx, to_y && to_x
+                                ? evaluate(ctx, x, y, pairs, &w)
+                                : unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                                               "evaluate needs two views and two results"));
+}
+
+unicon_status unicon_ranks(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
+                           const unicon_pairs *pairs, int64_t *to_y, int64_t *to_x) {
+  UNICON_TRY(unicon__enter(ctx));
+  const wanted w = {.rank = {to_y, to_x}};
+  return unicon__leave(ctx, evaluate(ctx, x, y, pairs, &w));
+}
+
+unicon_status unicon_hubs(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
+                          const unicon_pairs *pairs, int64_t *found[2], int64_t *plain[2]) {
+  UNICON_TRY(unicon__enter(ctx));
+  wanted w = {.options = NULL};
+  for (int k = 0; k < 2; k++) {
+    w.found[k] = found ? found[k] : NULL;
+    w.plain[k] = plain ? plain[k] : NULL;
+  }
+  return unicon__leave(ctx, evaluate(ctx, x, y, pairs, &w));
+}
