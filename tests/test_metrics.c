@@ -327,7 +327,8 @@ static void large_classes_take_small_blocks(void **state) {
 }
 
 /* Cancelled between blocks, not only before the first. */
-static int cancel_at_third(void *user, const char *phase, double done) {
+static int cancel_at_third(void *user, const char *phase, double done, double left) {
+  (void)left;
   int *calls = user;
   assert_true(done >= 0 && done <= 1);
   return strcmp(phase, "metrics") == 0 && ++*calls == 3;

@@ -135,9 +135,10 @@ static void eigenvectors_of_special_matrices(void **state) {
   }
 }
 
-static int stop_at_the_second(void *user, const char *phase, double done) {
+static int stop_at_the_third(void *user, const char *phase, double done, double left) {
+  (void)left;
   assert_string_equal(phase, "eigenvectors");
-  assert_true(done == 0.25); /* the report that was made before, again */
+  assert_true(done >= 0 && done < 1);
   return ++*(int *)user == 3;
 }
 
@@ -147,8 +148,7 @@ static void a_decomposition_can_be_cancelled(void **state) {
   int visits = 0, info;
   double *full, *a = symmetric(N, &full), *w = support_doubles(N);
   s->ctx->progress_interval = 0;
-  unicon_ctx_set_progress(s->ctx, stop_at_the_second, &visits);
-  CHECK_OK(s->ctx, unicon__progress(s->ctx, "eigenvectors", 0.25));
+  unicon_ctx_set_progress(s->ctx, stop_at_the_third, &visits);
   unicon__block *frame = unicon__frame_open(s->ctx);
   scratch_failed(s, unicon__tiled_dsyevd(s->ctx, N, a, w, &info), UNICON_ERR_CANCELLED,
                  "eigenvectors", "cancelled");

@@ -82,6 +82,8 @@ void unicon__blas_end(void) {
   pthread_mutex_unlock(&region_lock);
 }
 
+const unicon__region unicon__blas_region = {unicon__blas_begin, unicon__blas_end};
+
 /* One call of BLAS or LAPACK on one thread. */
 #define ALONE(call)       \
   do {                    \

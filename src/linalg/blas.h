@@ -8,7 +8,7 @@
 #ifndef UNICON_LINALG_BLAS_H
 #define UNICON_LINALG_BLAS_H
 
-#include "base/ctx.h"
+#include "base/sweep.h"
 
 /* Most columns of rows. BLAS counts with 32-bit integers; widths are checked against this, and
  * numbers of rows against INT32_MAX, where data come in. */
@@ -18,6 +18,7 @@ enum { UNICON__MAX_WIDTH = 1 << 24 };
  * count comes back with the last end. A region around many products saves the switching. */
 void unicon__blas_begin(void);
 void unicon__blas_end(void);
+extern const unicon__region unicon__blas_region; /* both, for sweeps */
 
 /* "OpenBLAS 0.3.21 (SkylakeX)". */
 const char *unicon__blas_name(void);

@@ -270,6 +270,7 @@ static unicon_status eigen(unicon_ctx *ctx, int64_t n, double *a, double *w, int
   UNICON_NEW(ctx, z, n * n);
   reduction r = {.n = n, .a = a, .diagonal = w, .off_diagonal = off_diagonal, .tau = tau};
   UNICON_TRY(tridiagonalize(ctx, &r));
+  UNICON_TRY(unicon__poll(ctx));
   UNICON_TRY(unicon__dstedc(ctx, n, w, off_diagonal, z, info));
   if (*info == 0) UNICON_TRY(turn_back(ctx, &r, z));
   memcpy(a, z, (size_t)(n * n) * sizeof *a);
@@ -277,14 +278,20 @@ static unicon_status eigen(unicon_ctx *ctx, int64_t n, double *a, double *w, int
 }
 
 unicon_status unicon__tiled_dsyevd(unicon_ctx *ctx, int64_t n, double *a, double *w, int *info) {
-  if (n < EIGEN_FROM) return unicon__dsyevd(ctx, n, a, w, info);
-  UNICON_TRY(unicon__dstedc_fits(ctx, n));
+  const int stage = unicon__stage_begin(ctx, "eigenvectors", 0);
   unicon__block *frame = unicon__frame_open(ctx);
-  unicon__blas_begin();
-  const unicon_status status = eigen(ctx, n, a, w, info);
-  unicon__blas_end();
-  UNICON_TRY(status);
-  if (unicon__fault(&ctx->faults.lapack)) *info = 1;
+  UNICON_TRY(unicon__poll(ctx));
+  if (n < EIGEN_FROM) {
+    UNICON_TRY(unicon__dsyevd(ctx, n, a, w, info));
+  } else {
+    UNICON_TRY(unicon__dstedc_fits(ctx, n));
+    unicon__blas_begin();
+    const unicon_status status = eigen(ctx, n, a, w, info);
+    unicon__blas_end();
+    UNICON_TRY(status);
+    if (unicon__fault(&ctx->faults.lapack)) *info = 1;
+  }
   unicon__frame_close(ctx, frame);
+  unicon__stage_end(ctx, stage);
   return UNICON_OK;
 }

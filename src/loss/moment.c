@@ -177,14 +177,16 @@ unicon_status unicon__moment_cross(unicon_ctx *ctx, const unicon_pairs *pairs,
   UNICON_TRY(moment_prepare(ctx, &m));
   const int64_t tile = ctx->tile_x, rows = (pairs->n_x + tile - 1) / tile;
   const int64_t round = unicon__workers(ctx);
+  const int stage = unicon__stage_begin(ctx, "moments", 0);
   for (m.first = 0; m.first < rows; m.first += round) {
     const int64_t items = rows - m.first < round ? rows - m.first : round;
-    UNICON_TRY(unicon__progress(ctx, "moment", (double)m.first / (double)rows));
+    UNICON_TRY(unicon__stage_step(ctx, m.first, rows));
     unicon__blas_begin();
     unicon__parallel_for(ctx, items, moment_row, &m);
     unicon__blas_end();
     unicon__cross_fold(ctx, &m.cross, items);
   }
+  unicon__stage_end(ctx, stage);
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }

@@ -55,8 +55,9 @@ static void fold_columns(void *state, int64_t item, int worker) {
 static unicon_status run(unicon_ctx *ctx, pass *p, const char *phase) {
   const unicon__plane *plane = &p->loss->plane;
   const int64_t rows = (plane->n_x + p->tile_x - 1) / p->tile_x, round = p->loss->slots;
+  const int stage = unicon__stage_begin(ctx, phase, 0);
   for (p->first = 0; p->first < rows; p->first += round) {
-    UNICON_TRY(unicon__progress(ctx, phase, (double)p->first / (double)rows));
+    UNICON_TRY(unicon__stage_step(ctx, p->first, rows));
     p->items = rows - p->first < round ? rows - p->first : round;
     unicon__blas_begin();
     unicon__parallel_for(ctx, p->items, run_row, p);
@@ -65,6 +66,7 @@ static unicon_status run(unicon_ctx *ctx, pass *p, const char *phase) {
       unicon__parallel_for(ctx, (plane->n_y + FOLD_COLUMNS - 1) / FOLD_COLUMNS, fold_columns, p);
     if (p->consumer && p->consumer->fold) p->consumer->fold(ctx, p->consumer->state, p->items);
   }
+  unicon__stage_end(ctx, stage);
   return UNICON_OK;
 }
 

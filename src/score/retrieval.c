@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/parallel.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
@@ -199,11 +198,11 @@ static void desk_clear(const ranking *g, const desk *d, int64_t first, int64_t r
   }
 }
 
-static void rank_block(void *state, int64_t item, int worker) {
+static void rank_block(void *state, unicon__cell cell) {
   const ranking *g = state;
-  const int64_t first = item * g->block, left = g->queries - first;
+  const int64_t first = cell.row * g->block, left = g->queries - first;
   const int64_t rows = left < g->block ? left : g->block;
-  const desk d = desk_of(g, worker);
+  const desk d = desk_of(g, cell.worker);
   desk_clear(g, &d, first, rows);
   for (int64_t from = 0; from < g->candidates; from += SCORE_COLS) {
     const int64_t cols = g->candidates - from < SCORE_COLS ? g->candidates - from : SCORE_COLS;
@@ -265,17 +264,17 @@ typedef struct bootstrap {
   double *draws; /* RESAMPLES by UNICON_METRIC_COUNT */
 } bootstrap;
 
-static void resample(void *state, int64_t item, int worker) {
+static void resample(void *state, unicon__cell cell) {
   const bootstrap *b = state;
-  average(b->value, b->list, b->count, item, b->seed, b->ranks + worker * b->count,
-          b->draws + item * UNICON_METRIC_COUNT);
+  average(b->value, b->list, b->count, cell.row, b->seed, b->ranks + cell.worker * b->count,
+          b->draws + cell.row * UNICON_METRIC_COUNT);
 }
 
 /* The central 95 % of the resampled means. */
 static unicon_status intervals_of(unicon_ctx *ctx, bootstrap *b, unicon_metrics *out) {
   double column[RESAMPLES];
   UNICON_NEW(ctx, b->draws, RESAMPLES * UNICON_METRIC_COUNT);
-  unicon__parallel_for(ctx, RESAMPLES, resample, b);
+  UNICON_TRY(unicon__sweep_rows(ctx, "intervals", NULL, RESAMPLES, resample, b));
   for (int m = 0; m < UNICON_METRIC_COUNT; m++) {
     for (int k = 0; k < RESAMPLES; k++) column[k] = b->draws[k * UNICON_METRIC_COUNT + m];
     qsort(column, RESAMPLES, sizeof *column, ascending);
@@ -370,12 +369,8 @@ unicon_status unicon__retrieval_of(unicon_ctx *ctx, const unicon__retrieval *of,
                .from_x = of->from_x,
                .most = 1};
   UNICON_TRY(ranking_open(ctx, of, &g));
-  const double begin = of->from_x ? 0 : 0.5;
-  unicon__blas_begin();
-  const unicon_status status = unicon__parallel_rounds(
-      ctx, "metrics", begin, begin + 0.5, (g.queries + g.block - 1) / g.block, rank_block, &g);
-  unicon__blas_end();
-  UNICON_TRY(status);
+  UNICON_TRY(unicon__sweep_rows(ctx, "metrics", &unicon__blas_region,
+                                (g.queries + g.block - 1) / g.block, rank_block, &g));
   UNICON_TRY(summarize(ctx, &g, of->intervals, of->seed, out));
   hand_out(&g, of, out->queries);
   unicon__frame_close(ctx, frame);

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/parallel.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
@@ -257,12 +256,6 @@ unicon_status unicon__validation_through(unicon_ctx *ctx, const unicon_options *
   return UNICON_OK;
 }
 
-static void log_phase(unicon_ctx *ctx, const char *phase, double *clock) {
-  const double now = unicon__now();
-  unicon__log(ctx, UNICON_LOG_DEBUG, "%s: %.3f s", phase, now - *clock);
-  *clock = now;
-}
-
 /* The part in the making. */
 typedef struct making {
   const unicon__part_job *job;
@@ -384,11 +377,11 @@ typedef struct turning {
 
 enum { TURN_ROWS = 256, TURN_COLUMNS = 256 };
 
-static void turn_block(void *state, int64_t item, int worker) {
+static void turn_block(void *state, unicon__cell cell) {
   const turning *t = state;
-  const int64_t first = item * TURN_ROWS, p = t->p;
+  const int64_t first = cell.row * TURN_ROWS, p = t->p;
   const int64_t count = t->n - first < TURN_ROWS ? t->n - first : TURN_ROWS;
-  float *rows = t->rows + (int64_t)worker * TURN_ROWS * p, *out = t->cache + first * p;
+  float *rows = t->rows + cell.worker * TURN_ROWS * p, *out = t->cache + first * p;
   memcpy(rows, out, (size_t)(count * p) * sizeof *rows);
   for (int64_t from = 0; from < p; from += TURN_COLUMNS) {
     const int64_t cols = p - from < TURN_COLUMNS ? p - from : TURN_COLUMNS;
@@ -406,12 +399,9 @@ static unicon_status turn_cache(unicon_ctx *ctx, const unicon__whitening *metric
                .triangular = metric->kind == UNICON__WHITEN_CHOLESKY};
   const int64_t items = (t.n + TURN_ROWS - 1) / TURN_ROWS;
   UNICON_NEW(ctx, t.rows, unicon__workers_for(ctx, items) * TURN_ROWS * t.p);
-  unicon__blas_begin();
-  const unicon_status status =
-      unicon__parallel_rounds(ctx, "whitening", 0, 1, items, turn_block, &t);
-  unicon__blas_end();
+  UNICON_TRY(unicon__sweep_rows(ctx, "whitening", &unicon__blas_region, items, turn_block, &t));
   unicon__drop(ctx, t.rows);
-  return status;
+  return UNICON_OK;
 }
 
 /* Are the features of a side kept, in an array of their own, as well as those of held-out rows? */
@@ -456,20 +446,28 @@ static unicon_status refine(unicon_ctx *ctx, making *m, unicon__refine_log *log)
 
 unicon_status unicon__part_fit(unicon_ctx *ctx, const unicon__part_job *job, unicon__part *part,
                                unicon__part_log *log) {
-  double clock = unicon__now();
   making m = {.job = job};
   *log = (unicon__part_log){0};
   unicon__solve_params_from(job->options, &m.params);
   unicon__refine_params_from(job->options, &m.refine);
   m.refine.schedule = job->schedule;
+  /* Passes and epochs take most of a fit that has them. */
+  const bool passes = m.params.iterations > 0 && m.params.loss.kind != UNICON__LOSS_MOMENT;
+  const double maps = passes || m.refine.epochs > 0 ? 0.15 : 0.7;
+  const double solving = passes                ? (m.refine.epochs > 0 ? 0.4 : 0.8)
+                         : m.refine.epochs > 0 ? 0.1
+                                               : 0.25;
+  int stage = unicon__stage_begin(ctx, "maps and metric", maps);
   UNICON_TRY(prepare(ctx, &m));
-  log_phase(ctx, "maps and metric", &clock);
+  unicon__stage_end(ctx, stage);
   const int start = unicon__word(job->options, UNICON__START);
+  stage = unicon__stage_begin(ctx, passes ? "iterations" : "closed form", solving);
   UNICON_TRY(start == 0   ? solve(ctx, &m, &log->solve)
              : start == 1 ? start_random(ctx, &m, &log->solve)
                           : start_model(ctx, &m, &log->solve));
-  log_phase(ctx, "solved", &clock);
+  unicon__stage_end(ctx, stage);
+  stage = unicon__stage_begin(ctx, "refine", 0.97 - maps - solving);
   if (m.refine.epochs > 0) UNICON_TRY(refine(ctx, &m, &log->refine));
-  if (m.refine.epochs > 0) log_phase(ctx, "refined", &clock);
+  unicon__stage_end(ctx, stage);
   return unicon__part_store(ctx, job->arena, m.side, m.metric, &m.factors, part);
 }

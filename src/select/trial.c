@@ -124,10 +124,7 @@ static unicon_status open_results(unicon_ctx *ctx, unicon__trial *t) {
 static unicon_status open_shared(unicon_ctx *ctx, const unicon__validation *held,
                                  unicon__trial *t) {
   double *vectors[2] = {NULL, NULL};
-  for (int s = 0; s < 2; s++) {
-    UNICON_TRY(unicon__progress(ctx, "eigenvectors", s / 2.0));
-    UNICON_TRY(open_axes(ctx, t, s, &vectors[s]));
-  }
+  for (int s = 0; s < 2; s++) UNICON_TRY(open_axes(ctx, t, s, &vectors[s]));
   UNICON_TRY(open_cross(ctx, vectors, t));
   unicon__drop(ctx, vectors[1]);
   unicon__drop(ctx, vectors[0]);

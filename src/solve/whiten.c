@@ -59,8 +59,9 @@ unicon_status unicon__second_moment(unicon_ctx *ctx, const unicon__source *sourc
   UNICON_NEW(ctx, m.sum, round * p);
   memset(sigma, 0, (size_t)(p * p) * sizeof *sigma);
   if (mean) memset(mean, 0, (size_t)p * sizeof *mean);
+  const int stage = unicon__stage_begin(ctx, "second moments", 0);
   for (m.first = 0; m.first < tiles; m.first += round) {
-    UNICON_TRY(unicon__progress(ctx, "second moments", (double)m.first / (double)tiles));
+    UNICON_TRY(unicon__stage_step(ctx, m.first, tiles));
     m.items = tiles - m.first < round ? tiles - m.first : round;
     unicon__blas_begin();
     unicon__parallel_for(ctx, m.items, moment_tile, &m);
@@ -68,6 +69,7 @@ unicon_status unicon__second_moment(unicon_ctx *ctx, const unicon__source *sourc
     unicon__parallel_for(ctx, p, moment_add, &m);
     for (int64_t k = 0; mean && k < m.items * p; k++) mean[k % p] += m.sum[k] / (double)n;
   }
+  unicon__stage_end(ctx, stage);
   for (int64_t k = 0; k < p * p; k++) sigma[k] /= (double)n;
   unicon__drop(ctx, m.sum);
   unicon__drop(ctx, m.partial);

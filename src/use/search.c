@@ -131,14 +131,16 @@ static unicon_status run_search(unicon_ctx *ctx, const unicon_view *queries,
   UNICON_NEW(ctx, s.filled, s.queries);
   UNICON_NEW(ctx, s.scores,
              unicon__workers_for(ctx, (s.queries + s.rows - 1) / s.rows) * s.rows * SCORE_COLS);
+  const int stage = unicon__stage_begin(ctx, "search", 1);
   for (s.first = 0; s.first < n; s.first += BASE_ROWS) {
-    UNICON_TRY(unicon__progress(ctx, "search", (double)s.first / (double)n));
+    UNICON_TRY(unicon__stage_step(ctx, s.first / BASE_ROWS, (n + BASE_ROWS - 1) / BASE_ROWS));
     s.count = n - s.first < BASE_ROWS ? n - s.first : BASE_ROWS;
     UNICON_TRY(unicon__meeting_candidates(ctx, &meeting, s.first, s.count, s.base));
     unicon__blas_begin();
     unicon__parallel_for(ctx, (s.queries + s.rows - 1) / s.rows, search_block, &s);
     unicon__blas_end();
   }
+  unicon__stage_end(ctx, stage);
   for (int64_t i = 0; i < s.queries; i++) {
     write_list(&s, i, ids + i * k, scores + i * k);
     for (int64_t j = kept; j < k; j++) ids[i * k + j] = -1, scores[i * k + j] = -INFINITY;

@@ -105,7 +105,7 @@ unicon_status unicon__tsne_affinities(unicon_ctx *ctx, unicon__tsne *t, const fl
   UNICON_NEW(ctx, a.scratch, unicon__workers(ctx) * t->n);
   for (int64_t i = 0; i < t->n; i++) square[i] = unicon__vec_best()->sum_squares(z + i * d, d);
   a.square = square;
-  UNICON_TRY(unicon__progress(ctx, "layout", 0));
+  UNICON_TRY(unicon__poll(ctx));
   unicon__blas_begin();
   unicon__parallel_for(ctx, (t->n + ROWS - 1) / ROWS, affinity_rows, &a);
   unicon__blas_end();
@@ -177,11 +177,13 @@ unicon_status unicon__tsne_descend(unicon_ctx *ctx, unicon__tsne *t) {
       t->gain[k][i] = 1;
       t->step[k][i] = 0;
     }
+  const int stage = unicon__stage_begin(ctx, "layout", 1);
   for (int s = 0; s < STEPS; s++) {
     const bool early = s < EARLY_STEPS;
-    UNICON_TRY(unicon__progress(ctx, "layout", (double)s / STEPS));
+    UNICON_TRY(unicon__stage_step(ctx, s, STEPS));
     unicon__tsne_gradient(ctx, t, early ? exaggeration : 1);
     for (int k = 0; k < 2; k++) move(t, k, rate, early ? early_momentum : late_momentum);
   }
+  unicon__stage_end(ctx, stage);
   return UNICON_OK;
 }
