@@ -96,7 +96,7 @@ static double time_pass(problem *p, const unicon__loss_params *params, long repe
                         double *extra) {
   double best = 1e30;
   for (long k = 0; k < repeat; k++) {
-    unicon__block *frame = unicon__enter(p->ctx);
+    BENCH_TRY(p->ctx, unicon__enter(p->ctx));
     const uint64_t before = unicon__budget_used(p->ctx->arena.budget);
     unicon__plane plane;
     unicon__loss loss;
@@ -109,7 +109,7 @@ static double time_pass(problem *p, const unicon__loss_params *params, long repe
     const double taken = unicon__now() - start;
     best = taken < best ? taken : best;
     *extra = (double)(unicon_ctx_memory_peak(p->ctx) - before) / 1e6;
-    (void)unicon__leave(p->ctx, frame, UNICON_OK);
+    (void)unicon__leave(p->ctx, UNICON_OK);
   }
   return best;
 }

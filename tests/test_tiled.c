@@ -69,6 +69,39 @@ static void check_sgemm(unicon_ctx *ctx, const shape *z, bool trans_a, bool tran
   free(want);
 }
 
+/* C += A^T B in blocks of rows; of a symmetric sum the lower triangle, at least. */
+static void check_sums(unicon_ctx *ctx, int64_t m, int64_t n, int64_t k, int64_t block) {
+  unicon__block *frame = unicon__frame_open(ctx);
+  const bool square = m == n;
+  const int64_t lda = m + 3, ldb = square ? lda : n + 2, ldc = n + 1;
+  float *a = support_normals(31, k * lda), *b = square ? a : support_normals(32, k * ldb);
+  double *c = random_doubles(33, m * ldc), *before = random_doubles(33, m * ldc);
+  CHECK_OK(ctx, unicon__tiled_add_product(ctx, m, n, k, block, a, lda, b, ldb, square, c, ldc));
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < (square ? i + 1 : n); j++) {
+      double want = before[i * ldc + j];
+      for (int64_t t = 0; t < k; t++) want += (double)a[t * lda + i] * (double)b[t * ldb + j];
+      /* float32 products of `block` terms of about 1 */
+      CHECK_CLOSE(c[i * ldc + j], want, 5e-6 * (double)(20 + k));
+    }
+  for (int64_t i = 0; i < m; i++) assert_true(c[i * ldc + n] == before[i * ldc + n]);
+  free(before);
+  free(c);
+  if (!square) free(b);
+  free(a);
+  unicon__frame_close(ctx, frame);
+}
+
+static void sums_of_products_are_sums(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  set_threads(ctx, 3);
+  check_sums(ctx, 1, 1, 1, 4);
+  check_sums(ctx, 17, 5, 23, 8);
+  check_sums(ctx, 400, 130, 50, 16);
+  check_sums(ctx, 300, 300, 64, 64);
+  check_sums(ctx, 9, 700, 40, 100);
+}
+
 static void products_are_products(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   set_threads(ctx, 3);
@@ -193,7 +226,7 @@ static void symmetric_times_vector(void **state) {
 
 /* Everything above at sizes that are cut. */
 typedef struct results {
-  double *gemm, *left, *right, *symv, *cholesky;
+  double *gemm, *left, *right, *symv, *cholesky, *sums;
   float *single;
 } results;
 
@@ -212,6 +245,9 @@ static void compute(unicon_ctx *ctx, results *r) {
   r->cholesky = support_doubles(BIG * BIG);
   unicon__tiled_dgemm(ctx, false, false, BIG, WIDE, BIG, 1, full, BIG, b, WIDE, 0, r->gemm, WIDE);
   unicon__tiled_sgemm(ctx, false, true, BIG, BIG, WIDE, 1, x, WIDE, x, WIDE, 0, r->single, BIG);
+  r->sums = support_doubles(BIG * BIG);
+  CHECK_OK(ctx,
+           unicon__tiled_add_product(ctx, BIG, BIG, WIDE, 64, x, BIG, x, BIG, true, r->sums, BIG));
   unicon__tiled_dtrsm_left(ctx, true, BIG, WIDE, l, BIG, r->left, WIDE);
   unicon__tiled_dtrsm_right(ctx, false, WIDE, BIG, l, BIG, r->right, BIG);
   unicon__tiled_dsymv(ctx, BIG, a, BIG, b, r->symv, room);
@@ -233,6 +269,7 @@ static void results_free(results *r) {
   free(r->right);
   free(r->symv);
   free(r->cholesky);
+  free(r->sums);
   free(r->single);
 }
 
@@ -248,6 +285,7 @@ static void threads_change_no_byte(void **state) {
     assert_memory_equal(one.single, many.single, sizeof *one.single * BIG * BIG);
     assert_memory_equal(one.left, many.left, sizeof *one.left * BIG * WIDE);
     assert_memory_equal(one.right, many.right, sizeof *one.right * BIG * WIDE);
+    assert_memory_equal(one.sums, many.sums, sizeof *one.sums * BIG * BIG);
     assert_memory_equal(one.symv, many.symv, sizeof *one.symv * BIG);
     assert_memory_equal(one.cholesky, many.cholesky, sizeof *one.cholesky * BIG * BIG);
     results_free(&many);
@@ -317,6 +355,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(openblas_threads_stay_idle), /* first: no pool is there yet */
       SCRATCH_TEST(products_are_products),
+      SCRATCH_TEST(sums_of_products_are_sums),
       SCRATCH_TEST(triangles_solve),
       SCRATCH_TEST(cholesky_gives_the_triangle_back),
       SCRATCH_TEST(symmetric_times_vector),

@@ -124,8 +124,11 @@ static void plan_pass(estimate *e, bool cross) {
   const side_sizes *x = &e->side[0], *y = &e->side[1];
   const double w = e->workers, r = e->rank, n_y = y->n;
   const double z = (x->n + n_y) * r * 4, tiles = w * 256 * 1024 * 4;
-  const double statistics = (x->n + n_y) * 28 + w * n_y * 8;
-  const double products = w * 4 * (most(256 * room(x), 1024 * room(y)) + 256 * y->p + x->p * y->p);
+  const double slots = 1.5 * w + 1, rows = 256 * (x->p + y->p);
+  const double statistics = (x->n + n_y) * 28 + slots * (least(n_y, 8192) * 8 + 256 * 16);
+  const double group = least(ceil(x->n / 256), most(w, (1 << 22) / rows)); /* as pass.c */
+  const double products =
+      4 * (w * (256 * room(x) + 1024 * room(y) + 512 * 512) + slots * 256 * y->p + group * rows);
   pass_by(e, z + tiles + statistics + (cross ? products : 0) + (x->p + y->p) * r * 12);
   e->flops += 2 * (x->n * x->p + n_y * y->p) * r + 2 * x->n * n_y * r;
   e->sweeps += 1;
@@ -180,7 +183,7 @@ static unicon_status measure_rate(unicon_ctx *ctx, double *single, double *wide)
                         b + SIZE * SIZE, SIZE);
     *wide = most(*wide, flops / (unicon__now() - start));
   }
-  return UNICON_OK;
+  return unicon__poll(ctx);
 }
 
 /* Everything a fit with these options does once. */

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/parallel.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
 
@@ -12,7 +11,9 @@
 enum {
   TILE_MOST = 512,     /* rows and columns of a tile, right-hand sides of a slice */
   TILE_LEAST = 128,    /* not cut any further */
-  TILES_WANTED = 8,    /* of a product */
+  TILES_WANTED = 8,    /* of a product ... */
+  TILES_LARGE = 32,    /* ... and of a large one, for many threads */
+  LARGE = 1 << 27,     /* multiplications of it */
   SLICES_WANTED = 4,   /* of a triangular solve, whose slices all pack the triangle */
   TOO_SMALL = 1 << 21, /* multiplications that are not worth waking a thread */
 };
@@ -25,13 +26,16 @@ static int64_t pieces(int64_t length, int64_t most, int64_t *size) {
   return (length + *size - 1) / *size;
 }
 
-/* Cuts m by n into tiles; returns how many there are, `across` of them side by side. */
-static int64_t cut(int64_t m, int64_t n, int64_t *rows, int64_t *cols, int64_t *across) {
+/* Cuts m by n into tiles for a product of so much work; returns how many there are, `across` of
+ * them side by side. */
+static int64_t cut(int64_t m, int64_t n, double work, int64_t *rows, int64_t *cols,
+                   int64_t *across) {
+  const int64_t wanted = work < LARGE ? TILES_WANTED : TILES_LARGE;
   int64_t most_rows = TILE_MOST, most_cols = TILE_MOST;
   for (;;) {
     const int64_t down = pieces(m, most_rows, rows);
     *across = pieces(n, most_cols, cols);
-    if (down * *across >= TILES_WANTED) return down * *across;
+    if (down * *across >= wanted) return down * *across;
     if (*rows >= *cols && *rows >= 2 * TILE_LEAST)
       most_rows = *rows / 2;
     else if (*cols >= 2 * TILE_LEAST)
@@ -45,12 +49,14 @@ static int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-static void run(unicon_ctx *ctx, double work, int64_t items, unicon__item_fn body, void *state) {
+/* Runs the items. When the call is cancelled on the way it returns early: the next poll says so. */
+static void run(unicon_ctx *ctx, double work, int64_t items, unicon__cell_fn body, void *state) {
+  if (work >= TOO_SMALL) {
+    (void)unicon__sweep_rows(ctx, NULL, &unicon__blas_region, items, body, state);
+    return;
+  }
   unicon__blas_begin();
-  if (work < TOO_SMALL)
-    for (int64_t item = 0; item < items; item++) body(state, item, 0);
-  else
-    unicon__parallel_for(ctx, items, body, state);
+  for (int64_t item = 0; item < items; item++) body(state, (unicon__cell){.row = item});
   unicon__blas_end();
 }
 
@@ -66,10 +72,9 @@ typedef struct product {
   int64_t rows, cols, across; /* of a tile; tiles side by side */
 } product;
 
-static void product_tile(void *state, int64_t item, int worker) {
-  (void)worker;
+static void product_tile(void *state, unicon__cell cell) {
   const product *p = state;
-  const int64_t i = item / p->across * p->rows, j = item % p->across * p->cols;
+  const int64_t i = cell.row / p->across * p->rows, j = cell.row % p->across * p->cols;
   const int64_t rows = least(p->rows, p->m - i), cols = least(p->cols, p->n - j);
   const int64_t at_a = p->trans_a ? i : i * p->lda, at_b = p->trans_b ? j * p->ldb : j;
   const int64_t at_c = i * p->ldc + j;
@@ -84,8 +89,9 @@ static void product_tile(void *state, int64_t item, int worker) {
 }
 
 static void multiply(unicon_ctx *ctx, product *p) {
-  const int64_t tiles = cut(p->m, p->n, &p->rows, &p->cols, &p->across);
-  run(ctx, (double)p->m * (double)p->n * (double)p->k, tiles, product_tile, p);
+  const double work = (double)p->m * (double)p->n * (double)p->k;
+  const int64_t tiles = cut(p->m, p->n, work, &p->rows, &p->cols, &p->across);
+  run(ctx, work, tiles, product_tile, p);
 }
 
 void unicon__tiled_sgemm(unicon_ctx *ctx, bool trans_a, bool trans_b, int64_t m, int64_t n,
@@ -103,6 +109,50 @@ void unicon__tiled_dgemm(unicon_ctx *ctx, bool trans_a, bool trans_b, int64_t m,
   multiply(ctx, &p);
 }
 
+/* ---- sums of products over many rows -------------------------------------------------------- */
+
+typedef struct addition {
+  int64_t m, n, k, block, lda, ldb, ldc;
+  const float *a, *b;
+  double *c;
+  bool lower;
+  int64_t rows, cols; /* of a tile */
+  float *scratch;     /* per worker: a tile */
+} addition;
+
+static void add_tile(void *state, unicon__cell cell) {
+  const addition *p = state;
+  const int64_t i = cell.row * p->rows, j = cell.col * p->cols;
+  const int64_t rows = least(p->rows, p->m - i), cols = least(p->cols, p->n - j);
+  float *scratch = p->scratch + cell.worker * p->rows * p->cols;
+  if (p->lower && j >= i + rows) return;
+  for (int64_t from = 0; from < p->k; from += p->block) {
+    unicon__sgemm(true, false, rows, cols, least(p->block, p->k - from), 1,
+                  p->a + from * p->lda + i, p->lda, p->b + from * p->ldb + j, p->ldb, 0, scratch,
+                  cols);
+    for (int64_t r = 0; r < rows; r++) {
+      double *to = p->c + (i + r) * p->ldc + j;
+      for (int64_t s = 0; s < cols; s++) to[s] += (double)scratch[r * cols + s];
+    }
+  }
+}
+
+unicon_status unicon__tiled_add_product(unicon_ctx *ctx, int64_t m, int64_t n, int64_t k,
+                                        int64_t block, const float *a, int64_t lda, const float *b,
+                                        int64_t ldb, bool lower, double *c, int64_t ldc) {
+  addition p = {m, n, k, block, lda, ldb, ldc, a, b, c, lower, 0, 0, NULL};
+  int64_t across;
+  const int64_t tiles = cut(m, n, (double)m * (double)n * (double)block, &p.rows, &p.cols, &across);
+  UNICON_NEW(ctx, p.scratch, unicon__workers_for(ctx, tiles) * p.rows * p.cols);
+  UNICON_TRY(unicon__sweep_run(ctx, &(unicon__sweep){.rows = tiles / across,
+                                                     .cols = across,
+                                                     .region = &unicon__blas_region,
+                                                     .state = &p,
+                                                     .body = add_tile}));
+  unicon__drop(ctx, p.scratch);
+  return UNICON_OK;
+}
+
 /* ---- triangular solves -------------------------------------------------------------------- */
 
 typedef struct solve {
@@ -113,10 +163,9 @@ typedef struct solve {
   int64_t slice;
 } solve;
 
-static void solve_slice(void *state, int64_t item, int worker) {
-  (void)worker;
+static void solve_slice(void *state, unicon__cell cell) {
   const solve *s = state;
-  const int64_t first = item * s->slice, count = least(s->slice, s->m - first);
+  const int64_t first = cell.row * s->slice, count = least(s->slice, s->m - first);
   if (s->left)
     unicon__dtrsm_left(s->trans, s->n, count, s->l, s->ldl, s->b + first, s->ldb);
   else
@@ -151,12 +200,11 @@ typedef struct trailing {
 } trailing;
 
 /* The lower triangle of C -= P P^T, tile by tile. */
-static void downdate_tile(void *state, int64_t item, int worker) {
-  (void)worker;
+static void downdate_tile(void *state, unicon__cell cell) {
   const trailing *t = state;
-  int64_t i = 0;
-  while ((i + 1) * (i + 2) / 2 <= item) i++; /* row of tiles; the triangle is counted by rows */
-  const int64_t row = i * t->tile, col = (item - i * (i + 1) / 2) * t->tile;
+  int64_t i = 0; /* row of tiles; the triangle is counted by rows */
+  while ((i + 1) * (i + 2) / 2 <= cell.row) i++;
+  const int64_t row = i * t->tile, col = (cell.row - i * (i + 1) / 2) * t->tile;
   const int64_t rows = least(t->tile, t->n - row), cols = least(t->tile, t->n - col);
   double *c = t->c + row * t->ld + col;
   if (row == col)

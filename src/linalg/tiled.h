@@ -5,7 +5,8 @@
  *
  * Tiles are cut by the shape alone and each entry is the work of one tile, so the bytes do not
  * depend on the number of threads. To be called from the calling thread only; loops use
- * linalg/blas. Matrices are row-major with leading dimension `ld`. */
+ * linalg/blas. Matrices are row-major with leading dimension `ld`. When the call is cancelled,
+ * functions without a status end early with a result of no use; the next poll fails. */
 #ifndef UNICON_LINALG_TILED_H
 #define UNICON_LINALG_TILED_H
 
@@ -18,6 +19,13 @@ void unicon__tiled_sgemm(unicon_ctx *ctx, bool trans_a, bool trans_b, int64_t m,
 void unicon__tiled_dgemm(unicon_ctx *ctx, bool trans_a, bool trans_b, int64_t m, int64_t n,
                          int64_t k, double alpha, const double *a, int64_t lda, const double *b,
                          int64_t ldb, double beta, double *c, int64_t ldc);
+/* C (m by n, float64) += A^T B, A k by m and B k by n in float32: products over `block` rows in
+ * float32, their sums in float64, in order. With `lower` only the tiles that reach the lower
+ * triangle. This is how sums over the data are made: rows of features side by side in a and b, C
+ * cut into tiles, so that the room is a tile for each thread whatever m and n are. */
+unicon_status unicon__tiled_add_product(unicon_ctx *ctx, int64_t m, int64_t n, int64_t k,
+                                        int64_t block, const float *a, int64_t lda, const float *b,
+                                        int64_t ldb, bool lower, double *c, int64_t ldc);
 /* B (n by m) = op(L)^{-1} B, L lower triangular n by n. */
 void unicon__tiled_dtrsm_left(unicon_ctx *ctx, bool trans, int64_t n, int64_t m, const double *l,
                               int64_t ldl, double *b, int64_t ldb);

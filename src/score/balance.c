@@ -253,5 +253,5 @@ unicon_status unicon__curve_fit(unicon_ctx *ctx, const unicon_balance *balance, 
   unicon__tiled_dtrsm_left(ctx, true, size, 1, matrix, size, target, 1);
   for (int64_t k = 0; k < size; k++) curve[k] = (float)target[k];
   unicon__frame_close(ctx, frame);
-  return UNICON_OK;
+  return unicon__poll(ctx);
 }
