@@ -69,8 +69,8 @@ static void check_search(unicon_ctx *ctx, const float *queries, int64_t n_q, con
 
 static void search_is_exact(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
-  static const int64_t cases[][4] = {{1, 1, 1, 1},   {1, 50, 8, 3},     {130, 40, 5, 40},
-                                     {20, 7, 3, 12}, {3, 9000, 16, 10}, {140, 4200, 4, 5},
+  static const int64_t cases[][4] = {{1, 1, 1, 1},       {1, 50, 8, 3},     {130, 40, 5, 40},
+                                     {20, 7, 3, 12},     {3, 9000, 16, 10}, {140, 4200, 4, 5},
                                      {3, 4200, 1100, 10}}; /* two blocks of the base */
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     const int64_t *s = cases[c];

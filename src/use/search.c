@@ -16,8 +16,8 @@ enum {
   BASE_FLOATS = 1 << 22, /* ... and as many as this holds: 16 MB */
   QUERY_ROWS = 128,
   SCORE_COLS = 1024,
-  LANE_ROWS = 256,       /* of the base, at least */
-  LANE_HITS = 1 << 22    /* in all lists: 64 MB */
+  LANE_ROWS = 256,    /* of the base, at least */
+  LANE_HITS = 1 << 22 /* in all lists: 64 MB */
 };
 
 /* A query's best so far: a heap with the worst on top. */
@@ -142,8 +142,7 @@ static unicon_status open_search(unicon_ctx *ctx, int64_t base_rows, search *s) 
   UNICON_NEW(ctx, s->base, base_rows * s->r);
   UNICON_NEW(ctx, s->heap, s->lanes * s->queries * s->k);
   UNICON_NEW(ctx, s->filled, s->lanes * s->queries);
-  UNICON_NEW(ctx, s->scores,
-             unicon__workers_for(ctx, blocks * s->lanes) * s->rows * SCORE_COLS);
+  UNICON_NEW(ctx, s->scores, unicon__workers_for(ctx, blocks * s->lanes) * s->rows * SCORE_COLS);
   return UNICON_OK;
 }
 
