@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "features/mapfit.h"
 #include "linalg/blas.h"
+#include "linalg/tiled.h"
 #include "linalg/vec.h"
 
 enum { BLOCK = 64, TILE_ROWS = 256 };
@@ -106,7 +107,7 @@ static unicon_status factor_block(unicon_ctx *ctx, pivoting *p, int64_t *pick, d
   UNICON_NEW(ctx, order, BLOCK);
   residuals(p, p->point, p->point_square, p->point_f, p->block, values);
   for (int64_t i = 0; i < p->block * p->block; i++) k[i] = (double)values[i];
-  UNICON_TRY(unicon__dpstrf(ctx, p->block, k, order, fmax(1e-5, p->error) * top, &rank));
+  UNICON_TRY(unicon__tiled_dpstrf(ctx, p->block, k, order, fmax(1e-5, p->error) * top, &rank));
   for (int64_t i = 0; i < rank; i++) {
     kept[i] = pick[order[i]];
     inverse[i * rank + i] = 1;

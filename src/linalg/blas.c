@@ -165,21 +165,6 @@ int unicon__dpotrf(int64_t n, double *a, int64_t lda) {
   return info;
 }
 
-unicon_status unicon__dpstrf(unicon_ctx *ctx, int64_t n, double *a, int *pivot, double floor,
-                             int64_t *rank) {
-  const int size = narrow(n);
-  int found = 0;
-  double *work;
-  UNICON_NEW(ctx, work, 2 * n);
-  int info;
-  ALONE(info =
-            LAPACKE_dpstrf_work(LAPACK_COL_MAJOR, 'U', size, a, size, pivot, &found, floor, work));
-  *rank = info < 0 ? 0 : found;
-  for (int64_t i = 0; i < n; i++) pivot[i]--;
-  unicon__drop(ctx, work);
-  return UNICON_OK;
-}
-
 /* The least that LAPACK asks for. Blocks that want more than this are small. */
 int64_t unicon__dsyevd_room(int64_t n) {
   return 1 + 6 * n + 2 * n * n;

@@ -59,10 +59,6 @@ int64_t unicon__dgesdd_room(int64_t m, int64_t n);
 
 /* Lower Cholesky factor in place (row-major; only the lower triangle is read and written). */
 int unicon__dpotrf(int64_t n, double *a, int64_t lda);
-/* Cholesky with complete pivoting: A[pivot, pivot] = L L^T; the leading rank by rank part of a
- * becomes L (lower, row-major). Stops at a pivot below `floor`. */
-unicon_status unicon__dpstrf(unicon_ctx *ctx, int64_t n, double *a, int *pivot, double floor,
-                             int64_t *rank);
 /* Eigenvalues ascending in w; a becomes the eigenvectors, one per row. Reads the lower triangle. */
 unicon_status unicon__dsyevd(unicon_ctx *ctx, int64_t n, double *a, double *w, int *info);
 /* The same by QR iteration: slower, and converges where the other does not. */

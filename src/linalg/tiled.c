@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "linalg/tiled.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "linalg/blas.h"
@@ -214,6 +215,15 @@ static void downdate_tile(void *state, unicon__cell cell) {
                   t->ld, 1, c, t->ld);
 }
 
+/* C -= P P^T in tiles. */
+static void downdate(unicon_ctx *ctx, int64_t rest, int64_t block, const double *panel, double *c,
+                     int64_t lda) {
+  trailing t = {rest, block, lda, 0, panel, c};
+  const int64_t down = pieces(rest, rest < 2 * TILE_MOST ? TILE_LEAST : TILE_MOST / 2, &t.tile);
+  run(ctx, 0.5 * (double)rest * (double)rest * (double)block, down * (down + 1) / 2, downdate_tile,
+      &t);
+}
+
 unicon_status unicon__tiled_dpotrf(unicon_ctx *ctx, int64_t n, double *a, int64_t lda,
                                    int64_t *info) {
   enum { BLOCK = 192 };
@@ -228,12 +238,124 @@ unicon_status unicon__tiled_dpotrf(unicon_ctx *ctx, int64_t n, double *a, int64_
       return UNICON_OK;
     }
     unicon__tiled_dtrsm_right(ctx, true, rest, block, diagonal, lda, panel, lda);
-    trailing t = {rest, block, lda, 0, panel, panel + block};
-    const int64_t down = pieces(rest, rest < 2 * TILE_MOST ? TILE_LEAST : TILE_MOST / 2, &t.tile);
-    run(ctx, 0.5 * (double)rest * (double)rest * (double)block, down * (down + 1) / 2,
-        downdate_tile, &t);
+    downdate(ctx, rest, block, panel, panel + block, lda);
   }
   return UNICON_OK;
+}
+
+/* ---- Cholesky with pivots ------------------------------------------------------------------ */
+
+enum { PIVOT_BLOCK = 64, PIVOT_ROWS = 512 };
+
+typedef struct pivoting {
+  int64_t n, first, at; /* first column of the panel, and the one in work */
+  double *a, *taken;    /* of each row: the squares of its entries in the panel so far */
+  double *column;       /* scratch, n */
+} pivoting;
+
+static void trade(double *x, double *y) {
+  const double held = *x;
+  *x = *y;
+  *y = held;
+}
+
+/* Changes rows and columns j < p of the lower triangle for each other. */
+static void exchange(const pivoting *v, int64_t j, int64_t p, int *order) {
+  double *a = v->a;
+  const int64_t n = v->n;
+  const int row = order[j];
+  order[j] = order[p];
+  order[p] = row;
+  trade(&v->taken[j], &v->taken[p]);
+  trade(&a[j * n + j], &a[p * n + p]);
+  for (int64_t k = 0; k < j; k++) trade(&a[j * n + k], &a[p * n + k]);
+  for (int64_t k = j + 1; k < p; k++) trade(&a[k * n + j], &a[p * n + k]);
+  for (int64_t k = p + 1; k < n; k++) trade(&a[k * n + j], &a[k * n + p]);
+}
+
+/* Entries of the column in work for a slice of the rows below it. */
+static void column_rows(void *state, int64_t item, int worker) {
+  (void)worker;
+  const pivoting *v = state;
+  const int64_t n = v->n, from = v->at + 1 + item * PIVOT_ROWS;
+  const int64_t rows = least(PIVOT_ROWS, n - from);
+  double *column = v->column + from;
+  const double pivot = v->a[v->at * (n + 1)];
+  for (int64_t i = 0; i < rows; i++) column[i] = v->a[(from + i) * n + v->at];
+  if (v->at > v->first)
+    unicon__dgemv(false, rows, v->at - v->first, -1, v->a + from * n + v->first, n,
+                  v->a + v->at * n + v->first, 1, column);
+  for (int64_t i = 0; i < rows; i++) {
+    column[i] /= pivot;
+    v->a[(from + i) * n + v->at] = column[i];
+    v->taken[from + i] += column[i] * column[i];
+  }
+}
+
+/* Factors a panel; returns the column at which no pivot above the floor is left, or its end. */
+static int64_t pivot_panel(unicon_ctx *ctx, pivoting *v, int64_t end, double floor, int *order) {
+  const int64_t n = v->n;
+  memset(v->taken, 0, (size_t)n * sizeof *v->taken);
+  for (v->at = v->first; v->at < end; v->at++) {
+    int64_t best = v->at;
+    double top = -INFINITY;
+    for (int64_t i = v->at; i < n; i++) {
+      const double left = v->a[i * (n + 1)] - v->taken[i];
+      if (!(left > top)) continue;
+      top = left;
+      best = i;
+    }
+    if (!(top > floor)) return v->at;
+    if (best > v->at) exchange(v, v->at, best, order);
+    v->a[v->at * (n + 1)] = sqrt(top);
+    unicon__parallel_for(ctx, (n - v->at - 1 + PIVOT_ROWS - 1) / PIVOT_ROWS, column_rows, v);
+  }
+  return end;
+}
+
+unicon_status unicon__tiled_dpstrf(unicon_ctx *ctx, int64_t n, double *a, int *order, double floor,
+                                   int64_t *rank) {
+  pivoting v = {.n = n, .a = a};
+  UNICON_NEW(ctx, v.taken, n);
+  UNICON_NEW(ctx, v.column, n);
+  for (int64_t i = 0; i < n; i++) order[i] = (int)i;
+  const int stage = unicon__stage_begin(ctx, "Cholesky", 0);
+  for (*rank = 0; v.first < n; v.first += PIVOT_BLOCK) {
+    const int64_t end = least(v.first + PIVOT_BLOCK, n);
+    UNICON_TRY(unicon__stage_step(ctx, v.first, n));
+    unicon__blas_begin();
+    *rank = pivot_panel(ctx, &v, end, floor, order);
+    unicon__blas_end();
+    if (*rank < end) break;
+    downdate(ctx, n - end, end - v.first, a + end * n + v.first, a + end * (n + 1), n);
+  }
+  unicon__stage_end(ctx, stage);
+  unicon__drop(ctx, v.column);
+  unicon__drop(ctx, v.taken);
+  return UNICON_OK;
+}
+
+/* ---- inverse of a triangle ----------------------------------------------------------------- */
+
+typedef struct inversion {
+  int64_t n, ldl, slice;
+  const double *l;
+  double *out;
+} inversion;
+
+/* Some columns of L^{-T}: they end at the diagonal, so only as much of L counts. */
+static void inverse_slice(void *state, unicon__cell cell) {
+  const inversion *v = state;
+  const int64_t first = cell.row * v->slice, count = least(v->slice, v->n - first);
+  for (int64_t k = 0; k < count; k++) v->out[(first + k) * (v->n + 1)] = 1;
+  unicon__dtrsm_left(true, first + count, count, v->l, v->ldl, v->out + first, v->n);
+}
+
+void unicon__tiled_inverse(unicon_ctx *ctx, int64_t n, const double *l, int64_t ldl, double *out) {
+  inversion v = {.n = n, .ldl = ldl, .l = l, .out = out};
+  memset(out, 0, (size_t)(n * n) * sizeof *out);
+  const int64_t slices = pieces(n, TILE_LEAST, &v.slice);
+  run(ctx, (double)n * (double)n * (double)n / 6, slices, inverse_slice, &v);
 }
 
 /* ---- symmetric matrix times vector -------------------------------------------------------- */

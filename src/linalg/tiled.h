@@ -38,6 +38,13 @@ void unicon__tiled_dtrsm_right(unicon_ctx *ctx, bool trans, int64_t m, int64_t n
 unicon_status unicon__tiled_dpotrf(unicon_ctx *ctx, int64_t n, double *a, int64_t lda,
                                    int64_t *info);
 
+/* The same with pivots: order[i] is the row of A that became row i, and L has `rank` columns, after
+ * which no diagonal entry of the rest is above `floor`. What is left of the rest is of no use. */
+unicon_status unicon__tiled_dpstrf(unicon_ctx *ctx, int64_t n, double *a, int *order, double floor,
+                                   int64_t *rank);
+/* out (n by n) = L^{-T}, upper triangular. n^3 / 3 multiplications. */
+void unicon__tiled_inverse(unicon_ctx *ctx, int64_t n, const double *l, int64_t ldl, double *out);
+
 /* y = A x for a symmetric n by n matrix of which the lower triangle is read; `room` has
  * unicon__tiled_dsymv_room(n) numbers. */
 int64_t unicon__tiled_dsymv_room(int64_t n);
