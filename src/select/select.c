@@ -46,6 +46,7 @@ typedef struct selection {
   double first[FOLDS_MAX];       /* score after the first epoch of the best refine, per fold */
   candidate kernel[KERNELS_MAX]; /* best of each kernel */
   int kernels;
+  int tried; /* candidates so far */
 } selection;
 
 /* ---- words -------------------------------------------------------------------------------- */
@@ -134,13 +135,16 @@ static unicon_status open_trials(unicon_ctx *ctx, selection *w, const char *kern
   w->open = kernel;
   memset(w->trial, 0, sizeof w->trial);
   UNICON_TRY(set_kernel(ctx, w, kernel));
+  const int stage = unicon__stage_begin(ctx, NULL, 0.5);
   for (int f = 0; f < w->folds; f++) {
+    UNICON_TRY(unicon__stage_step(ctx, f, w->folds));
     const unicon__batch *held = &w->held[f].whole;
     const unicon__validation rows = {.side = {held->x, held->y}, .pairs = held->pairs};
     UNICON_NEW(ctx, w->trial[f], 1);
     UNICON_TRY(
         unicon__trial_open(ctx, w->options, &w->train[f].whole, &rows, most_rank(w), w->trial[f]));
   }
+  unicon__stage_end(ctx, stage);
   return UNICON_OK;
 }
 
@@ -169,11 +173,15 @@ static unicon_status consider(unicon_ctx *ctx, selection *w, unicon__setting set
   snprintf(c.kernel, sizeof c.kernel, "%s", w->open);
   *score = -1;
   if (w->now.score >= 0 && unicon__now() > w->deadline) return UNICON_OK;
+  unicon__stage_label(ctx, "candidate %d, %s", ++w->tried, w->open);
+  const int stage = unicon__stage_begin(ctx, NULL, 0.04); /* about a dozen of a kernel */
   for (int f = 0; f < w->folds; f++) {
     double own;
+    UNICON_TRY(unicon__stage_step(ctx, f, w->folds));
     UNICON_TRY(unicon__trial_score(ctx, w->trial[f], &setting, &own));
     c.score += own / w->folds;
   }
+  unicon__stage_end(ctx, stage);
   *score = c.score;
   remember(ctx, w, &c);
   if (c.score > w->now.score) w->now = c;
@@ -328,8 +336,11 @@ static unicon_status try_kernel(unicon_ctx *ctx, selection *w, const char *kerne
                 kernel, (long long)unicon__integer(w->options, UNICON__RANK));
     return UNICON_OK;
   }
+  const int stage = unicon__stage_begin(ctx, NULL, 1);
+  unicon__stage_label(ctx, "candidate %d, %s", w->tried + 1, kernel);
   unicon_status status = open_trials(ctx, w, kernel);
   if (status == UNICON_OK) status = sweep_settings(ctx, w);
+  unicon__stage_end(ctx, stage);
   const bool limited = unicon__budget_limit(ctx->arena.budget) != UINT64_MAX;
   if (!w->fixed && status == UNICON_ERR_MEMORY && limited) {
     unicon__log(ctx, UNICON_LOG_WARNING, "kernel %s is left out: %s", kernel, ctx->error);
@@ -346,7 +357,11 @@ static unicon_status try_kernels(unicon_ctx *ctx, selection *w) {
   static const char *const some[KERNELS_MAX] = {"linear",  "angular", "rbf",
                                                 "arccos0", "arccos2", "matern32"};
   if (w->fixed) return try_kernel(ctx, w, unicon__text(w->options, UNICON__KERNEL));
-  for (int k = 0; k < (w->larger ? KERNELS_MAX : 2); k++) UNICON_TRY(try_kernel(ctx, w, some[k]));
+  const int count = w->larger ? KERNELS_MAX : 2;
+  for (int k = 0; k < count; k++) {
+    UNICON_TRY(unicon__stage_step(ctx, k, count));
+    UNICON_TRY(try_kernel(ctx, w, some[k]));
+  }
   if (w->kernels == 0) return w->none; /* the last sentence says what is missing */
   unicon__clear_error(ctx);
   return UNICON_OK;
@@ -387,7 +402,10 @@ static unicon_status refine_once(unicon_ctx *ctx, selection *w, const candidate 
   int tried = params->epochs < UNICON__EPOCH_LOG ? params->epochs : UNICON__EPOCH_LOG - 1;
   c.temperature = params->loss.temperature;
   c.schedule = params->epochs;
+  const int stage = unicon__stage_begin(ctx, NULL, 0.3);
+  unicon__stage_label(ctx, "candidate %d, %s refined", ++w->tried, from->kernel);
   for (int f = 0; f < w->folds; f++) {
+    UNICON_TRY(unicon__stage_step(ctx, f, w->folds));
     unicon__refine_log log;
     double own[STRONGER];
     unicon__refine_params here = *params;
@@ -400,6 +418,7 @@ static unicon_status refine_once(unicon_ctx *ctx, selection *w, const candidate 
     if (log.epochs < tried) tried = log.epochs; /* patience or the bar ended it */
     for (int e = 0; e <= tried; e++) score[e] += log.score[e] / w->folds;
   }
+  unicon__stage_end(ctx, stage);
   c.epochs = 1;
   for (int e = 2; e <= tried; e++)
     if (score[e] > score[c.epochs]) c.epochs = e;
@@ -464,6 +483,7 @@ static unicon_status choose(unicon_ctx *ctx, selection *w, const unicon__refine_
   for (int round = 0; round < (w->larger ? FINALISTS : 1) && params->epochs > 0; round++) {
     const int k = next_kernel(w, done);
     if (k < 0 || (round > 0 && unicon__now() > w->refine_deadline)) break;
+    UNICON_TRY(unicon__stage_step(ctx, round, w->larger ? FINALISTS : 1));
     done[k] = true;
     UNICON_TRY(refine_kernel(ctx, w, &w->kernel[k], params, best));
   }
@@ -543,10 +563,14 @@ static bool is_fixed(const unicon_options *options) {
 static unicon_status run(unicon_ctx *ctx, selection *w) {
   unicon__refine_params params;
   candidate best;
+  int stage = unicon__stage_begin(ctx, NULL, 0.5);
   UNICON_TRY(try_kernels(ctx, w));
+  unicon__stage_end(ctx, stage);
   unicon__refine_params_from(w->options, &params);
   plan_refine(w, &params);
+  stage = unicon__stage_begin(ctx, NULL, 0.5);
   UNICON_TRY(choose(ctx, w, &params, &best));
+  unicon__stage_end(ctx, stage);
   return write_choice(ctx, w, &best, &params);
 }
 
