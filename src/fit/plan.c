@@ -114,7 +114,7 @@ static void plan_update(estimate *e) {
   const bool dense = q <= 768 || 3 * r > q;
   const double width = least(q, 4 * r + 64);
   keep(e, (p_x + p_y) * r * 8);
-  pass_by(e, dense ? 8 * (2 * p_x * p_y + (p_x + p_y) * q + 4 * q * q)
+  pass_by(e, dense ? 8 * (2 * p_x * p_y + (p_x + p_y) * q + 5 * q * q)
                    : 8 * (width * (2 * p_x + p_y) + 5 * width * width));
   e->small_flops += p_x * p_y * (p_x + p_y) + (dense ? 12 * p_x * p_y * q : 8 * p_x * p_y * width);
 }

@@ -304,6 +304,44 @@ unicon_status unicon__dstedc(unicon_ctx *ctx, int64_t n, double *diagonal, doubl
   return UNICON_OK;
 }
 
+static int64_t dbdsdc_room(int64_t n) {
+  return 4 * n + 3 * n * n;
+}
+
+unicon_status unicon__dbdsdc_fits(unicon_ctx *ctx, int64_t n) {
+  return dbdsdc_room(n) <= INT_MAX ? UNICON_OK
+                                   : too_large(ctx, "the singular vectors", n, n, 26753);
+}
+
+unicon_status unicon__dbdsdc(unicon_ctx *ctx, int64_t n, double *diagonal, double *off_diagonal,
+                             double *u, double *v, int *info) {
+  const int size = narrow(n);
+  double *work, *d, *e;
+  int *iwork;
+  UNICON_NEW(ctx, work, dbdsdc_room(n));
+  UNICON_NEW(ctx, iwork, 8 * n);
+  UNICON_NEW(ctx, d, n);
+  UNICON_NEW(ctx, e, n);
+  memcpy(d, diagonal, (size_t)n * sizeof *d);
+  memcpy(e, off_diagonal, (size_t)n * sizeof *e);
+  ALONE(*info = LAPACKE_dbdsdc_work(LAPACK_COL_MAJOR, 'U', 'I', size, diagonal, off_diagonal, u,
+                                    size, v, size, NULL, NULL, work, iwork));
+  if (unicon__fault(&ctx->faults.lapack)) *info = 1;
+  if (*info > 0) {
+    memset(u, 0, (size_t)(n * n) * sizeof *u);
+    memset(v, 0, (size_t)(n * n) * sizeof *v);
+    for (int64_t k = 0; k < n; k++) u[k * (n + 1)] = v[k * (n + 1)] = 1;
+    memcpy(diagonal, d, (size_t)n * sizeof *d);
+    ALONE(*info = LAPACKE_dbdsqr_work(LAPACK_COL_MAJOR, 'U', size, size, size, 0, diagonal, e, v,
+                                      size, u, size, NULL, 1, work));
+  }
+  unicon__drop(ctx, e);
+  unicon__drop(ctx, d);
+  unicon__drop(ctx, iwork);
+  unicon__drop(ctx, work);
+  return UNICON_OK;
+}
+
 int unicon__dsterf(int64_t n, double *diagonal, double *off_diagonal) {
   int info;
   ALONE(info = LAPACKE_dsterf_work(narrow(n), diagonal, off_diagonal));

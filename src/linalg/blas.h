@@ -85,6 +85,12 @@ void unicon__dgeqr2(int64_t n, int64_t k, double *a, int64_t lda, double *tau, d
 unicon_status unicon__dstedc_fits(unicon_ctx *ctx, int64_t n);
 unicon_status unicon__dstedc(unicon_ctx *ctx, int64_t n, double *diagonal, double *off_diagonal,
                              double *z, int *info);
+/* Singular values (descending, in place of the diagonal) of an upper bidiagonal matrix U diag V^T
+ * by divide and conquer, or else QR iteration: column k of U is row k of u, V is row by row in v.
+ * And whether LAPACK can count that far. */
+unicon_status unicon__dbdsdc_fits(unicon_ctx *ctx, int64_t n);
+unicon_status unicon__dbdsdc(unicon_ctx *ctx, int64_t n, double *diagonal, double *off_diagonal,
+                             double *u, double *v, int *info);
 /* Eigenvalues of a symmetric tridiagonal matrix, ascending, in place of its diagonal. */
 int unicon__dsterf(int64_t n, double *diagonal, double *off_diagonal);
 

@@ -458,7 +458,7 @@ unicon_status unicon__part_fit(unicon_ctx *ctx, const unicon__part_job *job, uni
              : start == 1 ? start_random(ctx, &m, &log->solve)
                           : start_model(ctx, &m, &log->solve));
   unicon__stage_end(ctx, stage);
-  stage = unicon__stage_begin(ctx, "refine", 0.97 - maps - solving);
+  stage = unicon__stage_begin(ctx, NULL, 0.97 - maps - solving);
   if (m.refine.epochs > 0) UNICON_TRY(refine(ctx, &m, &log->refine));
   unicon__stage_end(ctx, stage);
   return unicon__part_store(ctx, job->arena, m.side, m.metric, &m.factors, part);
