@@ -73,7 +73,7 @@ PYTHON
 done
 grep -q "chosen by auto" help.check && fail "check --help: auto chooses nothing there"
 run 0 info
-prints "kernel chosen, ridge chosen"
+prints "kernel chosen, landmarks chosen"
 run 0 info --json
 json "sorted(n for n, v in j['presets']['auto'].items() if v == 'chosen') == open('chosen').read().split()"
 run 0 --help
