@@ -383,7 +383,8 @@ static void cache_block(void *state, unicon__cell cell) {
   memcpy(w->cache + cell.row * SCAN_ROWS * out, rows, (size_t)(count * out) * sizeof *rows);
 }
 
-unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__source *source, float **cache) {
+unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__arena *arena, unicon__source *source,
+                                   float **cache) {
   *cache = NULL;
   const unicon__budget *budget = ctx->arena.budget;
   const uint64_t limit = unicon__budget_limit(budget), used = unicon__budget_used(budget);
@@ -393,7 +394,7 @@ unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__source *source, floa
   const double bytes = (double)source->count * (double)source->map->out * sizeof(float);
   if (source->cache || bytes > allowed / 2) return UNICON_OK;
   walk w = {.source = source};
-  UNICON_NEW(ctx, w.cache, source->count * source->map->out);
+  UNICON_ARENA_NEW(ctx, arena, w.cache, source->count * source->map->out);
   const int64_t blocks = (source->count + SCAN_ROWS - 1) / SCAN_ROWS;
   UNICON_NEW(ctx, w.buffer,
              unicon__workers_for(ctx, blocks) * SCAN_ROWS * unicon__map_room(source->map));
