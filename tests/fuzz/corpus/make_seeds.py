@@ -15,7 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 def put(target, name, data):
     folder = os.path.join(HERE, "fuzz_" + target)
     os.makedirs(folder, exist_ok=True)
-    assert len(data) < 4096, (target, name, len(data))
+    assert len(data) < 5000, (target, name, len(data))
     with open(os.path.join(folder, name), "wb") as out:
         out.write(data)
 
@@ -53,7 +53,24 @@ def f32(*shape):
     return ("F32", list(shape), floats(count))
 
 
-def model(kind="linear", kernel="linear", parts=1, normalize="on", mean=True, width=None, degree=None, **more):
+def unit_rows(rows, rank):
+    """Rows of length 1 in float16."""
+    out = []
+    for i in range(rows):
+        row = [((3 * i + 5 * k) % 7 - 3) / 4 + 0.1 for k in range(rank)]
+        length = sum(a * a for a in row) ** 0.5
+        out += [a / length for a in row]
+    return ("F16", [rows, rank], struct.pack("<%de" % len(out), *out))
+
+
+def balance_tensors(balance, rank, rows=5):
+    if balance.startswith("quadratic"):
+        return {side + ".bias": f32(2 * rank + 1) for side in "xy"}
+    return {side + ".bank": unit_rows(rows, rank) for side in "xy"}
+
+
+def model(kind="linear", kernel="linear", parts=1, normalize="on", mean=True, width=None, degree=None, banks=None,
+          **more):
     d, rank, points = {"x": 3, "y": 2}, 2, 4
     meta = {"format": "unicon", "format_version": "1", "rank": str(rank * parts), "d_x": "3", "d_y": "2",
             "parts": str(parts)}
@@ -80,6 +97,8 @@ def model(kind="linear", kernel="linear", parts=1, normalize="on", mean=True, wi
                 tensors[at + "mean"] = f32(out)
             tensors[at + "weight"] = f32(out, rank)
     meta.update(more)
+    if "balance" in more:
+        tensors.update(banks or balance_tensors(more["balance"], rank * parts))
     return safetensors(tensors, meta)
 
 
@@ -155,6 +174,26 @@ def seeds_model():
     put("model", "wide", model(d_x="16777216"))
     put("model", "huge-weights", model().replace(floats(2), struct.pack("<2f", 3e38, -3e38)))
     put("model", "tiny-width", model("nystrom", "rbf", width="1e-300"))
+    put("model", "softmax", model(balance="softmax:5"))
+    put("model", "softmax-angular", model("nystrom", "angular", balance="softmax:1000"))
+    put("model", "csls", model(balance="csls:3"))
+    put("model", "csls-beyond-bank", model(balance="csls:1000"))
+    put("model", "csls-fused", model("exact", "angular", parts=2, balance="csls:2"))
+    put("model", "quadratic", model(balance="quadratic:5"))
+    put("model", "balance-off", model(balance="off", banks={"z": f32(1)}))
+    put("model", "balance-unknown", model(balance="softmax:1e9"))
+    put("model", "bank-missing", model(balance="softmax:5", banks={"x.bank": unit_rows(3, 2)}))
+    put("model", "bank-f32", model(balance="softmax:5", banks={"x.bank": f32(3, 2), "y.bank": f32(3, 2)}))
+    put("model", "bank-wide", model(balance="softmax:5", banks={"x.bank": unit_rows(3, 3), "y.bank": unit_rows(3, 2)}))
+    put("model", "bank-empty", model(balance="csls:1", banks={side + ".bank": ("F16", [0, 2], b"") for side in "xy"}))
+    put("model", "bank-nan", model(balance="softmax:5", banks={side + ".bank": ("F16", [1, 2], b"\0\x7e\0\0") for side in "xy"}))
+    put("model", "bank-zero", model(balance="csls:1", banks={side + ".bank": ("F16", [2, 2], bytes(8)) for side in "xy"}))
+    put("model", "bias-short", model(balance="quadratic:5", banks={"x.bias": f32(5), "y.bias": f32(4)}))
+    put("model", "bias-huge", model(balance="quadratic:5", banks={
+        side + ".bias": ("F32", [5], struct.pack("<5f", 3e38, -3e38, 3e38, 3e38, -3e38)) for side in "xy"}))
+    for name in ("softmax", "csls", "quadratic"):
+        with open(os.path.join(HERE, "..", "..", "golden", name + ".safetensors"), "rb") as file:
+            put("model", "golden-" + name, file.read())
 
 
 def seeds_pairs():
