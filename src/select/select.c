@@ -24,6 +24,8 @@ typedef struct candidate {
   int epochs, schedule; /* of refine: run, and of the falling rate */
   double temperature;
   double score; /* -1: none yet */
+  int tried;    /* epochs of the best refine of the kernel, whether or not they were worth it */
+  double by_epoch[UNICON__EPOCH_LOG]; /* held-out score before it and after each */
 } candidate;
 
 typedef struct selection {
@@ -375,6 +377,11 @@ static const unicon__balancing stronger[] = {
     {UNICON__BALANCE_SOFTMAX, 15}, {UNICON__BALANCE_SOFTMAX, 20}, {UNICON__BALANCE_SOFTMAX, 30}};
 enum { STRONGER = 3 };
 
+static void take_epochs(candidate *to, const candidate *from) {
+  to->tried = from->tried;
+  memcpy(to->by_epoch, from->by_epoch, sizeof to->by_epoch);
+}
+
 /* Mean held-out score of each epoch over the folds decides how many epochs are run. `barred`: a
  * fold that is behind the best run after an epoch is given up. */
 static unicon_status refine_once(unicon_ctx *ctx, selection *w, const candidate *from,
@@ -411,12 +418,11 @@ static unicon_status refine_once(unicon_ctx *ctx, selection *w, const candidate 
       c.score = balanced[k];
       c.setting.balance = stronger[k];
     }
+  c.tried = tried;
+  memcpy(c.by_epoch, score, sizeof score);
   remember(ctx, w, &c);
-  if (c.score > best->score || w->log->epochs == 0) {
-    w->log->epochs = tried;
-    memcpy(w->log->by_epoch, score, sizeof score);
-  }
   if (c.score > best->score || !barred) memcpy(w->first, first, sizeof first);
+  if (best->tried == 0) take_epochs(best, &c);
   if (c.score > best->score) *best = c;
   return UNICON_OK;
 }
@@ -444,6 +450,7 @@ static unicon_status refine_kernel(unicon_ctx *ctx, selection *w, const candidat
     next.loss.temperature /= 2;
     UNICON_TRY(refine_once(ctx, w, &start, &next, true, &own));
   }
+  if (strcmp(best->kernel, own.kernel) == 0) take_epochs(best, &own);
   if (own.score > best->score + worth) *best = own;
   return UNICON_OK;
 }
@@ -509,6 +516,8 @@ static unicon_status write_choice(unicon_ctx *ctx, const selection *w, candidate
   const int used = snprintf(w->log->chosen, sizeof w->log->chosen, "kernel %s, ", kernel);
   setting_words(best, ",", w->log->chosen + used, sizeof w->log->chosen - (size_t)used);
   w->log->schedule = best->epochs > 0 ? best->schedule : 0;
+  w->log->epochs = best->tried;
+  memcpy(w->log->by_epoch, best->by_epoch, sizeof best->by_epoch);
   w->log->score = best->score;
   w->log->held[0] = w->held[0].whole.x.count;
   w->log->held[1] = w->held[0].whole.y.count;

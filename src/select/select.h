@@ -13,7 +13,7 @@ typedef struct unicon__select_log {
   char tried[8192]; /* every setting with its score, ; between */
   char chosen[320];
   double score;                       /* held-out, of the choice */
-  double by_epoch[UNICON__EPOCH_LOG]; /* held-out, of the best refine; entry 0: before it */
+  double by_epoch[UNICON__EPOCH_LOG]; /* held-out, refine of that kernel; entry 0: before it */
   int epochs;                         /* of refine that were tried */
   int schedule;                       /* of the refine that was chosen */
   int folds;
