@@ -132,7 +132,8 @@ const cli_command cli_commands[] = {
      "scores "
      "are balanced. Rows count from 0, ranks from 1. With --bad-rows drop the rows are "
      "still called by their numbers in Q and B; in the files of -o a query that was left out has "
-     "-1 and -inf.",
+     "-1 and -inf. `balance` of --json is what scores were balanced by, or `base` where the rows "
+     "of B bring their biases along.",
      "unicon search model.safetensors --query-side y q.npy --base-side x image.npy -k 10\n",
      cmd_search},
     {"balance",

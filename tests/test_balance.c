@@ -4,6 +4,7 @@
  *
  * Tolerances: a product of unit vectors of R entries in float32 is off by about R 6e-8, and the
  * log-mean-exp of such products by no more. */
+#include "features/dataset.h"
 #include "model/banks.h"
 #include "score/retrieval.h"
 #include "score/validation.h"
@@ -153,9 +154,10 @@ static void banks_are_drawn_among_pairs(void **state) {
   for (int64_t k = 0; k < N; k++) x[k] = y[k] = 2 * k;
   unicon_pairs *pairs = NULL;
   CHECK_OK(ctx, unicon_pairs_list(ctx, 2 * N, 2 * N, x, y, NULL, N, &pairs));
-  CHECK_OK(ctx, unicon__bank_draw(ctx, pairs, 0, 2 * N, 20, 7, &few, &counts[0]));
-  CHECK_OK(ctx, unicon__bank_draw(ctx, pairs, 0, 2 * N, 50, 7, &many, &counts[1]));
-  CHECK_OK(ctx, unicon__bank_draw(ctx, pairs, 1, 2 * N, 50, 7, &again, &counts[2]));
+  const unicon__bank_rows of_x = {pairs, 0, 2 * N, NULL}, of_y = {pairs, 1, 2 * N, NULL};
+  CHECK_OK(ctx, unicon__bank_draw(ctx, &of_x, 20, 7, &few, &counts[0]));
+  CHECK_OK(ctx, unicon__bank_draw(ctx, &of_x, 50, 7, &many, &counts[1]));
+  CHECK_OK(ctx, unicon__bank_draw(ctx, &of_y, 50, 7, &again, &counts[2]));
   assert_int_equal(counts[0], 20);
   assert_int_equal(counts[1], 50);
   int64_t common = 0, other = 0;
@@ -167,8 +169,14 @@ static void banks_are_drawn_among_pairs(void **state) {
   }
   assert_int_equal(common, 20);
   assert_true(other < 40); /* the sides have draws of their own */
-  CHECK_OK(ctx, unicon__bank_draw(ctx, pairs, 0, 2 * N, 4096, 7, &few, &counts[0]));
+  CHECK_OK(ctx, unicon__bank_draw(ctx, &of_x, 4096, 7, &few, &counts[0]));
   assert_int_equal(counts[0], N);
+  unsigned char barred[2 * N] = {0};
+  for (int64_t k = 0; k < N; k++) barred[k] = 1;
+  const unicon__bank_rows left = {pairs, 0, 2 * N, barred};
+  CHECK_OK(ctx, unicon__bank_draw(ctx, &left, 4096, 7, &few, &counts[0]));
+  assert_int_equal(counts[0], N / 2);
+  for (int64_t k = 0; k < N / 2; k++) assert_true(few[k] >= N);
   unicon__frame_close(ctx, NULL);
   unicon_pairs_destroy(pairs);
 }
@@ -397,45 +405,126 @@ static void banks_survive_the_file(void **state) {
   }
 }
 
-/* Held-out rows never stand in a bank they are judged with: with pairs shuffled there is nothing to
- * find, and a bank that had the held-out partners would lower exactly their scores, or lift those
- * of the others: the score stays at chance. And the banks that are judged with are training rows.
- */
-static void held_out_rows_are_in_no_bank(void **state) {
+static double score_of(unicon_ctx *ctx, const unicon_model *model, const unicon_data *data) {
+  unicon_metrics m[2];
+  const unicon_view x = {.rows = data->x, .model = model, .side = UNICON_X};
+  const unicon_view y = {.rows = data->y, .model = model, .side = UNICON_Y};
+  CHECK_OK(ctx, unicon_evaluate(ctx, &x, &y, data->pairs, NULL, &m[0], &m[1]));
+  return (m[0].value[UNICON_MRR] + m[0].value[UNICON_HIT_10] + m[1].value[UNICON_MRR] +
+          m[1].value[UNICON_HIT_10]) /
+         4;
+}
+
+/* The score that a choice reports is the one of a model that was fitted on the training part, with
+ * banks of its own, on the held-out part: the same up to a rank more or less of the few queries
+ * whose scores tie to 1e-6. Banks that have the held-out rows as well, the queries themselves among
+ * them, move it by ten times the tolerance. */
+static void choices_are_judged_by_training_banks(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   problem p;
-  problem_make(ctx, 5, 900, 12, 10, 6, 0.4, &p);
-  unicon_rows *x = support_rows(ctx, "x", p.x, 600, 12), *y = support_rows(ctx, "y", p.y, 600, 10);
-  unicon_rows *hx = support_rows(ctx, "held x", p.x + 600 * 12, 300, 12);
-  unicon_rows *hy = support_rows(ctx, "held y", p.y + 600 * 10, 300, 10);
-  unicon_model *model = NULL;
-  unicon_options *options = NULL;
-  CHECK_OK(ctx, unicon_options_create(ctx, &options));
-  const unicon_data train = {x, y, NULL, NULL}, held = {hx, hy, NULL, NULL};
-  CHECK_OK(ctx, unicon_fit(ctx, &train, &held, options, &model));
-  const int64_t r = unicon_model_rank(model);
-  float *z = support_floats(900 * r);
-  const unicon_view all = {.rows = p.rows_x, .model = model, .side = UNICON_X};
-  CHECK_OK(ctx, unicon_embed(ctx, &all, 0, 900, UNICON_FORM_UNIT, z));
-  for (int64_t i = 0; i < model->balance.bank[0].count; i++) {
-    int64_t near = -1;
-    double best = -2;
-    for (int64_t j = 0; j < 900; j++) {
-      const double s = dot(model->balance.bank[0].row + i * r, z + j * r, r);
-      if (s > best) best = s, near = j;
-    }
-    assert_true(near < 600);
-  }
-  free(z);
-  unicon_model_destroy(model);
+  problem_make(ctx, 5, 4200, 24, 20, 8, 1.2, &p);
+  unicon_options *options = support_options(
+      ctx, "preset", "auto", "kernel", "linear", "ridge", "0.01", "metric", "whiten", "rank", "8",
+      "balance", "softmax:40", "refine", "0", "val_fraction", "0.1", NULL);
+  const unicon_data all = {p.rows_x, p.rows_y, NULL, NULL};
+  unicon_model *whole = support_fit(ctx, p.rows_x, p.rows_y, NULL, options);
+  assert_string_equal(unicon_model_meta(whole, "auto_folds"), "1");
+  CHECK_OK(ctx, unicon_options_set(ctx, options, "preset", "fast"));
+  CHECK_OK(ctx, unicon_options_set(ctx, options, "exponent",
+                                   unicon_model_meta(whole, "option.exponent")));
+  unicon_split *split = NULL;
+  CHECK_OK(ctx, unicon_split_make(ctx, &all, 0.1, options, &split));
+  const unicon_data *train = unicon_split_part(split, 0), *held = unicon_split_part(split, 1);
+  unicon_model *part = support_fit(ctx, train->x, train->y, train->pairs, options);
+  const double reported = atof(unicon_model_meta(whole, "auto_score"));
+  CHECK_CLOSE(reported, score_of(ctx, part, held), 1e-3);
+  unicon_model_destroy(part);
+  unicon_split_destroy(split);
   unicon_options_destroy(options);
-  unicon_rows_close(hy);
-  unicon_rows_close(hx);
-  unicon_rows_close(y);
-  unicon_rows_close(x);
+  unicon_model_destroy(whole);
   problem_free(&p);
 }
 
+/* Where rows of one side alone are held out, their partners are training rows as well; they stand
+ * in no bank, unless hardly any other row is there. */
+static void partners_of_held_out_rows_are_in_no_bank(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  problem p;
+  problem_make(ctx, 5, N, 12, 10, 6, 0.4, &p);
+  for (int few = 0; few < 2; few++) {
+    int64_t x[2 * N], y[2 * N];
+    for (int64_t k = 0; k < N; k++) { /* one chain of all rows, or rows of y around ten of x */
+      x[2 * k] = few ? k % 10 : k;
+      y[2 * k] = k;
+      x[2 * k + 1] = few ? (k + 1) % 10 : (k + 1) % N;
+      y[2 * k + 1] = k;
+    }
+    unicon_rows *rows_x = support_rows(ctx, "x", p.x, few ? 10 : N, 12);
+    unicon_pairs *pairs = NULL;
+    CHECK_OK(ctx, unicon_pairs_list(ctx, few ? 10 : N, N, x, y, NULL, 2 * N, &pairs));
+    unicon__dataset all, train, held;
+    const unicon_data data = {rows_x, p.rows_y, pairs, NULL};
+    CHECK_OK(ctx, unicon__dataset_open(ctx, &data, NULL, &all));
+    CHECK_OK(ctx, unicon__dataset_split(ctx, &all, NULL, 0.1, 3, &train, &held));
+    unicon__validation v = {.side = {held.whole.x, held.whole.y}, .pairs = held.whole.pairs};
+    CHECK_OK(ctx, unicon__validation_bank(ctx, &train.whole.x, train.whole.pairs, 0, 4096, 7, &v));
+    CHECK_OK(ctx, unicon__validation_bank(ctx, &train.whole.y, train.whole.pairs, 1, 4096, 7, &v));
+    assert_int_equal(train.whole.x.count, few ? 10 : N);
+    for (int s = 0; s < 2; s++) {
+      int64_t common = 0;
+      for (int64_t a = 0; a < v.bank[s].count; a++)
+        for (int64_t b = 0; b < v.side[s].count; b++)
+          common += v.bank[s].index[a] == v.side[s].index[b];
+      assert_int_equal(common, few && s == 0 ? 10 : 0);
+      assert_true(v.bank[s].count >= (few && s == 0 ? 10 : N / 2));
+    }
+    unicon__dataset_close(&held);
+    unicon__dataset_close(&train);
+    unicon__dataset_close(&all);
+    unicon__frame_close(ctx, NULL);
+    unicon_pairs_destroy(pairs);
+    unicon_rows_close(rows_x);
+  }
+  problem_free(&p);
+}
+
+/* A finished model is judged by its banks, or its quadratic form, as they are: rows of any length
+ * here, so that scaling them once more would show. */
+static void banks_of_a_model_are_judged_as_stored(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  static const double *const as_it_is[2] = {NULL, NULL};
+  static const char *const hows[] = {"softmax:20", "csls:5", "quadratic:20"};
+  for (int h = 0; h < 3; h++) {
+    fitted f;
+    double score;
+    fitted_make(ctx, hows[h], NULL, &f);
+    const int64_t r = unicon_model_rank(f.model);
+    for (int s = 0; s < 2; s++)
+      for (int64_t k = 0; k < f.model->balance.bank[s].count * r; k++)
+        ((float *)(uintptr_t)f.model->balance.bank[s].row)[k] *= k / r % 2 ? 0.125f : 0.5f;
+    unicon_pairs *pairs = NULL;
+    CHECK_OK(ctx, unicon_pairs_identity(ctx, N, N, &pairs));
+    unicon__embedded z = {.r = r, .made = &f.model->balance};
+    const unicon__validation v = {
+        .side = {{.rows = f.p.rows_x, .count = N}, {.rows = f.p.rows_y, .count = N}},
+        .pairs = pairs};
+    for (int s = 0; s < 2; s++) {
+      z.held[s] = support_floats(N * r);
+      CHECK_OK(ctx, unicon_embed(ctx, s == 0 ? &f.x : &f.y, 0, N, UNICON_FORM_UNIT, z.held[s]));
+    }
+    CHECK_OK(ctx, unicon__enter(ctx));
+    CHECK_OK(ctx, unicon__leave(ctx, unicon__validation_judge(ctx, &v, &z, r, as_it_is,
+                                                              f.model->balance.how, &score)));
+    /* ties are broken by a millionth of the margin */
+    CHECK_CLOSE(score_of(ctx, f.model, &(unicon_data){f.p.rows_x, f.p.rows_y, pairs, NULL}), score,
+                2e-6);
+    for (int s = 0; s < 2; s++) free(z.held[s]);
+    unicon_pairs_destroy(pairs);
+    fitted_free(&f);
+  }
+}
+
+/* With pairs that mean nothing the score of the best of many settings stays near chance. */
 static void shuffled_pairs_stay_at_chance(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   problem p;
@@ -535,7 +624,7 @@ static void bad_banks_are_sentences(void **state) {
   unicon_rows *few = support_rows(s->ctx, "few", z, 3, r);
   unicon_rows *good = support_rows(s->ctx, "good", z, 40, r);
   scratch_failed(s, unicon_balance_create(s->ctx, f.model, NULL, wide, NULL, &none),
-                 UNICON_ERR_SHAPE, "wide has rows of 12 numbers", "rows of 6");
+                 UNICON_ERR_SHAPE, "wide has rows of 12 numbers", "rows of 6, or of 7 with a bias");
   scratch_failed(s, unicon_balance_create(s->ctx, f.model, NULL, few, NULL, &none), UNICON_ERR_DATA,
                  "few has 3 rows", "at least 16");
   scratch_failed(s, unicon_balance_create(s->ctx, NULL, NULL, good, NULL, &none), UNICON_ERR_DATA,
@@ -547,6 +636,19 @@ static void bad_banks_are_sentences(void **state) {
   scratch_failed(s, unicon_balance_create(s->ctx, f.model, NULL, good, NULL, &none),
                  UNICON_ERR_DATA, "row 5 is all zero", "");
   z[5 * r] = 1;
+  unicon_rows *biased = support_rows(s->ctx, "biased", z, 34, r + 1);
+  scratch_failed(s, unicon_balance_create(s->ctx, NULL, NULL, good, biased, &none),
+                 UNICON_ERR_SHAPE, "good has rows of 6 numbers and biased of 7", "without a bias");
+  CHECK_OK(s->ctx, unicon_balance_create(s->ctx, NULL, NULL, biased, biased, &none));
+  const unicon_view vectors = {.rows = good, .side = UNICON_Y, .balance = none};
+  scratch_failed(s, unicon_search(s->ctx, &vectors, &vectors, 1, (int64_t[40]){0}, (float[40]){0}),
+                 UNICON_ERR_SHAPE, "rows of 7 numbers", "leave out the bias");
+  unicon_balance_destroy(none);
+  for (int64_t k = 0; k < r; k++) z[9 * (r + 1) + k] = 0; /* nothing but a bias */
+  scratch_failed(s, unicon_balance_create(s->ctx, f.model, NULL, biased, NULL, &none),
+                 UNICON_ERR_DATA, "biased: row 9 is all zero", "");
+  unicon_rows_close(biased);
+  for (int64_t k = 0; k < r; k++) z[9 * (r + 1) + k] = 1;
   unicon_balance *balance = NULL;
   CHECK_OK(s->ctx, unicon_balance_create(s->ctx, f.model, NULL, good, NULL, &balance));
   assert_string_equal(unicon_balance_text(balance), "softmax:10");
@@ -616,7 +718,9 @@ int main(void) {
       SCRATCH_TEST(metrics_follow_the_scores),
       SCRATCH_TEST(hubs_are_counted),
       SCRATCH_TEST(banks_survive_the_file),
-      SCRATCH_TEST(held_out_rows_are_in_no_bank),
+      SCRATCH_TEST(choices_are_judged_by_training_banks),
+      SCRATCH_TEST(partners_of_held_out_rows_are_in_no_bank),
+      SCRATCH_TEST(banks_of_a_model_are_judged_as_stored),
       SCRATCH_TEST(shuffled_pairs_stay_at_chance),
       SCRATCH_TEST(banks_can_be_renewed),
       SCRATCH_TEST(bad_banks_are_sentences),

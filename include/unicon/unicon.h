@@ -387,7 +387,7 @@ typedef struct unicon_balance unicon_balance;
 /* How to balance in another way than a model says. Option `balance` sets the kind and strength
  * (auto: as the model says, which may be NULL; then off, or softmax:10 with banks). `bank_x` and
  * `bank_y` are embedded rows, at least 16, that take the place of the model's (NULL: those of the
- * model). Everything is copied. */
+ * model); beside a model they may be of form QUERY or INDEX. Everything is copied. */
 UNICON_API UNICON_CHECK unicon_status
 unicon_balance_create(unicon_ctx *ctx, const unicon_model *model, const unicon_options *options,
                       const unicon_rows *bank_x, const unicon_rows *bank_y, unicon_balance **out);

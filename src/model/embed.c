@@ -49,8 +49,9 @@ static unicon_status take_balance(unicon_ctx *ctx, const unicon_view *view, unic
   if (!balance || balance->how.kind == UNICON__BALANCE_OFF) return UNICON_OK;
   if (balance->r != lens->r)
     return unicon__fail(ctx, UNICON_ERR_SHAPE,
-                        "the banks have rows of %lld numbers, but the shared space has %lld",
-                        (long long)balance->r, (long long)lens->r);
+                        "the banks have rows of %lld numbers, but the shared space has %lld%s",
+                        (long long)balance->r, (long long)lens->r,
+                        balance->r == lens->r + 1 ? ": leave out the bias behind each row" : "");
   lens->balance = balance;
   return UNICON_OK;
 }

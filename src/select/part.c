@@ -229,17 +229,6 @@ void unicon__refine_params_from(const unicon_options *options, unicon__refine_pa
   unicon__loss_params_from(options, &out->loss);
 }
 
-/* Training rows that a bank is made of. */
-static unicon_status open_bank(unicon_ctx *ctx, const unicon_options *options,
-                               const unicon_pairs *pairs, int side, const unicon__source *train,
-                               unicon__source *out) {
-  const int64_t most = unicon__integer(options, UNICON__BALANCE_BANK);
-  int64_t *row = NULL, count = 0;
-  UNICON_TRY(unicon__bank_draw(ctx, pairs, side, train->count, most,
-                               (uint64_t)unicon__integer(options, UNICON__SEED), &row, &count));
-  return unicon__source_narrow(ctx, train, row, count, out);
-}
-
 unicon_status unicon__validation_through(unicon_ctx *ctx, const unicon_options *options,
                                          const unicon__validation *held,
                                          const unicon_pairs *train_pairs, const unicon__side *side,
@@ -252,7 +241,9 @@ unicon_status unicon__validation_through(unicon_ctx *ctx, const unicon_options *
     out->side[s].cache = NULL;
     UNICON_TRY(unicon__source_cache(ctx, &out->side[s], &cache));
     if (out->balance.kind == UNICON__BALANCE_OFF) continue;
-    UNICON_TRY(open_bank(ctx, options, train_pairs, s, &side[s].source, &out->bank[s]));
+    UNICON_TRY(unicon__validation_bank(ctx, &side[s].source, train_pairs, s,
+                                       unicon__integer(options, UNICON__BALANCE_BANK),
+                                       (uint64_t)unicon__integer(options, UNICON__SEED), out));
   }
   return UNICON_OK;
 }
