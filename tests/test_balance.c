@@ -227,6 +227,33 @@ static void hubs_are_counted(void **state) {
   free(x);
 }
 
+/* The first ten of a query are those that search lists, ties by row: with every candidate there six
+ * times, twice alike and else nearer to each other than a product in float32 can tell. */
+static void hubs_are_the_rows_that_search_lists(void **state) {
+  enum { D = 33, TIMES = 6, MANY = TIMES * 217, K = 10 };
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  float *x = support_unit_rows(1, N, D), *y = support_unit_rows(2, MANY, D);
+  for (int64_t j = MANY / TIMES; j < MANY; j++)
+    for (int64_t k = 0; k < D; k++)
+      y[j * D + k] = k == 5 && j % 2 ? nextafterf(y[(j - MANY / TIMES) * D + k], 2)
+                                     : y[(j - MANY / TIMES) * D + k];
+  unicon_rows *rx = support_rows(ctx, "x", x, N, D), *ry = support_rows(ctx, "y", y, MANY, D);
+  const unicon_view vx = {.rows = rx, .side = UNICON_X}, vy = {.rows = ry, .side = UNICON_Y};
+  int64_t found[MANY], wanted[MANY] = {0}, ids[N * K];
+  float scores[N * K];
+  unicon_pairs *pairs = NULL;
+  CHECK_OK(ctx, unicon_pairs_list(ctx, N, MANY, (int64_t[]){0}, (int64_t[]){0}, NULL, 1, &pairs));
+  CHECK_OK(ctx, unicon_search(ctx, &vx, &vy, K, ids, scores));
+  for (int64_t k = 0; k < N * K; k++) wanted[ids[k]]++;
+  CHECK_OK(ctx, unicon_hubs(ctx, &vx, &vy, pairs, (int64_t *[2]){found, NULL}, NULL));
+  assert_memory_equal(found, wanted, sizeof found);
+  unicon_pairs_destroy(pairs);
+  unicon_rows_close(ry);
+  unicon_rows_close(rx);
+  free(y);
+  free(x);
+}
+
 /* ---- banks -------------------------------------------------------------------------------- */
 
 /* The file holds what was judged with: loading changes no score, and the banks are unit rows of the
@@ -569,6 +596,7 @@ int main(void) {
       SCRATCH_TEST(queries_have_no_bias_of_their_own),
       SCRATCH_TEST(metrics_follow_the_scores),
       SCRATCH_TEST(hubs_are_counted),
+      SCRATCH_TEST(hubs_are_the_rows_that_search_lists),
       SCRATCH_TEST(banks_survive_the_file),
       SCRATCH_TEST(choices_are_judged_by_training_banks),
       SCRATCH_TEST(partners_of_held_out_rows_are_in_no_bank),

@@ -74,7 +74,7 @@ static bool read_real(field f, double *out) {
   text[f.length] = '\0';
   char *end;
   *out = unicon__number_read(text, &end);
-  return *end == '\0';
+  return end == text + f.length;
 }
 
 static unicon_status bad_field(const place *at, const char *needed, field f) {

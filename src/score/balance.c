@@ -172,6 +172,7 @@ static bool may_enter(const unicon__bank_rows *from, int64_t row) {
 unicon_status unicon__bank_draw(unicon_ctx *ctx, const unicon__bank_rows *from, int64_t count,
                                 uint64_t seed, int64_t **row, int64_t *drawn) {
   draw *heap; /* the largest key on top */
+  if (count > from->n) count = from->n;
   unsigned char *taken;
   int64_t filled = 0;
   UNICON_NEW(ctx, heap, count);
