@@ -5,9 +5,11 @@
     tests/fuzz/corpus/make_seeds.py
 
 Standard library only. Inputs that the fuzzer found stand beside the seeds as found-*."""
+import io
 import json
 import os
 import struct
+import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -107,6 +109,7 @@ def seeds_npy():
         put("npy", "c-" + descr[1:], npy(descr, "(3, 2)", floats(6, size)))
     put("npy", "i1", npy("|i1", "(3, 2)", bytes([1, 2, 255, 4, 128, 6])))
     put("npy", "u1", npy("|u1", "(3, 2)", bytes([1, 2, 255, 4, 128, 6])))
+    put("npy", "bf16", npy("<V2", "(3, 2)", b"\x80\x3f" * 6))
     put("npy", "fortran", npy("<f4", "(3, 2)", floats(6), fortran=True))
     for version in (2, 3):
         put("npy", "version-%d" % version, npy("<f4", "(2, 3)", floats(6), version=version))
@@ -121,7 +124,61 @@ def seeds_npy():
     put("npy", "not-finite", npy("<f4", "(2, 2)", struct.pack("<4f", float("nan"), 1, float("inf"), 0)))
 
 
+def zip_of(*files, method=zipfile.ZIP_STORED, wide=False, remark=b""):
+    """A ZIP archive as NumPy writes it; `wide` has ZIP64 sizes in the list as well."""
+    out, limit = io.BytesIO(), zipfile.ZIP64_LIMIT
+    if wide:
+        zipfile.ZIP64_LIMIT = 0
+    with zipfile.ZipFile(out, "w", method) as archive:
+        for name, data in files:
+            with archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as member:
+                member.write(data)
+        archive.comment = remark
+    zipfile.ZIP64_LIMIT = limit
+    return out.getvalue()
+
+
+def seeds_npz():
+    emb, ids = ("emb.npy", npy("<f4", "(3, 2)", floats(6))), ("ids.npy", npy("<i8", "(2,)", bytes(16)))
+    one = zip_of(emb)
+    put("npz", "one", one)
+    put("npz", "two", zip_of(emb, ids))
+    put("npz", "wide", zip_of(emb, wide=True))
+    put("npz", "remark", zip_of(emb, remark=b"made by hand"))
+    put("npz", "deflated", zip_of(emb, method=zipfile.ZIP_DEFLATED))
+    put("npz", "twice", zip_of(emb, ("e.npy", b"")).replace(b"e.npy", b"emb.npy"))
+    put("npz", "text", zip_of(("notes.txt", b"hi")))
+    put("npz", "empty", zip_of())
+    put("npz", "cut", one[:-1])
+    at = one.index(b"PK\1\2")
+    put("npz", "far", one[:at + 42] + b"\xfe\xff\xff\xff" + one[at + 46:])
+    put("npz", "no-zip64", one[:at + 42] + b"\xff\xff\xff\xff" + one[at + 46:])
+
+
+def flat_index(kind=b"IxFI", width=2, count=3, metric=0, values=None, data=None):
+    data = floats(width * count) if data is None else data
+    head = struct.pack("<4siqqq?i", kind, width, count, 1 << 20, 1 << 20, True, metric)
+    head += b"" if metric < 2 else struct.pack("<f", 0)
+    return head + struct.pack("<Q", len(data) // 4 if values is None else values) + data
+
+
+def seeds_faiss():
+    put("faiss", "inner-product", flat_index())
+    put("faiss", "euclid", flat_index(b"IxF2", metric=1))
+    put("faiss", "manhattan", flat_index(b"IxFl", metric=2))
+    put("faiss", "mapped", flat_index(b"IxMp"))
+    put("faiss", "empty", flat_index(count=0))
+    put("faiss", "cut", flat_index()[:-1])
+    put("faiss", "negative", flat_index(width=-1, count=-1, data=b""))
+    put("faiss", "overflow", flat_index(width=2**31 - 1, count=2**62, values=2**31, data=b""))
+    put("faiss", "values", flat_index(values=7))
+
+
 def seeds_vecs():
+    short = struct.pack("<i", 3) + b"abc"
+    put("fvecs", "bytes", short * 3)
+    put("fbin", "bytes", struct.pack("<II", 3, 2) + b"abcdef")
+    put("fbin", "ids", struct.pack("<II", 2, 2) + struct.pack("<4i", 0, -1, 7, 2**31 - 1))
     row = struct.pack("<i", 3) + floats(3)
     put("fvecs", "three-rows", row * 3)
     put("fvecs", "one-row", row)
