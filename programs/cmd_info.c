@@ -76,10 +76,13 @@ static bool next_word(const char **list, char *out, size_t size) {
 
 /* Name and what it may hold. */
 static const char *const formats[][2] = {
-    {"FILE.npy", "float16, float32, float64, int8, uint8; C or Fortran order"},
-    {"FILE.safetensors:TENSOR", "F16, BF16, F32, F64"},
-    {"FILE.fvecs", "float32"},
-    {"FILE.fbin", "float32"},
+    {"FILE.npy", "float16, bfloat16, float32, float64, int8, uint8; C or Fortran order"},
+    {"FILE.npz:ARRAY", "the same, not compressed"},
+    {"FILE.safetensors:TENSOR", "F16, BF16, F32, F64, I8, U8"},
+    {"FILE.fvecs, FILE.fbin", "float32"},
+    {"FILE.bvecs, FILE.u8bin", "uint8"},
+    {"FILE.i8bin", "int8"},
+    {"FILE.faiss, FILE.index", "the vectors of a flat FAISS index, float32"},
     {"FOLDER", "numbered .npy shards as one matrix"},
 };
 enum { FORMATS = sizeof formats / sizeof *formats };
