@@ -53,7 +53,8 @@ static void add_entry(file_image *zip, const entry *e, bool wide) {
   image_add_length(zip, size, 4);
   image_add_length(zip, strlen(e->name), 2);
   image_add_length(zip, wide ? 28 : 0, 2);
-  image_add_length(zip, 0, 2 + 2 + 2 + 4); /* remark, disk, attributes */
+  image_add_length(zip, 0, 6); /* remark, disk, attributes */
+  image_add_length(zip, 0, 4);
   image_add_length(zip, wide ? UINT32_MAX : e->at, 4);
   image_add(zip, e->name, strlen(e->name));
   if (!wide) return;
