@@ -32,7 +32,7 @@ const char *unicon_metric_name(size_t index) {
 /* A query's best candidates so far: the first is the one to beat. */
 typedef struct best_list {
   int64_t count, id[UNICON__HUB_TOP];
-  float score[UNICON__HUB_TOP];
+  double score[UNICON__HUB_TOP];
 } best_list;
 
 /* What a query's other candidates look like. */
@@ -94,7 +94,7 @@ static void hide(unicon__partners p, int64_t from, int64_t count, float *scores)
 static void count_above(const ranking *g, int64_t query, int64_t from, int64_t count, float *scores,
                         const double *threshold, int64_t *above) {
   const unicon__partners p = positives(g, query);
-  const double margin = unicon__score_error(g->r);
+  const double margin = unicon__score_error(g->r, 2);
   const double lowest = threshold[p.count - 1] - margin;
   hide(p, from, count, scores);
   if (g->pairs->ignore.count > 0)
@@ -110,24 +110,30 @@ static void count_above(const ranking *g, int64_t query, int64_t from, int64_t c
   }
 }
 
-/* Offers the candidates of a tile to a query's list of the first ones; of equals the first stays.
- */
-static void offer(best_list *best, int64_t from, int64_t count, const float *scores) {
-  for (int64_t j = 0; j < count; j++) {
-    const bool full = best->count == UNICON__HUB_TOP;
-    if (full && scores[j] <= best->score[0]) continue;
-    int64_t at = full ? 0 : best->count++;
-    for (; !full && at > 0 && best->score[at - 1] >= scores[j]; at--) {
-      best->score[at] = best->score[at - 1];
-      best->id[at] = best->id[at - 1];
-    }
-    for (; full && at + 1 < best->count && best->score[at + 1] < scores[j]; at++) {
-      best->score[at] = best->score[at + 1];
-      best->id[at] = best->id[at + 1];
-    }
-    best->score[at] = scores[j];
-    best->id[at] = from + j;
+/* Puts a candidate into a list that is kept best last; of equals the first stays. */
+static void insert(best_list *best, int64_t id, double score) {
+  const bool full = best->count == UNICON__HUB_TOP;
+  if (full && score <= best->score[0]) return;
+  int64_t at = full ? 0 : best->count++;
+  for (; !full && at > 0 && best->score[at - 1] >= score; at--) {
+    best->score[at] = best->score[at - 1];
+    best->id[at] = best->id[at - 1];
   }
+  for (; full && at + 1 < best->count && best->score[at + 1] < score; at++) {
+    best->score[at] = best->score[at + 1];
+    best->id[at] = best->id[at + 1];
+  }
+  best->score[at] = score;
+  best->id[at] = id;
+}
+
+/* Offers the candidates of a tile to a query's list of the first ones. */
+static void offer(const ranking *g, int64_t query, int64_t from, int64_t count, const float *scores,
+                  best_list *best) {
+  const double margin = unicon__score_error(g->r, 2);
+  for (int64_t j = 0; j < count; j++)
+    if (best->count < UNICON__HUB_TOP || (double)scores[j] >= best->score[0] - margin)
+      insert(best, from + j, exact_score(g, query, from + j));
 }
 
 /* Takes in the scores of a tile that are no matches; those hidden are -inf. */
@@ -211,7 +217,7 @@ static void rank_block(void *state, int64_t item, int worker) {
                   g->candidate + from * g->r, g->r, 0, d.scores, SCORE_COLS);
     for (int64_t i = 0; i < rows; i++) {
       float *scores = d.scores + i * SCORE_COLS;
-      if (d.best) offer(&d.best[i], from, cols, scores);
+      if (d.best) offer(g, first + i, from, cols, scores, &d.best[i]);
       if (positives(g, first + i).count == 0) continue;
       count_above(g, first + i, from, cols, scores, d.threshold + i * g->most,
                   d.above + i * g->most);

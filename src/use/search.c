@@ -27,6 +27,7 @@ typedef struct search {
   int64_t first, count; /* of the base block */
   hit *heap;            /* k per query */
   int64_t *filled;      /* per query */
+  double margin;        /* error of a float32 product, at most */
   float *scores;        /* per worker: `rows` by SCORE_COLS */
 } search;
 
@@ -61,10 +62,9 @@ static void heap_offer(hit *heap, int64_t *filled, int64_t k, hit value) {
 static void offer_row(search *s, int64_t query, int64_t column, const float *scores,
                       int64_t count) {
   const unicon__vec *vec = unicon__vec_best();
-  const double margin = unicon__score_error(s->r);
   hit *heap = s->heap + query * s->k;
   for (int64_t j = 0; j < count; j++) {
-    if (s->filled[query] == s->k && (double)scores[j] < heap[0].score - margin) continue;
+    if (s->filled[query] == s->k && (double)scores[j] < heap[0].score - s->margin) continue;
     const double exact = vec->dot(s->q + query * s->r, s->base + (column + j) * s->r, s->r);
     heap_offer(heap, &s->filled[query], s->k, (hit){exact, s->first + column + j});
   }
@@ -126,6 +126,7 @@ static unicon_status run_search(unicon_ctx *ctx, const unicon_view *queries,
   UNICON_NEW(ctx, q, s.queries * s.r);
   UNICON_TRY(unicon__meeting_queries(ctx, &meeting, 0, s.queries, q));
   s.q = q;
+  const double length = unicon__lens_longest(&lens_q, q, s.queries, s.r);
   UNICON_NEW(ctx, s.base, (n < BASE_ROWS ? n : BASE_ROWS) * s.r);
   UNICON_NEW(ctx, s.heap, s.queries * kept);
   UNICON_NEW(ctx, s.filled, s.queries);
@@ -135,6 +136,8 @@ static unicon_status run_search(unicon_ctx *ctx, const unicon_view *queries,
     UNICON_TRY(unicon__progress(ctx, "search", (double)s.first / (double)n));
     s.count = n - s.first < BASE_ROWS ? n - s.first : BASE_ROWS;
     UNICON_TRY(unicon__meeting_candidates(ctx, &meeting, s.first, s.count, s.base));
+    s.margin =
+        unicon__score_error(s.r, length * unicon__lens_longest(&lens_b, s.base, s.count, s.r));
     unicon__blas_begin();
     unicon__parallel_for(ctx, (s.queries + s.rows - 1) / s.rows, search_block, &s);
     unicon__blas_end();
