@@ -483,6 +483,16 @@ static void banks_can_be_renewed(void **state) {
                  unicon_model_rebalance(s->ctx, f.model, &(unicon_data){zeros, y, NULL, NULL},
                                         options, &free_of_rows),
                  UNICON_ERR_DATA, "zeros has 1 rows that can be used", "at least 16");
+  unicon_pairs *two =
+      NULL; /* of all rows only those that have a pair, and a form counts them too */
+  CHECK_OK(s->ctx,
+           unicon_pairs_list(s->ctx, 40, 50, (int64_t[]){1, 2}, (int64_t[]){3, 4}, NULL, 2, &two));
+  CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "balance", "quadratic:10"));
+  scratch_failed(s,
+                 unicon_model_rebalance(s->ctx, f.model, &(unicon_data){x, y, two, NULL}, options,
+                                        &free_of_rows),
+                 UNICON_ERR_DATA, "x has 2 rows that can be used", "at least 16");
+  unicon_pairs_destroy(two);
   unicon_rows_close(zeros);
   free(bad);
   unicon_options_destroy(options);

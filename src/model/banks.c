@@ -191,6 +191,20 @@ int64_t unicon_balance_rows(const unicon_balance *balance, unicon_side side) {
 
 /* ---- unicon_model_rebalance --------------------------------------------------------------- */
 
+/* Rows that may enter a bank, or from which a quadratic form is made. */
+static unicon_status check_enough(unicon_ctx *ctx, const unicon__bank_plan *plan) {
+  for (int s = 0; s < 2 && plan->how.kind != UNICON__BALANCE_OFF; s++) {
+    const unicon__bank_rows from = {plan->pairs, s, plan->side[s].count, NULL};
+    int64_t *row = NULL, count = 0;
+    UNICON_TRY(unicon__bank_draw(ctx, &from, FEWEST_ROWS, plan->seed, &row, &count));
+    if (count < FEWEST_ROWS)
+      return unicon__fail(ctx, UNICON_ERR_DATA,
+                          "%s has %lld rows that can be used; a bank needs at least %d",
+                          plan->side[s].rows->name, (long long)count, FEWEST_ROWS);
+  }
+  return UNICON_OK;
+}
+
 static unicon_status rebalance(unicon_ctx *ctx, const unicon_model *model,
                                const unicon__dataset *set, const unicon_options *options,
                                bool paired, unicon_model *out) {
@@ -203,13 +217,9 @@ static unicon_status rebalance(unicon_ctx *ctx, const unicon_model *model,
     UNICON_TRY(unicon__balancing_parse(ctx, unicon__text(options, UNICON__BALANCE), &plan.how));
   else if (plan.how.kind == UNICON__BALANCE_OFF)
     plan.how = unicon__balancing_usual(set->whole.y.count);
+  UNICON_TRY(check_enough(ctx, &plan));
   UNICON_TRY(unicon__model_copy(ctx, model, out));
   UNICON_TRY(unicon__banks_make(ctx, &plan, out));
-  for (int s = 0; s < 2 && out->balance.bank[s].row; s++)
-    if (out->balance.bank[s].count < FEWEST_ROWS)
-      return unicon__fail(
-          ctx, UNICON_ERR_DATA, "%s has %lld rows that can be used; a bank needs at least %d",
-          plan.side[s].rows->name, (long long)out->balance.bank[s].count, FEWEST_ROWS);
   char text[UNICON__BALANCING_TEXT];
   unicon__balancing_print(plan.how, text);
   UNICON_TRY(unicon__model_note_text(ctx, out, "balance", text));
@@ -228,9 +238,6 @@ static unicon_status check_widths(unicon_ctx *ctx, const unicon_model *model,
       return unicon__fail(ctx, UNICON_ERR_SHAPE,
                           "%s has rows of %lld values, but side %c of the model takes %lld",
                           rows[s]->name, (long long)rows[s]->width, "xy"[s], (long long)width);
-    if (rows[s]->count < FEWEST_ROWS)
-      return unicon__fail(ctx, UNICON_ERR_DATA, "%s has %lld rows; a bank needs at least %d",
-                          rows[s]->name, (long long)rows[s]->count, FEWEST_ROWS);
   }
   return UNICON_OK;
 }

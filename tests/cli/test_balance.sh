@@ -265,7 +265,7 @@ run 2 balance m.safetensors d/x.train.npy
 says "Y is missing"
 refused 1 "side x of the model takes 40" balance m.safetensors d/y.train.npy d/x.train.npy -o no.safetensors
 npy write short.npy f4 15 40 1
-refused 1 "short.npy has 15 rows; a bank needs at least 16" balance m.safetensors short.npy d/y.train.npy -o no.safetensors
+refused 1 "short.npy has 15 rows that can be used; a bank needs at least 16" balance m.safetensors short.npy d/y.train.npy -o no.safetensors
 refused 1 "m.safetensors is an input" balance m.safetensors d/x.train.npy d/y.train.npy -o m.safetensors
 refused 2 "call it no.safetensors" balance m.safetensors d/x.train.npy d/y.train.npy -o no.npy
 refused 2 "balance_bank" balance m.safetensors d/x.train.npy d/y.train.npy -o no.safetensors --balance-bank 3
