@@ -20,7 +20,8 @@ const cli_command cli_commands[] = {
      "large cosine. Unless told otherwise (--preset auto) it compares closed forms on held-out "
      "pairs, refines the best where that helps, and fits it on everything. "
      "Without a pair option row i of X belongs to row i of Y. X and Y are .npy, "
-     ".fvecs or .fbin files, FILE.safetensors:TENSOR, or folders of numbered .npy shards.",
+     ".fvecs, .bvecs, .fbin, .u8bin or .i8bin files, FILE.npz:ARRAY, FILE.safetensors:TENSOR, flat "
+     "FAISS indexes, or folders of numbered .npy shards.",
      "unicon fit image.train.npy text.train.npy --y-per-x 5 -o model.safetensors\n",
      cmd_fit},
     {"plan",
@@ -132,7 +133,8 @@ const cli_command cli_commands[] = {
      "scores "
      "are balanced. Rows count from 0, ranks from 1. With --bad-rows drop the rows are "
      "still called by their numbers in Q and B; in the files of -o a query that was left out has "
-     "-1 and -inf.",
+     "-1 and -inf. `balance` of --json is what scores were balanced by, or `base` where the rows "
+     "of B bring their biases along.",
      "unicon search model.safetensors --query-side y q.npy --base-side x image.npy -k 10\n",
      cmd_search},
     {"balance",

@@ -82,7 +82,9 @@ void page_fit(page *p) {
   if (*meta(metadata, "auto_chosen")) {
     fputs("Chosen on held-out pairs: ", p->out);
     page_text(p, meta(metadata, "auto_chosen"));
-    fprintf(p->out, "; held-out score %.3f.", atof(meta(metadata, "auto_score")));
+    if (*meta(metadata, "auto_score"))
+      fprintf(p->out, "; held-out score %.3f", atof(meta(metadata, "auto_score")));
+    fputs(".", p->out);
   }
   if (!*meta(metadata, "loss_log") && !*meta(metadata, "refine_loss_log"))
     fputs(" The closed form alone: there were no iterations.", p->out);

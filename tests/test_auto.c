@@ -301,6 +301,31 @@ static void patience_leaves_no_zeros(void **state) {
   cut_free(&c);
 }
 
+/* Preset best refines several kernels; the epochs that are noted are those of the chosen one, so
+ * that the entry of its epoch is its score. A balance that is given is not chosen again, which
+ * would raise the score above it. */
+static void noted_epochs_are_of_the_choice(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  for (uint64_t seed = 1; seed <= 3; seed++) {
+    problem p;
+    problem_make(ctx, seed, 400, 10, 9, 5, 0.8, &p);
+    unicon_options *options =
+        support_options(ctx, "preset", "best", "balance", "softmax:10", "rank", "6", NULL);
+    unicon_model *model = support_fit(ctx, p.rows_x, p.rows_y, NULL, options);
+    const char *chosen = strstr(unicon_model_meta(model, "auto_chosen"), "refine ");
+    const char *log = unicon_model_meta(model, "auto_refine_log");
+    const int epoch = chosen ? atoi(chosen + strlen("refine ")) : 0;
+    char *end = NULL;
+    double noted = strtod(log, &end);
+    for (int e = 0; e < epoch; e++) noted = strtod(end, &end);
+    const double score = atof(unicon_model_meta(model, "auto_score"));
+    if (chosen) CHECK_CLOSE(noted, score, 1e-6);
+    unicon_model_destroy(model);
+    unicon_options_destroy(options);
+    problem_free(&p);
+  }
+}
+
 static void few_pairs_fall_back(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   problem p;
@@ -593,6 +618,7 @@ int main(void) {
       SCRATCH_TEST(any_budget_gives_a_model),
       SCRATCH_TEST(choice_leaves_the_map_alone),
       SCRATCH_TEST(given_options_stay),
+      SCRATCH_TEST(noted_epochs_are_of_the_choice),
       SCRATCH_TEST(few_pairs_fall_back),
       SCRATCH_TEST(the_gap_is_noted),
       SCRATCH_TEST(given_epochs_are_the_most),

@@ -178,6 +178,8 @@ static void errors_have_names_and_texts(void **state) {
   assert_int_equal(unicon__status(ctx), UNICON_ERR_DATA);
   CHECK_OK(ctx, unicon_ctx_set(ctx, "threads", "1")); /* a call that succeeds forgets it */
   assert_string_equal(unicon_ctx_error(ctx), "");
+  (void)unicon__fail(ctx, UNICON_ERR_DATA, "%s", "a\x1b[2J\n\x7f \xc2\x9b \xc2\xa0\xc3\xa9 \xc2");
+  assert_string_equal(unicon_ctx_error(ctx), "a?[2J?? ?? \xc2\xa0\xc3\xa9 \xc2");
   char lengthy[3000];
   memset(lengthy, 'a', sizeof lengthy - 1);
   lengthy[sizeof lengthy - 1] = '\0';

@@ -105,6 +105,42 @@ static void equal_scores_come_in_row_order(void **state) {
   free(b);
 }
 
+/* Rows of form QUERY and INDEX are taken as they are, so their products can be of any size: biases
+ * that float32 products hardly see beside the rest, and products beyond float32. */
+static void rows_of_any_length_are_searched_exactly(void **state) {
+  enum { Q = 20, B = 3000, D = 6, K = 5 };
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  static const double scales[][2] = {{1, 3e5}, {1e25, 1}, {1e-25, 1e-3}};
+  for (size_t c = 0; c < 3; c++) {
+    float *q = support_normals(1, Q * (D + 1)), *b = support_normals(2, B * (D + 1));
+    for (int64_t k = 0; k < Q * (D + 1); k++)
+      q[k] = k % (D + 1) == D ? 1 : (float)(q[k] * scales[c][0]);
+    for (int64_t k = 0; k < B * (D + 1); k++)
+      b[k] = k % (D + 1) == D ? (float)(scales[c][1] + 1e-6 * b[k]) : (float)(b[k] * scales[c][0]);
+    unicon_rows *rows_q = support_rows(ctx, "q", q, Q, D + 1);
+    unicon_rows *rows_b = support_rows(ctx, "b", b, B, D + 1);
+    const unicon_view queries = {.rows = rows_q, .form = UNICON_FORM_QUERY};
+    const unicon_view base = {.rows = rows_b, .side = UNICON_Y, .form = UNICON_FORM_INDEX};
+    int64_t ids[Q * K], answer[Q], label[Q] = {0};
+    float scores[Q * K];
+    hit all[B];
+    unicon_classify_result result;
+    CHECK_OK(ctx, unicon_search(ctx, &queries, &base, K, ids, scores));
+    CHECK_OK(ctx, unicon_classify(ctx, &queries, label, &base, answer, NULL, &result));
+    for (int64_t i = 0; i < Q; i++) {
+      for (int64_t j = 0; j < B; j++)
+        all[j] = (hit){support_dot(q + i * (D + 1), b + j * (D + 1), D + 1), j};
+      qsort(all, B, sizeof *all, by_score_then_row);
+      for (int64_t t = 0; t < K; t++) assert_int_equal(ids[i * K + t], all[t].id);
+      assert_int_equal(answer[i], all[0].id);
+    }
+    unicon_rows_close(rows_b);
+    unicon_rows_close(rows_q);
+    free(b);
+    free(q);
+  }
+}
+
 static void misuse_is_a_sentence(void **state) {
   scratch *s = *state;
   float data[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, scores[8];
@@ -193,6 +229,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(search_is_exact),
       SCRATCH_TEST(equal_scores_come_in_row_order),
+      SCRATCH_TEST(rows_of_any_length_are_searched_exactly),
       SCRATCH_TEST(misuse_is_a_sentence),
       SCRATCH_TEST(usable_rows_keep_their_numbers),
   };

@@ -201,7 +201,8 @@ typedef enum unicon_dtype {
   UNICON_U8 = 5
 } unicon_dtype;
 
-/* Opens PATH: .npy, FILE.safetensors:TENSOR, .fvecs, .fbin, or a folder of numbered .npy shards. */
+/* Opens PATH: .npy, FILE.npz:ARRAY, FILE.safetensors:TENSOR, .fvecs, .bvecs, .fbin, .u8bin, .i8bin,
+ * a flat FAISS index (.faiss, .index), or a folder of numbered .npy shards (docs/formats.md). */
 UNICON_API UNICON_CHECK unicon_status unicon_rows_open(unicon_ctx *ctx, const char *path,
                                                        unicon_rows **out);
 
@@ -248,12 +249,12 @@ UNICON_API UNICON_CHECK unicon_status unicon_pairs_list(unicon_ctx *ctx, int64_t
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_labels(unicon_ctx *ctx, const int64_t *label_x,
                                                           int64_t n_x, const int64_t *label_y,
                                                           int64_t n_y, unicon_pairs **out);
-/* From a file: TSV `x_row<TAB>y_row[<TAB>weight]`, header line optional, or an integer npy n by 2.
- */
+/* From a file: TSV `x_row<TAB>y_row[<TAB>weight]`, header line optional, or an integer npy, .ibin
+ * or .ivecs, n by 2. */
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_read(unicon_ctx *ctx, const char *path,
                                                         int64_t n_x, int64_t n_y,
                                                         unicon_pairs **out);
-/* From two label files: one label per line (any text), or an integer npy. */
+/* From two label files: one label per line (any text), or an integer npy, .ibin or .ivecs. */
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_read_labels(unicon_ctx *ctx, const char *x_path,
                                                                const char *y_path, int64_t n_x,
                                                                int64_t n_y, unicon_pairs **out);
@@ -388,7 +389,7 @@ typedef struct unicon_balance unicon_balance;
 /* How to balance in another way than a model says. Option `balance` sets the kind and strength
  * (auto: as the model says, which may be NULL; then off, or softmax:10 with banks). `bank_x` and
  * `bank_y` are embedded rows, at least 16, that take the place of the model's (NULL: those of the
- * model). Everything is copied. */
+ * model); beside a model they may be of form QUERY or INDEX. Everything is copied. */
 UNICON_API UNICON_CHECK unicon_status
 unicon_balance_create(unicon_ctx *ctx, const unicon_model *model, const unicon_options *options,
                       const unicon_rows *bank_x, const unicon_rows *bank_y, unicon_balance **out);

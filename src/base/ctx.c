@@ -49,11 +49,22 @@ const char *unicon_status_name(unicon_status status) {
   return "UNICON_ERR_UNKNOWN";
 }
 
+/* Sentences quote files and names of strangers: what a terminal would obey, the control characters
+ * of ASCII and (C2 80 to C2 9F in UTF-8) of Unicode, becomes a question mark. */
+static void tame(char *text) {
+  for (unsigned char *p = (unsigned char *)text; *p; p++) {
+    const bool wide = p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0;
+    if (wide) p[1] = '?';
+    if (wide || *p < ' ' || *p == 0x7f) *p = '?';
+  }
+}
+
 void unicon__set_error(unicon_ctx *ctx, unicon_status status, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(ctx->error, sizeof ctx->error, format, arguments);
   va_end(arguments);
+  tame(ctx->error);
   ctx->status = status;
 }
 
@@ -161,6 +172,7 @@ void unicon__log(unicon_ctx *ctx, unicon_log_level level, const char *format, ..
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
+  tame(text);
   if (level == UNICON_LOG_WARNING) {
     if (strcmp(ctx->warned, text) == 0) return; /* once a call is enough */
     memcpy(ctx->warned, text, strlen(text) + 1);

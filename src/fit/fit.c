@@ -296,17 +296,15 @@ static unicon_status judge_model(unicon_ctx *ctx, const fit *f, const unicon_mod
                                  unicon__balancing how, double *score) {
   static const double *const as_it_is[2] = {NULL, NULL};
   unicon__block *frame = unicon__frame_open(ctx);
-  unicon__embedded z = {.r = model->rank};
-  unicon__validation held = f->validation;
+  unicon__embedded z = {.r = model->rank, .made = &model->balance};
+  const unicon__validation *held = &f->validation;
   for (int s = 0; s < 2; s++) {
-    const int64_t n = held.side[s].count;
+    const int64_t n = held->side[s].count;
     UNICON_NEW(ctx, z.held[s], n * model->rank);
-    UNICON_TRY(unicon__model_embed(ctx, model, s, &held.side[s], 0, n, true, false, z.held[s],
+    UNICON_TRY(unicon__model_embed(ctx, model, s, &held->side[s], 0, n, true, false, z.held[s],
                                    model->rank));
-    held.bank[s].count = model->balance.bank[s].count;
-    z.bank[s] = (float *)(uintptr_t)model->balance.bank[s].row;
   }
-  UNICON_TRY(unicon__validation_judge(ctx, &held, &z, model->rank, as_it_is, how, score));
+  UNICON_TRY(unicon__validation_judge(ctx, held, &z, model->rank, as_it_is, how, score));
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }
@@ -386,8 +384,7 @@ static unicon_status describe_choice(unicon_ctx *ctx, const fit *f, unicon_model
   const unicon__select_log *chosen = &f->chosen;
   double score = chosen->score;
   if (chosen->folds == 0) return UNICON_OK;
-  if (f->judged && model->balance.how.kind != UNICON__BALANCE_QUADRATIC) /* that keeps no bank */
-    UNICON_TRY(judge_model(ctx, f, model, model->balance.how, &score));
+  if (f->judged) UNICON_TRY(judge_model(ctx, f, model, model->balance.how, &score));
   UNICON_TRY(unicon__model_note_text(ctx, model, "auto_tried", chosen->tried));
   UNICON_TRY(unicon__model_note_text(ctx, model, "auto_chosen", chosen->chosen));
   UNICON_TRY(unicon__model_note_real(ctx, model, "auto_score", 6, score));

@@ -44,9 +44,9 @@ static int by_content(const void *a, const void *b) {
 
 static unicon_status open_labels(unicon_ctx *ctx, label_file *file) {
   if (!file->path) return UNICON_OK;
-  file->is_npy = unicon__npy_looks_like(file->bytes);
+  file->is_npy = unicon__is_table(file->path, file->bytes);
   if (file->is_npy) {
-    UNICON_TRY(unicon__npy_open_table(ctx, file->path, file->bytes, &file->npy));
+    UNICON_TRY(unicon__table_open(ctx, file->path, file->bytes, &file->npy));
     if (file->npy.cols != 1)
       return unicon__fail(ctx, UNICON_ERR_SHAPE,
                           "%s has %" PRId64 " columns; labels are one column", file->path,

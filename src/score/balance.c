@@ -156,21 +156,25 @@ static uint64_t key_of(uint64_t seed, int side, int64_t row) {
   return (uint64_t)word[0] << 32 | word[1];
 }
 
-static bool is_paired(const unicon_pairs *pairs, int side, int64_t row) {
+static bool may_enter(const unicon__bank_rows *from, int64_t row) {
+  const unicon_pairs *pairs = from->pairs;
+  if (from->barred && from->barred[row]) return false;
   if (!pairs) return true;
-  return (side == 0 ? unicon__positives_x(pairs, row) : unicon__positives_y(pairs, row)).count > 0;
+  return (from->side == 0 ? unicon__positives_x(pairs, row) : unicon__positives_y(pairs, row))
+             .count > 0;
 }
 
-unicon_status unicon__bank_draw(unicon_ctx *ctx, const unicon_pairs *pairs, int side, int64_t n,
-                                int64_t count, uint64_t seed, int64_t **row, int64_t *drawn) {
+unicon_status unicon__bank_draw(unicon_ctx *ctx, const unicon__bank_rows *from, int64_t count,
+                                uint64_t seed, int64_t **row, int64_t *drawn) {
   draw *heap; /* the largest key on top */
+  if (count > from->n) count = from->n;
   unsigned char *taken;
   int64_t filled = 0;
   UNICON_NEW(ctx, heap, count);
-  UNICON_NEW(ctx, taken, n);
-  for (int64_t i = 0; i < n; i++) {
-    if (!is_paired(pairs, side, i)) continue;
-    const draw now = {key_of(seed, side, i), i};
+  UNICON_NEW(ctx, taken, from->n);
+  for (int64_t i = 0; i < from->n; i++) {
+    if (!may_enter(from, i)) continue;
+    const draw now = {key_of(seed, from->side, i), i};
     if (filled < count) {
       heap[filled++] = now;
       for (int64_t at = filled / 2; filled == count && at-- > 0;) sift_down(heap, filled, at);
@@ -181,7 +185,7 @@ unicon_status unicon__bank_draw(unicon_ctx *ctx, const unicon_pairs *pairs, int 
   }
   for (int64_t k = 0; k < filled; k++) taken[heap[k].row] = 1;
   UNICON_NEW(ctx, *row, filled);
-  for (int64_t i = 0, next = 0; i < n; i++)
+  for (int64_t i = 0, next = 0; i < from->n; i++)
     if (taken[i]) (*row)[next++] = i;
   *drawn = filled;
   return UNICON_OK;

@@ -36,7 +36,7 @@ const char *unicon_metric_name(size_t index) {
 /* A query's best candidates so far: the first is the one to beat. */
 typedef struct best_list {
   int64_t count, id[UNICON__HUB_TOP];
-  float score[UNICON__HUB_TOP];
+  double score[UNICON__HUB_TOP];
 } best_list;
 
 /* What a query's other candidates look like. */
@@ -101,7 +101,7 @@ static void hide(unicon__partners p, int64_t from, int64_t count, float *scores)
 static void count_above(const ranking *g, int64_t query, int64_t from, int64_t count, float *scores,
                         const double *threshold, int64_t *above) {
   const unicon__partners p = positives(g, query);
-  const double margin = unicon__score_error(g->r);
+  const double margin = unicon__score_error(g->r, 2);
   const double lowest = threshold[p.count - 1] - margin;
   hide(p, from, count, scores);
   if (g->pairs->ignore.count > 0)
@@ -117,9 +117,9 @@ static void count_above(const ranking *g, int64_t query, int64_t from, int64_t c
   }
 }
 
-/* Offers a candidate to a query's list of the first ones; they come by row, and of equals the first
+/* Puts a candidate into a list that is kept best last; they come by row, and of equals the first
  * stays. */
-static void offer(best_list *best, int64_t id, float score) {
+static void insert(best_list *best, int64_t id, double score) {
   const bool full = best->count == UNICON__HUB_TOP;
   if (full && score <= best->score[0]) return;
   int64_t at = full ? 0 : best->count++;
@@ -133,6 +133,15 @@ static void offer(best_list *best, int64_t id, float score) {
   }
   best->score[at] = score;
   best->id[at] = id;
+}
+
+/* Offers the candidates of a tile to a query's list of the first ones. */
+static void offer(const ranking *g, int64_t query, int64_t from, int64_t count, const float *scores,
+                  best_list *best) {
+  const double margin = unicon__score_error(g->r, 2);
+  for (int64_t j = 0; j < count; j++)
+    if (best->count < UNICON__HUB_TOP || (double)scores[j] >= best->score[0] - margin)
+      insert(best, from + j, exact_score(g, query, from + j));
 }
 
 /* Takes in the scores of a tile that are no matches; those hidden are -inf. */
@@ -233,7 +242,7 @@ static void rank_cell(void *state, unicon__cell cell) {
                   g->candidate + from * g->r, g->r, 0, tile, SCORE_COLS);
     for (int64_t i = 0; i < rows; i++) {
       float *scores = tile + i * SCORE_COLS;
-      for (int64_t j = 0; d.best && j < cols; j++) offer(&d.best[i], from + j, scores[j]);
+      if (d.best) offer(g, first + i, from, cols, scores, &d.best[i]);
       if (positives(g, first + i).count == 0) continue;
       count_above(g, first + i, from, cols, scores, d.threshold + i * g->most,
                   d.above + i * g->most);
@@ -253,7 +262,7 @@ static void add_cell(void *state, unicon__cell cell) {
   for (int64_t i = 0; i < rows; i++) {
     /* of equals in a list the first row is the last: it is offered first */
     for (int64_t k = now.best ? now.best[i].count : 0; k-- > 0;)
-      offer(&all.best[i], now.best[i].id[k], now.best[i].score[k]);
+      insert(&all.best[i], now.best[i].id[k], now.best[i].score[k]);
     if (!now.other) continue;
     all.other[i].top = fmax(all.other[i].top, now.other[i].top);
     all.other[i].sum += now.other[i].sum;

@@ -55,22 +55,15 @@ static unicon_status open_moments(unicon_ctx *ctx, const unicon__dataset *held, 
                               prepared->centring, t->q, &t->moments);
 }
 
-/* Training rows that the bank of a side is made of. */
-static unicon_status open_bank(unicon_ctx *ctx, const unicon__trial *t, int s,
-                               unicon__source *out) {
-  const unicon__source *train = s == 0 ? &t->train.x : &t->train.y;
-  const int64_t most = t->params->bank < BANK_ROWS ? t->params->bank : BANK_ROWS;
-  int64_t *row = NULL, count = 0;
-  UNICON_TRY(
-      unicon__bank_draw(ctx, t->train.pairs, s, train->count, most, t->params->seed, &row, &count));
-  return unicon__source_narrow(ctx, train, row, count, out);
-}
-
 /* Held-out and bank rows as features. */
 static unicon_status open_held(unicon_ctx *ctx, const unicon__dataset *held, unicon__trial *t) {
   const unicon__batch rows = through(t->prepared, &held->whole);
   t->features = (unicon__validation){.side = {rows.x, rows.y}, .pairs = rows.pairs};
-  for (int s = 0; s < 2; s++) UNICON_TRY(open_bank(ctx, t, s, &t->features.bank[s]));
+  const int64_t bank = t->params->bank < BANK_ROWS ? t->params->bank : BANK_ROWS;
+  UNICON_TRY(unicon__validation_bank(ctx, &t->train.x, t->train.pairs, 0, bank, t->params->seed,
+                                     &t->features));
+  UNICON_TRY(unicon__validation_bank(ctx, &t->train.y, t->train.pairs, 1, bank, t->params->seed,
+                                     &t->features));
   t->held = t->features;
   return UNICON_OK;
 }

@@ -32,10 +32,12 @@ typedef struct search {
   int64_t lanes; /* parts of a base block */
   const float *q;
   float *base;
-  int64_t first, count; /* of the base block */
-  hit *heap;            /* k per query, for each lane */
-  int64_t *filled;      /* likewise, per query */
-  float *scores;        /* per worker: `rows` by SCORE_COLS */
+  int64_t first, count;     /* of the base block */
+  hit *heap;                /* k per query, for each lane */
+  int64_t *filled;          /* likewise, per query */
+  const unicon__lens *lens; /* of the base */
+  double longest;           /* length of a query, at most */
+  float *scores;            /* per worker: `rows` by SCORE_COLS */
 } search;
 
 static int64_t least(int64_t a, int64_t b) {
@@ -70,10 +72,10 @@ static void heap_offer(hit *heap, int64_t *filled, int64_t k, hit value) {
   }
 }
 
+/* `margin`: how far a score can be from the exact one. */
 static void offer_row(const search *s, int64_t lane, int64_t query, int64_t column,
-                      const float *scores, int64_t count) {
+                      const float *scores, int64_t count, double margin) {
   const unicon__vec *vec = unicon__vec_best();
-  const double margin = unicon__score_error(s->r);
   hit *heap = s->heap + (lane * s->queries + query) * s->k;
   int64_t *filled = s->filled + lane * s->queries + query;
   for (int64_t j = 0; j < count; j++) {
@@ -92,10 +94,12 @@ static void search_cell(void *state, unicon__cell cell) {
   float *scores = s->scores + cell.worker * s->rows * SCORE_COLS;
   for (int64_t column = cell.col * part; column < end; column += SCORE_COLS) {
     const int64_t cols = least(SCORE_COLS, end - column);
+    const double margin = unicon__score_error(
+        s->r, s->longest * unicon__lens_longest(s->lens, s->base + column * s->r, cols, s->r));
     unicon__sgemm(false, true, rows, cols, s->r, 1, s->q + first * s->r, s->r,
                   s->base + column * s->r, s->r, 0, scores, SCORE_COLS);
     for (int64_t i = 0; i < rows; i++)
-      offer_row(s, cell.col, first + i, column, scores + i * SCORE_COLS, cols);
+      offer_row(s, cell.col, first + i, column, scores + i * SCORE_COLS, cols, margin);
   }
 }
 
@@ -179,13 +183,14 @@ static unicon_status run_search(unicon_ctx *ctx, const unicon_view *queries,
   UNICON_NEED(ctx, ids);
   UNICON_NEED(ctx, scores);
   const int64_t n = lens_b.count, kept = least(k, n);
-  search s = {.queries = lens_q.count, .r = meeting.width, .k = kept};
+  search s = {.queries = lens_q.count, .r = meeting.width, .k = kept, .lens = &lens_b};
   const int64_t wish = BASE_FLOATS / (s.r > 0 ? s.r : 1);
   const int64_t block = least(wish < BASE_ROWS ? BASE_ROWS : wish, n);
   float *q;
   UNICON_NEW(ctx, q, s.queries * s.r);
   UNICON_TRY(unicon__meeting_queries(ctx, &meeting, 0, s.queries, q));
   s.q = q;
+  s.longest = unicon__lens_longest(&lens_q, q, s.queries, s.r);
   UNICON_TRY(open_search(ctx, block, &s));
   UNICON_TRY(scan_base(ctx, &meeting, n, block, &s));
   for (int64_t i = 0; i < s.queries; i++) {
