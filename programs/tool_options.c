@@ -74,6 +74,10 @@ const cli_option cli_tool_options[] = {
     {CLI_OPT_LABELS, "labels", 0, "FILE", "", NULL, CLI_REPORT, "Report",
      "One label per row of X: its colour in the picture and its true class for --classes. Rows of "
      "Y take the colour of their partner. Left out: --x-labels, or colours by rank."},
+    {CLI_OPT_LAYOUT, "layout", 0, "HOW", "tsne|pca", "tsne", CLI_REPORT, "Report",
+     "How points are placed in the plane."},
+    {CLI_OPT_PERPLEXITY, "perplexity", 0, "P", "", "30", CLI_REPORT, "Report",
+     "Neighbours that t-SNE looks at, a third of all points at most. From 1 to 1000."},
     {CLI_OPT_CLASSES, "classes", 0, "FILE", "", NULL, CLI_REPORT, "Report",
      "Class vectors of the y side, one row per class: adds zero-shot classification of X."},
     {CLI_OPT_CLASS_NAMES, "class-names", 0, "FILE", "", NULL, CLI_REPORT, "Report",

@@ -145,10 +145,6 @@
     "Add 95 % bootstrap intervals (1000 resamples of the queries).")                               \
   X(PROBE_RIDGE, "probe_ridge", "real", "1e-4", "", "L", 0, 1e6, PROBE, "Probe",                   \
     "Weight of the penalty L/2 |W|^2 beside the mean cross-entropy; the intercepts are free.")     \
-  X(LAYOUT, "layout", "word", "auto", "auto|tsne|pca", "HOW", 0, 0, REPORT, "Picture",             \
-    "How points are placed in the plane. auto: t-SNE up to 2000 points, else PCA.")                \
-  X(PERPLEXITY, "perplexity", "real", "30", "", "P", 1, 1000, REPORT, "Picture",                   \
-    "Neighbours that t-SNE looks at, at most a third of the points.")                              \
   X(DIM_X, "dim_x", "integer", "40", "", "N", 1, 1e6, SYNTH, "Data", "Dimensions of x.")           \
   X(DIM_Y, "dim_y", "integer", "30", "", "N", 1, 1e6, SYNTH, "Data", "Dimensions of y.")           \
   X(LATENT, "latent", "integer", "10", "", "N", 1, 1e6, SYNTH, "Data",                             \
