@@ -153,6 +153,8 @@ const cli_option cli_tool_options[] = {
     {CLI_OPT_PROGRESS, "progress", 0, NULL, "", NULL, CLI_ALL, CLI_GENERAL,
      "Show the progress line even when standard error is no terminal."},
     {CLI_OPT_HELP, "help", 'h', NULL, "", NULL, CLI_ALL | CLI_TOP, CLI_GENERAL, "Show this help."},
+    {CLI_OPT_HELP_ALL, "help-all", 0, NULL, "", NULL, CLI_FIT | CLI_PLAN, CLI_GENERAL,
+     "Show all options, and the formulas of losses, kernels and metrics."},
     {CLI_OPT_VERSION, "version", 0, NULL, "", NULL, CLI_TOP, CLI_GENERAL,
      "Show the version, the BLAS library and the SIMD level."},
     {CLI_OPT_MAN, "man", 0, NULL, "", NULL, CLI_TOP, CLI_GENERAL,

@@ -64,16 +64,29 @@ static unicon_status median_distance(unicon_ctx *ctx, const unicon__source *sour
 
 static const double narrowest = 0.11; /* of expcos: exp(1/width^2) is a float32 */
 
+static unicon_status fit_degree(unicon_ctx *ctx, double degree, unicon__kernel *kernel) {
+  if (!(degree >= 1 && degree <= 16 && degree == floor(degree)))
+    return unicon__fail(ctx, UNICON_ERR_OPTION,
+                        "width %g is the degree of kernel poly here; it must be a whole number "
+                        "from 1 to 16",
+                        degree);
+  kernel->degree = (int)degree;
+  return UNICON_OK;
+}
+
 unicon_status unicon__kernel_fit(unicon_ctx *ctx, const unicon_options *options, int side,
                                  const unicon__source *source, unicon__kernel *kernel) {
   const int own = unicon__word(options, side == 0 ? UNICON__KERNEL_X : UNICON__KERNEL_Y);
   const int word = own > UNICON__KERNEL_POLY ? unicon__word(options, UNICON__KERNEL) : own;
   *kernel = (unicon__kernel){.kind = (unicon__kernel_kind)word, .width = 1};
   kernel->kind = unicon__kernel_plain(kernel->kind);
-  kernel->degree = (int)unicon__integer(options, UNICON__DEGREE);
+  kernel->degree = 3;
+  const unicon__value width = unicon__of_side(options, UNICON__WIDTH, side);
+  if (kernel->kind == UNICON__KERNEL_POLY && width.word != 0)
+    return fit_degree(ctx, width.number, kernel);
   if (!unicon__kernel_has_width(kernel->kind)) return UNICON_OK;
-  if (unicon__word(options, UNICON__WIDTH) != 0) {
-    kernel->width = unicon__number(options, UNICON__WIDTH);
+  if (width.word != 0) {
+    kernel->width = width.number;
     if (kernel->kind == UNICON__KERNEL_EXPCOS && kernel->width < narrowest)
       return unicon__fail(ctx, UNICON_ERR_OPTION,
                           "width %g is too small for kernel expcos: exp(1/width^2) must be a "
@@ -261,9 +274,8 @@ static unicon_status fit_random(unicon_ctx *ctx, unicon__arena *arena,
   UNICON_ARENA_NEW(ctx, arena, map->base, m * d);
   UNICON_ARENA_NEW(ctx, arena, map->square, m);
   for (int64_t i = 0; i < m; i++) unicon__normals(seed, stream, (uint64_t)i, d, map->base + i * d);
-  if (unicon__word(options, UNICON__ORTHOGONAL) == 0)
-    for (int64_t i = 0; i < m; i += d)
-      UNICON_TRY(orthogonal_block(ctx, map->base + i * d, m - i < d ? m - i : d, d));
+  for (int64_t i = 0; i < m; i += d)
+    UNICON_TRY(orthogonal_block(ctx, map->base + i * d, m - i < d ? m - i : d, d));
   if (!fourier) return UNICON_OK;
   scale_frequencies(&map->kernel, seed, stream, map->base, m, d);
   for (int64_t i = 0; i < m; i++)

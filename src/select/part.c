@@ -11,19 +11,18 @@
 #include "linalg/tiled.h"
 
 /* none is 0, whiten 1/2. */
-static double power_of(const unicon_options *options, int id) {
-  const int word = unicon__word(options, id);
-  return word == 0 ? 0 : word == 1 ? 0.5 : unicon__number(options, id);
+static double power_of(int word, double number) {
+  return word == 0 ? 0 : word == 1 ? 0.5 : number;
 }
 
 double unicon__side_power(const unicon_options *options, int side, double both) {
-  enum { SAME = 2 };
-  const int id = side == 0 ? UNICON__METRIC_X : UNICON__METRIC_Y;
-  return unicon__word(options, id) == SAME ? both : power_of(options, id);
+  const unicon__value v = unicon__of_side(options, UNICON__METRIC, side);
+  return v.sided ? power_of(v.word, v.number) : both;
 }
 
 double unicon__common_power(const unicon_options *options) {
-  return power_of(options, UNICON__METRIC);
+  const unicon__value v = unicon__in_force(options, UNICON__METRIC);
+  return power_of(v.word, v.number);
 }
 
 double unicon__metric_power(const unicon_options *options, int side) {
@@ -215,13 +214,14 @@ unicon_status unicon__part_store(unicon_ctx *ctx, unicon__arena *arena, const un
 }
 
 void unicon__refine_params_from(const unicon_options *options, unicon__refine_params *out) {
+  const bool head = unicon__word(options, UNICON__START) != 0; /* an SGD head, as is usual */
   *out = (unicon__refine_params){
       .epochs = (int)unicon__integer(options, UNICON__REFINE),
       .batch = unicon__integer(options, UNICON__REFINE_BATCH),
       .rate = unicon__number(options, UNICON__REFINE_RATE),
-      .decay = unicon__number(options, UNICON__REFINE_DECAY),
-      .patience = (int)unicon__integer(options, UNICON__REFINE_PATIENCE),
-      .learn_temperature = unicon__word(options, UNICON__LEARN_TEMPERATURE) == 0,
+      .decay = head ? 0.01 : 0,
+      .patience = head ? 5 : 0,
+      .learn_temperature = unicon__word(options, UNICON__TEMPERATURE) == 0,
       .shared = unicon__word(options, UNICON__SHARED_ENCODER) == 0,
       .seed = (uint64_t)unicon__integer(options, UNICON__SEED),
   };
@@ -282,7 +282,7 @@ static unicon_status prepare(unicon_ctx *ctx, making *m) {
   unicon__side_plan plan = {job->options, 0, job->landmark[0], job->landmarks, power[0] > 0, often};
   if (m->params.shared && power[0] != power[1])
     return unicon__fail(ctx, UNICON_ERR_OPTION,
-                        "a shared encoder has one metric: metric_x and metric_y must agree");
+                        "a shared encoder has one metric, not one for x and another for y");
   if (m->params.shared)
     UNICON_TRY(
         unicon__sides_fit_shared(ctx, &ctx->arena, &plan, &job->data.x, &job->data.y, m->side));

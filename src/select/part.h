@@ -53,7 +53,7 @@ unicon_status unicon__factors_of(unicon_ctx *ctx, const unicon__state *state, co
 /* Options of refine. */
 void unicon__refine_params_from(const unicon_options *options, unicon__refine_params *out);
 
-/* POWER of the metric of a side (0 for x, 1 for y), `both` where the side has none of its own. */
+/* POWER of the metric of a side (0 for x, 1 for y); `both` unless the option says A,B. */
 double unicon__side_power(const unicon_options *options, int side, double both);
 
 /* POWER of the option metric: none is 0, whiten 1/2. */
