@@ -14,9 +14,26 @@ static json_t *as_read(json_t *report) {
   return again;
 }
 
+/* The object inside a page that was made from it. */
+static json_t *load_page(FILE *file, json_error_t *error) {
+  static const char mark[] = "<script type=\"application/json\" id=\"report\">";
+  char *text = NULL;
+  size_t room = 0;
+  const bool read = getdelim(&text, &room, '\0', file) > 0;
+  const char *start = read ? strstr(text, mark) : NULL;
+  json_t *out = json_loads(start ? start + sizeof mark - 1 : "",
+                           JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, error);
+  free(text);
+  return out;
+}
+
 static int load(tool *t, const char *path, json_t **out) {
   json_error_t error;
-  *out = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+  FILE *file = fopen(path, "rb");
+  const int first = file ? fgetc(file) : EOF;
+  *out =
+      first == '<' ? load_page(file, &error) : json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+  if (file) fclose(file);
   if (*out) return EXIT_DONE;
   if (error.line < 0) return tool_error(t, "%s", error.text); /* cannot be opened; names the file */
   return tool_error(t, "%s is not JSON: line %d: %s", path, error.line, error.text);

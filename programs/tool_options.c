@@ -66,7 +66,7 @@ const cli_option cli_tool_options[] = {
     {CLI_OPT_OUTPUT, "output", 'o', "FILE", "", NULL, CLI_REPORT, "Report",
      "Where the page goes: report.html. Needed, unless --json is given."},
     {CLI_OPT_FROM, "from", 0, "FILE", "", NULL, CLI_REPORT, "Report",
-     "Make the page again from what --json printed; no MODEL, X and Y are given."},
+     "Make the page again from what --json printed, or from a page; no MODEL, X and Y are given."},
     {CLI_OPT_X_IDS, "x-ids", 0, "FILE", "", NULL, CLI_REPORT, "Report",
      "One line per row of X: what the page calls the row. Left out: its number."},
     {CLI_OPT_Y_IDS, "y-ids", 0, "FILE", "", NULL, CLI_REPORT, "Report",
