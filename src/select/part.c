@@ -214,7 +214,9 @@ unicon_status unicon__part_store(unicon_ctx *ctx, unicon__arena *arena, const un
 }
 
 void unicon__refine_params_from(const unicon_options *options, unicon__refine_params *out) {
-  const bool head = unicon__word(options, UNICON__START) != 0; /* an SGD head, as is usual */
+  /* An SGD head, as is usual: nothing but refine has made the factors. */
+  const bool head = unicon__word(options, UNICON__START) != 0 &&
+                    unicon__integer(options, UNICON__ITERATIONS) == 0;
   *out = (unicon__refine_params){
       .epochs = (int)unicon__integer(options, UNICON__REFINE),
       .batch = unicon__integer(options, UNICON__REFINE_BATCH),
