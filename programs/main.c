@@ -274,8 +274,8 @@ static int printed(int code) {
 static int command_line(const cli_command *command, int count, char **argv) {
   cli_args args;
   int code = cli_parse(command, count, argv, &args);
-  if (code == EXIT_DONE && args.given[CLI_OPT_HELP]) {
-    cli_help(command, stdout);
+  if (code == EXIT_DONE && (args.given[CLI_OPT_HELP] || args.given[CLI_OPT_HELP_ALL])) {
+    cli_help(command, args.given[CLI_OPT_HELP_ALL] > 0, stdout);
     code = printed(EXIT_DONE);
   } else if (code == EXIT_DONE) {
     code = run_command(&args);
@@ -331,6 +331,6 @@ int main(int argc, char **argv) {
   const cli_command *command = cli_command_find(help ? argv[2] : name);
   if (!command) return unknown_command(help ? argv[2] : name);
   if (!help) return command_line(command, argc - 2, argv + 2);
-  cli_help(command, stdout);
+  cli_help(command, false, stdout);
   return printed(EXIT_DONE);
 }

@@ -204,11 +204,6 @@ static unicon_status call_weights(things *t) {
                         t->pairs, NULL, NULL, NULL, &loss);
 }
 
-static unicon_status call_layout(things *t) {
-  float out[2 * N];
-  return unicon_layout(t->ctx, t->p.x, N, DX, NULL, out, NULL);
-}
-
 static unicon_status call_probe(things *t) {
   int64_t label[N], classes;
   unicon_probe_result out;
@@ -268,8 +263,8 @@ static const public_call calls[] = {
     call_rows_read,  call_pairs_list,     call_pairs_identity, call_pairs_per_y, call_pairs_labels,
     call_pairs_read, call_labels,         call_split,          call_fit,         call_plan,
     call_model_save, call_model_load,     call_embed,          call_search,      call_evaluate,
-    call_ranks,      call_weights,        call_layout,         call_probe,       call_classify,
-    call_check,      call_synth,          call_writer,
+    call_ranks,      call_weights,        call_probe,          call_classify,    call_check,
+    call_synth,      call_writer,
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
@@ -442,7 +437,6 @@ static void bad_arguments_leave_the_context_free(void **state) {
   REFUSED(unicon_model_rebalance(ctx, NULL, NULL, NULL, NULL));
   REFUSED(unicon_rows_usable(ctx, NULL, NULL, NULL));
   REFUSED(unicon_weights(ctx, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
-  REFUSED(unicon_layout(ctx, NULL, 0, 0, NULL, NULL, NULL));
   REFUSED(unicon_probe_classes(ctx, NULL, 1, NULL, 1, NULL, NULL));
   REFUSED(unicon_probe(ctx, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL));
   REFUSED(unicon_classify(ctx, NULL, NULL, NULL, NULL, NULL, NULL));

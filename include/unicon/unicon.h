@@ -520,14 +520,6 @@ UNICON_API UNICON_CHECK unicon_status unicon_weights(unicon_ctx *ctx, const unic
                                                      const unicon_options *options, float *scores,
                                                      float *weights, double *loss);
 
-/* A picture: places `count` points of `width` numbers each in the plane, `out` being count by 2.
- * Exact t-SNE from a PCA start, or PCA (options `layout` and `perplexity`); t-SNE keeps count by
- * count floats. `divergence` (may be NULL) is what t-SNE reached, NaN for PCA. */
-UNICON_API UNICON_CHECK unicon_status unicon_layout(unicon_ctx *ctx, const float *points,
-                                                    int64_t count, int64_t width,
-                                                    const unicon_options *options, float *out,
-                                                    double *divergence);
-
 /* The distinct labels of two sets, ascending: how many there are, and in `label` (NULL, or room for
  * count_a + count_b) which. */
 UNICON_API UNICON_CHECK unicon_status unicon_probe_classes(unicon_ctx *ctx, const int64_t *label_a,

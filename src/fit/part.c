@@ -51,7 +51,7 @@ static unicon_status prepare(unicon_ctx *ctx, making *m) {
   const unicon__params *params = job->params;
   if (params->shared && params->power[0] != params->power[1])
     return unicon__fail(ctx, UNICON_ERR_OPTION,
-                        "a shared encoder has one metric: metric_x and metric_y must agree");
+                        "a shared encoder has one metric, not one for x and another for y");
   if (!m->prepared) {
     unicon__prepare_plan plan = unicon__params_prepare(params, &job->data);
     memcpy(plan.landmark, job->landmark, sizeof plan.landmark);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/number.h"
 #include "base/parallel.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
@@ -41,10 +42,6 @@ static int64_t cut(int64_t m, int64_t n, int64_t *rows, int64_t *cols, int64_t *
   }
 }
 
-static int64_t least(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
 static void run(unicon_ctx *ctx, double work, int64_t items, unicon__item_fn body, void *state) {
   unicon__blas_begin();
   if (work < TOO_SMALL)
@@ -70,7 +67,7 @@ static void product_tile(void *state, int64_t item, int worker) {
   (void)worker;
   const product *p = state;
   const int64_t i = item / p->across * p->rows, j = item % p->across * p->cols;
-  const int64_t rows = least(p->rows, p->m - i), cols = least(p->cols, p->n - j);
+  const int64_t rows = unicon__least(p->rows, p->m - i), cols = unicon__least(p->cols, p->n - j);
   const int64_t at_a = p->trans_a ? i : i * p->lda, at_b = p->trans_b ? j * p->ldb : j;
   const int64_t at_c = i * p->ldc + j;
   if (p->wide)
@@ -116,7 +113,7 @@ typedef struct solve {
 static void solve_slice(void *state, int64_t item, int worker) {
   (void)worker;
   const solve *s = state;
-  const int64_t first = item * s->slice, count = least(s->slice, s->m - first);
+  const int64_t first = item * s->slice, count = unicon__least(s->slice, s->m - first);
   if (s->left)
     unicon__dtrsm_left(s->trans, s->n, count, s->l, s->ldl, s->b + first, s->ldb);
   else
@@ -157,7 +154,8 @@ static void downdate_tile(void *state, int64_t item, int worker) {
   int64_t i = 0;
   while ((i + 1) * (i + 2) / 2 <= item) i++; /* row of tiles; the triangle is counted by rows */
   const int64_t row = i * t->tile, col = (item - i * (i + 1) / 2) * t->tile;
-  const int64_t rows = least(t->tile, t->n - row), cols = least(t->tile, t->n - col);
+  const int64_t rows = unicon__least(t->tile, t->n - row),
+                cols = unicon__least(t->tile, t->n - col);
   double *c = t->c + row * t->ld + col;
   if (row == col)
     unicon__dsyrk(rows, t->k, -1, t->p + row * t->ld, t->ld, 1, c, t->ld);
@@ -172,7 +170,7 @@ unicon_status unicon__tiled_dpotrf(unicon_ctx *ctx, int64_t n, double *a, int64_
   *info = 0;
   for (int64_t k = 0; k < n; k += BLOCK) {
     UNICON_TRY(unicon__poll(ctx));
-    const int64_t block = least(BLOCK, n - k), rest = n - k - block;
+    const int64_t block = unicon__least(BLOCK, n - k), rest = n - k - block;
     double *diagonal = a + k * lda + k, *panel = diagonal + block * lda;
     const int bad = unicon__dpotrf(block, diagonal, lda);
     if (bad) {
@@ -204,7 +202,7 @@ static void symmetric_rows(void *state, int64_t item, int worker) {
   (void)worker;
   const symmetric *s = state;
   const int64_t block = s->blocks - 1 - item; /* the longest first */
-  const int64_t first = block * SYMV_ROWS, count = least(SYMV_ROWS, s->n - first);
+  const int64_t first = block * SYMV_ROWS, count = unicon__least(SYMV_ROWS, s->n - first);
   const double *rows = s->a + first * s->lda;
   double *part = s->part + block * s->n;
   unicon__dsymv(count, rows + first, s->lda, s->x + first, part + first);
@@ -229,7 +227,7 @@ void unicon__tiled_dsymv(unicon_ctx *ctx, int64_t n, const double *a, int64_t ld
   unicon__blas_end();
   for (int64_t i = 0; i < n; i++) y[i] = 0;
   for (int64_t block = 0; block < s.blocks; block++) {
-    const int64_t length = least((block + 1) * SYMV_ROWS, n);
+    const int64_t length = unicon__least((block + 1) * SYMV_ROWS, n);
     for (int64_t i = 0; i < length; i++) y[i] += room[block * n + i];
   }
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/parallel.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
@@ -236,16 +237,6 @@ static void rank_block(void *state, int64_t item, int worker) {
 
 /* ---- averages and intervals --------------------------------------------------------------- */
 
-static int ascending(const void *a, const void *b) {
-  return descending(b, a);
-}
-
-/* Median of `count` values, reordering them. */
-static double median(double *values, int64_t count) {
-  qsort(values, (size_t)count, sizeof *values, ascending);
-  return (values[(count - 1) / 2] + values[count / 2]) / 2;
-}
-
 /* Means (and one median) over the queries list[0..count-1], or resample `draw` of them. */
 static void average(const double *value, const int64_t *list, int64_t count, int64_t draw,
                     uint64_t seed, double *ranks, double *out) {
@@ -259,7 +250,7 @@ static void average(const double *value, const int64_t *list, int64_t count, int
     ranks[k] = row[UNICON_MEDIAN_RANK];
   }
   for (int m = 0; m < UNICON_METRIC_COUNT; m++) out[m] /= (double)count;
-  out[UNICON_MEDIAN_RANK] = median(ranks, count);
+  out[UNICON_MEDIAN_RANK] = unicon__median(ranks, count);
 }
 
 typedef struct bootstrap {
@@ -284,7 +275,7 @@ static unicon_status intervals_of(unicon_ctx *ctx, bootstrap *b, unicon_metrics 
   unicon__parallel_for(ctx, RESAMPLES, resample, b);
   for (int m = 0; m < UNICON_METRIC_COUNT; m++) {
     for (int k = 0; k < RESAMPLES; k++) column[k] = b->draws[k * UNICON_METRIC_COUNT + m];
-    qsort(column, RESAMPLES, sizeof *column, ascending);
+    qsort(column, RESAMPLES, sizeof *column, unicon__compare_double);
     out->low[m] = column[RESAMPLES / 40];
     out->high[m] = column[RESAMPLES - 1 - RESAMPLES / 40];
   }

@@ -248,8 +248,7 @@ unicon_status unicon__trial_turn(unicon_ctx *ctx, unicon__trial *trial) {
 /* The closed form of a setting; sides with a metric of their own keep it. */
 static unicon__closed_params closed_of(unicon__trial *t, double power, double ridge) {
   unicon__closed_params closed = unicon__params_closed(t->params, t->most);
-  for (int s = 0; s < 2; s++)
-    if (!t->params->whitened[s]) closed.power[s] = power;
+  for (int s = 0; s < 2 && !t->params->sided; s++) closed.power[s] = power;
   closed.ridge = ridge;
   closed.start = &t->start;
   return closed;

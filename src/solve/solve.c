@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "loss/pass.h"
 #include "features/project.h"
 
@@ -50,25 +51,15 @@ unicon_status unicon__state_factors(unicon_ctx *ctx, const unicon__state *state,
 
 /* ---- weights of batches ------------------------------------------------------------------- */
 
-static int ascending(const void *a, const void *b) {
-  const double left = *(const double *)a, right = *(const double *)b;
-  return (left > right) - (left < right);
-}
-
-static double median(double *sorted, int64_t count) {
-  qsort(sorted, (size_t)count, sizeof *sorted, ascending);
-  return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
-}
-
 /* 1 for scores within three robust standard deviations below the median, else 0. */
 static unicon_status keep_inliers(unicon_ctx *ctx, const double *score, int64_t count,
                                   double *weight) {
   double *sorted;
   UNICON_NEW(ctx, sorted, count);
   memcpy(sorted, score, (size_t)count * sizeof *sorted);
-  const double middle = median(sorted, count);
+  const double middle = unicon__median(sorted, count);
   for (int64_t b = 0; b < count; b++) sorted[b] = fabs(score[b] - middle);
-  const double spread = 1.4826 * median(sorted, count);
+  const double spread = 1.4826 * unicon__median(sorted, count);
   int64_t dropped = 0;
   for (int64_t b = 0; b < count; b++) {
     weight[b] = score[b] >= middle - 3 * spread - 1e-12;
