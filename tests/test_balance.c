@@ -307,7 +307,7 @@ static void choices_are_judged_by_training_banks(void **state) {
   problem_make(ctx, 5, 4200, 24, 20, 8, 1.2, &p);
   unicon_options *options = support_options(
       ctx, "preset", "auto", "kernel", "linear", "ridge", "0.01", "metric", "whiten", "rank", "8",
-      "balance", "softmax:40", "refine", "0", "val_fraction", "0.1", NULL);
+      "balance", "softmax:40", "balance_bank", "1000", "refine", "0", "val_fraction", "0.1", NULL);
   const unicon_data all = {p.rows_x, p.rows_y, NULL, NULL};
   unicon_model *whole = support_fit(ctx, p.rows_x, p.rows_y, NULL, options);
   assert_string_equal(unicon_model_meta(whole, "auto_folds"), "1");

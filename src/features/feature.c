@@ -181,13 +181,11 @@ static void apply_linear(const unicon__map *map, float *rows, int64_t count) {
   }
 }
 
-/* Projections W x become random or hidden features: powers of the positive part, or cosines. */
+/* Projections W x become random features: powers of the positive part, or cosines. */
 static void random_features(const unicon__map *map, float *t, int64_t count) {
   const float scale = sqrtf(2.0f / (float)map->points);
   const unicon__kernel_kind kind = map->kernel.kind;
-  const bool hidden = map->kind == UNICON__MAP_HIDDEN;
   for (int64_t i = 0; i < count; i++, t += map->points) {
-    if (hidden) unicon__vec_best()->add_scaled(t, map->square, map->points, 1);
     for (int64_t k = 0; k < map->points; k++) {
       const float positive = t[k] > 0 ? t[k] : 0;
       if (kind == UNICON__KERNEL_ARCCOS0)
@@ -232,7 +230,7 @@ static void apply_points(const unicon__map *map, float *buffer, int64_t count) {
   float *products = map->factor ? values : buffer;
   unicon__sgemm(false, true, count, map->points, map->in, 1, raw, map->in,
                 map->center ? map->near : map->base, map->in, 0, products, map->points);
-  if (map->kind == UNICON__MAP_RANDOM || map->kind == UNICON__MAP_HIDDEN) {
+  if (map->kind == UNICON__MAP_RANDOM) {
     random_features(map, products, count);
     return;
   }
@@ -374,7 +372,8 @@ static void cache_block(void *state, int64_t item, int worker) {
   memcpy(s->cache + item * SCAN_ROWS * out, rows, (size_t)(count * out) * sizeof *rows);
 }
 
-unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__source *source, float **cache) {
+unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__arena *arena, unicon__source *source,
+                                   float **cache) {
   *cache = NULL;
   const unicon__budget *budget = ctx->arena.budget;
   const uint64_t limit = unicon__budget_limit(budget), used = unicon__budget_used(budget);
@@ -384,7 +383,7 @@ unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__source *source, floa
   const double bytes = (double)source->count * (double)source->map->out * sizeof(float);
   if (source->cache || bytes > allowed / 2) return UNICON_OK;
   sum_rows s = {.source = source};
-  UNICON_NEW(ctx, s.cache, source->count * source->map->out);
+  UNICON_ARENA_NEW(ctx, arena, s.cache, source->count * source->map->out);
   const int64_t blocks = (source->count + SCAN_ROWS - 1) / SCAN_ROWS;
   UNICON_NEW(ctx, s.buffer,
              unicon__workers_for(ctx, blocks) * SCAN_ROWS * unicon__map_room(source->map));

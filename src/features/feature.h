@@ -9,7 +9,6 @@
  *                   no distance
  *     random        phi(x) = sqrt(2/m) relu(W x/|x|)^n - mean, or
  *                   sqrt(2/m) cos(W x/|x| + b) - mean
- *     hidden        phi(x) = sqrt(2/m) relu(W x/|x| + b) - mean, W and b trained by refine
  *
  * A source is one side of a problem: which rows, seen through which map. Everything that walks the
  * data asks a source for tiles. */
@@ -24,8 +23,7 @@ typedef enum unicon__map_kind {
   UNICON__MAP_LINEAR,
   UNICON__MAP_EXACT,
   UNICON__MAP_NYSTROM,
-  UNICON__MAP_RANDOM,
-  UNICON__MAP_HIDDEN
+  UNICON__MAP_RANDOM
 } unicon__map_kind;
 
 /* A fitted feature map. Immutable once fitted, shared by threads. */
@@ -37,12 +35,12 @@ typedef struct unicon__map {
   float *mean;    /* of the training features; NULL: no centring */
   /* all but linear: */
   unicon__kernel kernel;
-  int64_t points; /* landmarks, random directions or hidden units */
+  int64_t points; /* landmarks or random directions */
   float *base;    /* points by in: landmarks or W */
   float *center;  /* in: mean of the landmarks where the kernel is one of distances, else NULL */
   float *near;    /* points by in: landmarks - center, where there is one */
   float *square;  /* points: squared lengths of the landmarks (those of `near`, where there is one),
-                     or b of Fourier and hidden features */
+                     or b of Fourier features */
   float *factor;  /* points by out, upper triangular; NULL: none, out is points */
 } unicon__map;
 
@@ -113,10 +111,11 @@ unicon_status unicon__map_settle(unicon_ctx *ctx, unicon__arena *arena, unicon__
 /* Mean of `count` rows of `width`, in float64. */
 void unicon__mean_row(const float *rows, int64_t count, int64_t width, double *mean);
 
-/* Computes the features of all rows once and keeps them, if that takes at most half of the memory
- * still allowed (or 1 GB of 2); otherwise leaves the source as it is.
- * *cache (may be changed until the source is used) is the kept array, or NULL. */
-unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__source *source, float **cache);
+/* Computes the features of all rows once and keeps them in `arena`, if that takes at most half of
+ * the memory still allowed (or 1 GB of 2); otherwise leaves the source as it is. *cache (may be
+ * changed until the source is used) is the kept array, or NULL. */
+unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__arena *arena, unicon__source *source,
+                                   float **cache);
 
 /* Number of the first row of `buffer` that cannot be used, with its column (or ROW_ZERO, ROW_LONG),
  * or -1. */
