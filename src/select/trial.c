@@ -60,11 +60,10 @@ static unicon_status open_moments(unicon_ctx *ctx, const unicon__dataset *held, 
 static unicon_status open_held(unicon_ctx *ctx, const unicon__dataset *held, unicon__trial *t) {
   const unicon__batch rows = through(t->prepared, &held->whole);
   t->features = (unicon__validation){.side = {rows.x, rows.y}, .pairs = rows.pairs};
-  const int64_t bank = t->params->bank < BANK_ROWS ? t->params->bank : BANK_ROWS;
-  UNICON_TRY(unicon__validation_bank(ctx, &t->train.x, t->train.pairs, 0, bank, t->params->seed,
-                                     &t->features));
-  UNICON_TRY(unicon__validation_bank(ctx, &t->train.y, t->train.pairs, 1, bank, t->params->seed,
-                                     &t->features));
+  const int64_t most = t->params->bank < BANK_ROWS ? t->params->bank : BANK_ROWS;
+  for (int s = 0; s < 2; s++)
+    UNICON_TRY(unicon__validation_bank(ctx, s == 0 ? &t->train.x : &t->train.y, t->train.pairs, s,
+                                       most, t->params->seed, &t->features));
   t->held = t->features;
   return UNICON_OK;
 }
