@@ -238,12 +238,15 @@ static int apply_settings(tool *t) {
   return EXIT_DONE;
 }
 
+enum { LINE_SECONDS = 10 }; /* between lines of progress where there is no terminal */
+
 static void open_display(tool *t) {
   const cli_args *args = t->args;
   t->display.command = args->command->name;
   t->display.verbosity = args->given[CLI_OPT_QUIET] ? -1 : args->given[CLI_OPT_VERBOSE];
   t->display.bar =
       args->given[CLI_OPT_PROGRESS] || (!args->given[CLI_OPT_QUIET] && isatty(STDERR_FILENO));
+  t->display.every = args->given[CLI_OPT_QUIET] ? 0 : LINE_SECONDS;
   unicon_ctx_set_log(t->ctx, display_log, &t->display);
   unicon_ctx_set_progress(t->ctx, display_progress, &t->display);
 }

@@ -147,11 +147,13 @@ const cli_option cli_tool_options[] = {
 
     {CLI_OPT_JSON, "json", 0, NULL, "", NULL, CLI_ALL, CLI_GENERAL,
      "Print the result as one JSON object."},
-    {CLI_OPT_QUIET, "quiet", 'q', NULL, "", NULL, CLI_ALL, CLI_GENERAL, "No warnings."},
+    {CLI_OPT_QUIET, "quiet", 'q', NULL, "", NULL, CLI_ALL, CLI_GENERAL,
+     "No warnings and no progress."},
     {CLI_OPT_VERBOSE, "verbose", 'v', NULL, "", NULL, CLI_ALL, CLI_GENERAL,
-     "Say what was chosen and why; twice: phases and their times."},
+     "Say what was chosen and why; twice: also the stages of a fit and their times."},
     {CLI_OPT_PROGRESS, "progress", 0, NULL, "", NULL, CLI_ALL, CLI_GENERAL,
-     "Show the progress line even when standard error is no terminal."},
+     "Draw the progress line even when standard error is no terminal; without it and without "
+     "--quiet a line is written there every ten seconds."},
     {CLI_OPT_HELP, "help", 'h', NULL, "", NULL, CLI_ALL | CLI_TOP, CLI_GENERAL, "Show this help."},
     {CLI_OPT_HELP_ALL, "help-all", 0, NULL, "", NULL, CLI_FIT | CLI_PLAN, CLI_GENERAL,
      "Show all options, and the formulas of losses, kernels and metrics."},

@@ -82,7 +82,7 @@ tsne_status tsne_affinities(tsne *t, const float *z, int64_t d, double perplexit
   if (!turned) return TSNE_NO_MEMORY;
   for (int64_t k = 0; k < n * d; k++) turned[k % d * n + k / d] = z[k];
   for (int64_t i = 0; i < n && !stopped; i++) {
-    stopped = progress && progress(user, "layout", affinity_share * (double)i / (double)n) != 0;
+    stopped = progress && progress(user, "layout", affinity_share * (double)i / (double)n, -1) != 0;
     distances(turned, n, d, i, t->p + i * n);
     calibrate(t->p + i * n, n, i, log(wanted), turned + n * d);
   }
@@ -165,7 +165,7 @@ static tsne_status descend(tsne *t, tsne_progress progress, void *user) {
   for (int s = 0; s < STEPS; s++) {
     const bool early = s < EARLY_STEPS;
     const double done = affinity_share + (1 - affinity_share) * (double)s / STEPS;
-    if (progress && progress(user, "layout", done) != 0) return TSNE_STOPPED;
+    if (progress && progress(user, "layout", done, -1) != 0) return TSNE_STOPPED;
     tsne_gradient(t, early ? exaggeration : 1);
     for (int k = 0; k < 2; k++) move(t, k, rate, early ? early_momentum : late_momentum);
   }

@@ -23,7 +23,7 @@ typedef struct tsne {
 } tsne;
 
 /* As the progress callback of a context: not 0 stops. */
-typedef int (*tsne_progress)(void *user, const char *phase, double done);
+typedef int (*tsne_progress)(void *user, const char *label, double done, double left);
 
 typedef enum tsne_status { TSNE_DONE, TSNE_STOPPED, TSNE_NO_MEMORY } tsne_status;
 

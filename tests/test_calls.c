@@ -281,7 +281,8 @@ static void try_all(things *t) {
   assert_true(unicon_ctx_memory_peak(t->ctx) > 0); /* questions are answered */
 }
 
-static int progress_that_calls(void *user, const char *phase, double done) {
+static int progress_that_calls(void *user, const char *phase, double done, double left) {
+  (void)left;
   (void)phase;
   (void)done;
   things *t = user;
@@ -289,7 +290,8 @@ static int progress_that_calls(void *user, const char *phase, double done) {
   return 0;
 }
 
-static int progress_unused(void *user, const char *phase, double done) {
+static int progress_unused(void *user, const char *phase, double done, double left) {
+  (void)left;
   (void)user;
   (void)phase;
   (void)done;
@@ -347,7 +349,8 @@ static void so_are_those_of_a_log(void **state) {
   things_close(&t);
 }
 
-static int progress_that_destroys(void *user, const char *phase, double done) {
+static int progress_that_destroys(void *user, const char *phase, double done, double left) {
+  (void)left;
   (void)phase;
   (void)done;
   things *t = user;
@@ -371,7 +374,8 @@ static void a_callback_changes_and_destroys_nothing(void **state) {
   things_close(&t);
 }
 
-static int progress_that_cancels(void *user, const char *phase, double done) {
+static int progress_that_cancels(void *user, const char *phase, double done, double left) {
+  (void)left;
   (void)phase;
   (void)done;
   things *t = user;

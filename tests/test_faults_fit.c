@@ -193,7 +193,8 @@ typedef struct stopper {
   int count, stop_at;
 } stopper;
 
-static int stop_at(void *user, const char *phase, double done) {
+static int stop_at(void *user, const char *phase, double done, double left) {
+  (void)left;
   stopper *t = user;
   assert_true(strlen(phase) > 0 && done >= 0 && done <= 1);
   return t->count++ == t->stop_at;

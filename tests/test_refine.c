@@ -68,8 +68,9 @@ static void gradients_are_differences(void **state) {
       double value, largest = 0;
       for (int side = 0; side < 2; side++) /* what stood there does not matter */
         for (int k = 0; k < (side ? p.n_y : p.n_x) * R; k++) out[side][k] = 7;
-      ctx->tile_x = c % 2 ? 3 : 256; /* one tile, or many in several slots */
-      ctx->tile_y = c % 2 ? 4 : 1024;
+      static const int64_t tiles[3][2] = {{256, 1024}, {3, 4}, {1, 1}};
+      ctx->tile_x = tiles[(c + set) % 3][0]; /* one tile, many in several slots, many in a cell */
+      ctx->tile_y = tiles[(c + set) % 3][1];
       unicon__ctx_set_threads(ctx, 1 + (int)c % 3);
       unicon__block *frame = unicon__frame_open(ctx);
       CHECK_OK(ctx, unicon__gradient(ctx, &params, p.pairs, R, x.z, y.z, out[0], out[1], &value));

@@ -69,8 +69,9 @@ static void check_search(unicon_ctx *ctx, const float *queries, int64_t n_q, con
 
 static void search_is_exact(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
-  static const int64_t cases[][4] = {{1, 1, 1, 1},   {1, 50, 8, 3},     {130, 40, 5, 40},
-                                     {20, 7, 3, 12}, {3, 9000, 16, 10}, {140, 4200, 4, 5}};
+  static const int64_t cases[][4] = {{1, 1, 1, 1},       {1, 50, 8, 3},     {130, 40, 5, 40},
+                                     {20, 7, 3, 12},     {3, 9000, 16, 10}, {140, 4200, 4, 5},
+                                     {3, 4200, 1100, 10}}; /* two blocks of the base */
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     const int64_t *s = cases[c];
     float *q = support_normals(c, s[0] * s[2]), *b = support_normals(c + 50, s[1] * s[2]);
@@ -80,13 +81,23 @@ static void search_is_exact(void **state) {
   }
 }
 
-/* Entries +-1/2 in 4 dimensions: 16 different rows, so nearly everything is a tie, also across
- * blocks of 4096. */
+/* Rows with entries +-1/2 in 4 of `width` dimensions. */
+static float *signs(uint64_t seed, int64_t n, int64_t width) {
+  float *z = support_normals(seed, n * width);
+  for (int64_t k = 0; k < n * width; k++) z[k] = k % width >= 4 ? 0 : z[k] < 0 ? -0.5f : 0.5f;
+  return z;
+}
+
+/* 16 different rows, so nearly everything is a tie, also across the parts of the base that threads
+ * have for themselves and, with 1050 dimensions, across blocks of 4096 rows. */
 static void equal_scores_come_in_row_order(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
-  float *q = support_normals(1, 30 * 4), *b = support_normals(2, 8300 * 4);
-  for (int64_t k = 0; k < 30 * 4; k++) q[k] = q[k] < 0 ? -0.5f : 0.5f;
-  for (int64_t k = 0; k < 8300 * 4; k++) b[k] = b[k] < 0 ? -0.5f : 0.5f;
+  float *q = signs(1, 9, 1050), *b = signs(2, 8300, 1050);
+  check_search(ctx, q, 9, b, 8300, 1050, 700);
+  free(q);
+  free(b);
+  q = signs(1, 30, 4);
+  b = signs(2, 8300, 4);
   check_search(ctx, q, 30, b, 8300, 4, 700);
   for (int64_t k = 0; k < 300 * 4; k++) b[k] = 0.5f; /* all the same */
   check_search(ctx, q, 30, b, 300, 4, 10);

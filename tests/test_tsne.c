@@ -232,7 +232,8 @@ static void few_points_are_placed(void **state) {
 }
 
 /* Stops as soon as the share is above that of `user`. */
-static int stop_above(void *user, const char *phase, double done) {
+static int stop_above(void *user, const char *phase, double done, double left) {
+  (void)left;
   double *least = user;
   assert_string_equal(phase, "layout");
   assert_true(done >= 0 && done < 1);

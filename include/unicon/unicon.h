@@ -125,9 +125,10 @@ typedef enum unicon_log_level {
 
 typedef void (*unicon_log_fn)(void *user, unicon_log_level level, const char *text);
 
-/* Called at most about ten times a second from the calling thread; a phase has a name, the share
- * done lies in 0..1. Return non-zero to cancel: the call ends with UNICON_ERR_CANCELLED. */
-typedef int (*unicon_progress_fn)(void *user, const char *phase, double done);
+/* Called about ten times a second from the calling thread: what is being done, the share of the
+ * whole call that is done (in 0..1, never falling), and the seconds that the rest will take, below
+ * 0 while nobody knows. Return non-zero to cancel: the call ends with UNICON_ERR_CANCELLED. */
+typedef int (*unicon_progress_fn)(void *user, const char *label, double done, double left);
 
 /* NULL switches a callback off. */
 UNICON_API void unicon_ctx_set_log(unicon_ctx *ctx, unicon_log_fn fn, void *user);

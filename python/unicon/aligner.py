@@ -101,7 +101,8 @@ class Aligner:
         ignore, negatives : pairs, optional
             Pairs that count neither way; the only wrong pairs there are.
         progress : callable or True, optional
-            Called with a phase and the share done; a true answer cancels. True: a tqdm bar.
+            Called with what is being done, the share of the fit that is done and the seconds
+            left (None while not known); a true answer cancels. True: a tqdm bar.
         """
         data = dict(X=X, Y=Y, pairs=pairs, weights=weights, groups=groups, labels=labels,
                     ignore=ignore, negatives=negatives)

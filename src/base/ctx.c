@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/parallel.h"
 
 #define UNICON_STRING_(x) #x
@@ -74,6 +73,7 @@ unicon_status unicon__status(const unicon_ctx *ctx) {
 }
 
 void unicon__clear_error(unicon_ctx *ctx) {
+  ctx->progress.cancelled = false;
   ctx->status = UNICON_OK;
   ctx->error[0] = '\0';
 }
@@ -104,6 +104,7 @@ unicon_status unicon_ctx_create(unicon_ctx **out) {
   ctx->tile_x = 256; /* bench/bench_pass measures these */
   ctx->tile_y = 1024;
   ctx->faults = (unicon__faults){-1, -1, -1, -1};
+  unicon__progress_reset(ctx);
   *out = ctx;
   return UNICON_OK;
 }
@@ -148,8 +149,8 @@ void unicon_ctx_set_log(unicon_ctx *ctx, unicon_log_fn fn, void *user) {
 
 void unicon_ctx_set_progress(unicon_ctx *ctx, unicon_progress_fn fn, void *user) {
   if (!ctx || !take(ctx)) return;
-  ctx->progress = fn;
-  ctx->progress_user = user;
+  ctx->tell = fn;
+  ctx->tell_user = user;
   give_back(ctx);
 }
 
@@ -179,34 +180,18 @@ void unicon__log(unicon_ctx *ctx, unicon_log_level level, const char *format, ..
   ctx->log(ctx->log_user, level, text);
 }
 
-unicon_status unicon__progress(unicon_ctx *ctx, const char *phase, double done) {
-  if (!ctx->progress) return UNICON_OK;
-  ctx->progress_done = done;
-  const double now = unicon__now();
-  const bool new_phase = !ctx->progress_phase || strcmp(ctx->progress_phase, phase) != 0;
-  if (!new_phase && now - ctx->progress_time < ctx->progress_interval) return UNICON_OK;
-  ctx->progress_phase = phase;
-  ctx->progress_time = now;
-  if (ctx->progress(ctx->progress_user, phase, done < 0 ? 0 : done > 1 ? 1 : done))
-    return unicon__fail(ctx, UNICON_ERR_CANCELLED, "cancelled while: %s", phase);
-  return UNICON_OK;
-}
-
-unicon_status unicon__poll(unicon_ctx *ctx) {
-  return ctx->progress_phase ? unicon__progress(ctx, ctx->progress_phase, ctx->progress_done)
-                             : UNICON_OK;
-}
-
 unicon_status unicon__enter(unicon_ctx *ctx) {
   if (!ctx || !take(ctx)) return UNICON_ERR_ARGUMENT;
   unicon__clear_error(ctx);
   ctx->warned[0] = '\0';
-  ctx->progress_phase = NULL;
+  unicon__progress_reset(ctx);
   ctx->frame = unicon__frame_open(ctx);
   return UNICON_OK;
 }
 
 unicon_status unicon__leave(unicon_ctx *ctx, unicon_status status) {
+  /* What fails after a cancelled loop fails because of it. */
+  if (status != UNICON_OK && ctx->progress.cancelled) status = unicon__poll(ctx);
   unicon__frame_close(ctx, ctx->frame);
   give_back(ctx);
   return status;

@@ -172,7 +172,7 @@ static unicon_status fit_fused(unicon_ctx *ctx, fit *f, unicon_model *model,
     unicon__block *frame = unicon__frame_open(ctx);
     const unicon__part_job job = {
         .params = &f->params, .data = f->batches.batch[b], .arena = &model->arena};
-    UNICON_TRY(unicon__progress(ctx, "batches", (double)b / (double)parts));
+    UNICON_TRY(unicon__stage_step(ctx, b, parts));
     UNICON_TRY(unicon__part_fit(ctx, &job, &model->part[b], log));
     UNICON_ARENA_NEW(ctx, &model->arena, spectrum[b], model->part[b].rank);
     take_spectrum(&log->solve, model->part[b].rank, spectrum[b]);
@@ -413,12 +413,18 @@ static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
     return unicon__fail(ctx, UNICON_ERR_OPTION,
                         "start %s is where refine begins: give refine as well",
                         f->params.start_path);
+  int stage = unicon__stage_begin(ctx, NULL, scope == UNICON__SELECT_ALL ? 0.75 : 0.01);
   if (scope != UNICON__SELECT_NOTHING) UNICON_TRY(choose(ctx, f, scope));
+  unicon__stage_end(ctx, stage);
   unicon__warn_idle(ctx, f->options, kind);
+  stage = unicon__stage_begin(ctx, NULL, scope == UNICON__SELECT_ALL ? 0.15 : 0.85);
   UNICON_TRY(fit_parts(ctx, f, model, &log));
+  unicon__stage_end(ctx, stage);
   UNICON_TRY(balance(ctx, f, model));
   UNICON_TRY(describe_choice(ctx, f, model));
-  return describe(ctx, f, &log, model);
+  UNICON_TRY(describe(ctx, f, &log, model));
+  unicon__stage_report(ctx);
+  return unicon__poll(ctx);
 }
 
 static unicon_status make_model(unicon_ctx *ctx, const unicon_data *train,
@@ -428,7 +434,9 @@ static unicon_status make_model(unicon_ctx *ctx, const unicon_data *train,
   unicon_model *model = NULL;
   UNICON_TRY(unicon__model_create(ctx, &model));
   f.batches.batch = &f.batches.whole;
+  const int stage = unicon__stage_begin(ctx, "reading", 0.05);
   unicon_status status = open_sets(ctx, &f, train, validation);
+  unicon__stage_end(ctx, stage);
   if (status == UNICON_OK) status = run_fit(ctx, &f, model);
   for (int k = 0; k < UNICON__SELECT_SLOTS; k++) unicon__prepared_close(&f.slot[k]);
   unicon__problem_close(&f.batches);

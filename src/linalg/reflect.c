@@ -12,41 +12,32 @@ enum {
   EIGEN_FROM = 700,  /* below, LAPACK on one thread is as fast */
   PANEL = 32,        /* columns reduced between two updates of the rest */
   UPDATE_TILE = 384, /* rows and columns of a tile of that update */
-  BLOCK = 64,        /* reflections applied at once */
-  SLICE = 128        /* columns they are applied to at a time */
+  BLOCK = UNICON__REFLECT_BLOCK,
+  SLICE = UNICON__REFLECT_SLICE
 };
 
 /* ---- many reflections --------------------------------------------------------------------- */
 
-/* H_0 H_1 ... H_count-1 of length n, in LAPACK's form: the vector of H_j is column j of a matrix
- * that lies by columns, 1 at entry j, which is not stored, and zero before it. */
-typedef struct reflections {
-  int64_t n, count, ld;
-  const double *v, *tau;
-  double *factor; /* BLOCK squared for each block */
-} reflections;
-
-static int64_t block_count(const reflections *h) {
+static int64_t block_count(const unicon__reflections *h) {
   return (h->count + BLOCK - 1) / BLOCK;
 }
 
 static void make_factor(void *state, int64_t block, int worker) {
   (void)worker;
-  const reflections *h = state;
+  const unicon__reflections *h = state;
   const int64_t first = block * BLOCK;
   unicon__dlarft(h->n - first, unicon__least(BLOCK, h->count - first), h->v + first * (h->ld + 1),
                  h->ld, h->tau + first, h->factor + block * BLOCK * BLOCK);
 }
 
-static unicon_status make_factors(unicon_ctx *ctx, reflections *h) {
+unicon_status unicon__reflections_open(unicon_ctx *ctx, unicon__reflections *h) {
   UNICON_NEW(ctx, h->factor, block_count(h) * BLOCK * BLOCK);
   unicon__parallel_for(ctx, block_count(h), make_factor, h);
   return UNICON_OK;
 }
 
-/* C (n by cols, by columns) = H_0 ... H_last C; `room` has BLOCK cols numbers. */
-static void reflect(const reflections *h, int64_t last, double *c, int64_t ldc, int64_t cols,
-                    double *room) {
+void unicon__reflect(const unicon__reflections *h, int64_t last, double *c, int64_t ldc,
+                     int64_t cols, double *room) {
   for (int64_t block = last / BLOCK; block >= 0; block--) {
     const int64_t first = block * BLOCK;
     unicon__dlarfb(false, h->n - first, cols, unicon__least(BLOCK, h->count - first),
@@ -58,7 +49,7 @@ static void reflect(const reflections *h, int64_t last, double *c, int64_t ldc, 
 /* ---- orthonormal columns ------------------------------------------------------------------ */
 
 typedef struct basis {
-  reflections h;
+  unicon__reflections h;
   double *columns;              /* m by n, by columns: V below, R on and above the diagonal */
   double *out;                  /* m by n, by rows */
   double *room;                 /* per worker: BLOCK SLICE, then m SLICE */
@@ -87,7 +78,7 @@ static void form_slice(void *state, int64_t item, int worker) {
   double *room = basis_room(b, worker), *q = room + BLOCK * SLICE;
   memset(q, 0, (size_t)(m * cols) * sizeof *q);
   for (int64_t c = 0; c < cols; c++) q[c * m + col + c] = 1;
-  reflect(&b->h, col + cols - 1, q, m, cols, room);
+  unicon__reflect(&b->h, col + cols - 1, q, m, cols, room);
   for (int64_t i = 0; i < m; i++)
     for (int64_t c = 0; c < cols; c++) b->out[i * n + col + c] = q[c * m + i];
 }
@@ -113,7 +104,7 @@ static unicon_status qr(unicon_ctx *ctx, int64_t m, int64_t n, double *a, double
     for (int64_t j = 0; j < n; j++) r[i * n + j] = j < i ? 0.0 : b.columns[j * m + i];
   b.h.v = b.columns;
   b.h.tau = tau;
-  UNICON_TRY(make_factors(ctx, &b.h));
+  UNICON_TRY(unicon__reflections_open(ctx, &b.h));
   UNICON_TRY(unicon__poll(ctx));
   unicon__parallel_for(ctx, (n + SLICE - 1) / SLICE, form_slice, &b);
   return UNICON_OK;
@@ -236,7 +227,7 @@ static unicon_status tridiagonalize(unicon_ctx *ctx, reduction *r) {
 /* ---- Q Z ---------------------------------------------------------------------------------- */
 
 typedef struct turning {
-  reflections h;
+  unicon__reflections h;
   int64_t first; /* slice of the round */
   double *z;     /* vectors, by rows */
   double *room;  /* BLOCK SLICE per worker */
@@ -245,15 +236,15 @@ typedef struct turning {
 static void turn_slice(void *state, int64_t item, int worker) {
   const turning *t = state;
   const int64_t n = t->h.n + 1, at = (t->first + item) * SLICE;
-  reflect(&t->h, t->h.count - 1, t->z + at * n + 1, n, unicon__least(SLICE, n - at),
-          t->room + (int64_t)worker * BLOCK * SLICE);
+  unicon__reflect(&t->h, t->h.count - 1, t->z + at * n + 1, n, unicon__least(SLICE, n - at),
+                  t->room + (int64_t)worker * BLOCK * SLICE);
 }
 
 /* Reflection j of the reduction has its 1 at j + 1: all of them live in rows 1 to n - 1. */
 static unicon_status turn_back(unicon_ctx *ctx, const reduction *r, double *z) {
   const int64_t n = r->n, slices = (n + SLICE - 1) / SLICE, round = unicon__workers(ctx);
   turning t = {.h = {.n = n - 1, .count = n - 1, .ld = n, .v = r->a + 1, .tau = r->tau}, .z = z};
-  UNICON_TRY(make_factors(ctx, &t.h));
+  UNICON_TRY(unicon__reflections_open(ctx, &t.h));
   UNICON_NEW(ctx, t.room, round * BLOCK * SLICE);
   for (; t.first < slices; t.first += round) {
     UNICON_TRY(unicon__poll(ctx));
@@ -269,6 +260,7 @@ static unicon_status eigen(unicon_ctx *ctx, int64_t n, double *a, double *w, int
   UNICON_NEW(ctx, z, n * n);
   reduction r = {.n = n, .a = a, .diagonal = w, .off_diagonal = off_diagonal, .tau = tau};
   UNICON_TRY(tridiagonalize(ctx, &r));
+  UNICON_TRY(unicon__poll(ctx));
   UNICON_TRY(unicon__dstedc(ctx, n, w, off_diagonal, z, info));
   if (*info == 0) UNICON_TRY(turn_back(ctx, &r, z));
   memcpy(a, z, (size_t)(n * n) * sizeof *a);
@@ -276,14 +268,20 @@ static unicon_status eigen(unicon_ctx *ctx, int64_t n, double *a, double *w, int
 }
 
 unicon_status unicon__tiled_dsyevd(unicon_ctx *ctx, int64_t n, double *a, double *w, int *info) {
-  if (n < EIGEN_FROM) return unicon__dsyevd(ctx, n, a, w, info);
-  UNICON_TRY(unicon__dstedc_fits(ctx, n));
+  const int stage = unicon__stage_begin(ctx, "eigenvectors", 0);
   unicon__block *frame = unicon__frame_open(ctx);
-  unicon__blas_begin();
-  const unicon_status status = eigen(ctx, n, a, w, info);
-  unicon__blas_end();
-  UNICON_TRY(status);
-  if (unicon__fault(&ctx->faults.lapack)) *info = 1;
+  UNICON_TRY(unicon__poll(ctx));
+  if (n < EIGEN_FROM) {
+    UNICON_TRY(unicon__dsyevd(ctx, n, a, w, info));
+  } else {
+    UNICON_TRY(unicon__dstedc_fits(ctx, n));
+    unicon__blas_begin();
+    const unicon_status status = eigen(ctx, n, a, w, info);
+    unicon__blas_end();
+    UNICON_TRY(status);
+    if (unicon__fault(&ctx->faults.lapack)) *info = 1;
+  }
   unicon__frame_close(ctx, frame);
+  unicon__stage_end(ctx, stage);
   return UNICON_OK;
 }

@@ -186,7 +186,7 @@ static unicon_status random_krylov(unicon_ctx *ctx, const double *matrix, uint64
   int64_t target = unicon__least(k.most, 2 * svd->r + k.block);
   for (;;) {
     while (k.width < target) {
-      UNICON_TRY(unicon__progress(ctx, "singular values", (double)k.width / (double)k.most));
+      UNICON_TRY(unicon__stage_step(ctx, k.width, k.most));
       UNICON_TRY(krylov_grow(ctx, matrix, seed, &k));
     }
     UNICON_TRY(krylov_extract(ctx, &k, svd));
@@ -232,6 +232,7 @@ unicon_status unicon__svd_warm(unicon_ctx *ctx, const double *matrix, int64_t m,
   double *left, *core;
   UNICON_TRY(svd_new(ctx, m, n, r, out));
   unicon__block *frame = unicon__frame_open(ctx);
+  const int stage = unicon__stage_begin(ctx, "singular values", 0);
   UNICON_NEW(ctx, left, m * w);
   UNICON_NEW(ctx, core, w * w);
   for (int k = 0; k < rounds; k++) {
@@ -241,6 +242,7 @@ unicon_status unicon__svd_warm(unicon_ctx *ctx, const double *matrix, int64_t m,
     UNICON_TRY(unicon__tiled_dqr(ctx, n, w, start, core));
   }
   UNICON_TRY(warm_extract(ctx, core, left, start, w, out));
+  unicon__stage_end(ctx, stage);
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }
@@ -257,6 +259,7 @@ unicon_status unicon__svd_top(unicon_ctx *ctx, const double *matrix, int64_t m, 
   if (method == UNICON__SVD_AUTO)
     method = q <= DENSE_UP_TO || 3 * r > q ? UNICON__SVD_DENSE : UNICON__SVD_RANDOM;
   unicon__block *frame = unicon__frame_open(ctx);
+  const int stage = unicon__stage_begin(ctx, "singular values", 0);
   if (method == UNICON__SVD_DENSE)
     UNICON_TRY(dense(ctx, matrix, out));
   else
@@ -266,6 +269,7 @@ unicon_status unicon__svd_top(unicon_ctx *ctx, const double *matrix, int64_t m, 
     UNICON_TRY(dense(ctx, matrix, out));
     UNICON_TRY(certify(ctx, matrix, out));
   }
+  unicon__stage_end(ctx, stage);
   unicon__frame_close(ctx, frame);
   fix_signs(out);
   return UNICON_OK;

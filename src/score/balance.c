@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/parallel.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
 #include "linalg/convert.h"
@@ -65,13 +64,13 @@ static float within(double bias) {
   return (float)(bias > 1 ? 1 : bias < -1 ? -1 : bias);
 }
 
-static void bias_block(void *state, int64_t item, int worker) {
+static void bias_block(void *state, unicon__cell cell) {
   const biases *b = state;
-  const int64_t r = b->balance->r, first = item * BIAS_ROWS, left = b->n - first;
+  const int64_t r = b->balance->r, first = cell.row * BIAS_ROWS, left = b->n - first;
   const int64_t rows = left < BIAS_ROWS ? left : BIAS_ROWS;
   const double beta = b->balance->how.strength;
-  float *scores = b->scores + (int64_t)worker * BIAS_ROWS * BANK_ROWS;
-  float *nearest = b->nearest ? b->nearest + worker * BIAS_ROWS * b->k : NULL;
+  float *scores = b->scores + cell.worker * BIAS_ROWS * BANK_ROWS;
+  float *nearest = b->nearest ? b->nearest + cell.worker * BIAS_ROWS * b->k : NULL;
   running sum[BIAS_ROWS];
   for (int64_t i = 0; i < rows; i++) sum[i] = (running){-INFINITY, 0};
   for (int64_t i = 0; nearest && i < rows * b->k; i++) nearest[i] = -INFINITY;
@@ -92,10 +91,9 @@ static void bias_block(void *state, int64_t item, int worker) {
                        : sum[i].top + log(sum[i].sum / (double)b->bank.count) / beta);
 }
 
-static void curve_block(void *state, int64_t item, int worker) {
-  (void)worker;
+static void curve_block(void *state, unicon__cell cell) {
   const biases *b = state;
-  const int64_t r = b->balance->r, first = item * BIAS_ROWS;
+  const int64_t r = b->balance->r, first = cell.row * BIAS_ROWS;
   const int64_t last = first + BIAS_ROWS < b->n ? first + BIAS_ROWS : b->n;
   const float *w = b->curve + 1, *q = w + r;
   for (int64_t i = first; i < last; i++) {
@@ -127,11 +125,8 @@ unicon_status unicon__bias(unicon_ctx *ctx, const unicon_balance *balance, int s
                                                         : b.bank.count;
     UNICON_NEW(ctx, b.nearest, workers * BIAS_ROWS * b.k);
   }
-  unicon__blas_begin();
-  const unicon_status status =
-      unicon__parallel_rounds(ctx, "balance", 0, 1, items, curve ? curve_block : bias_block, &b);
-  unicon__blas_end();
-  UNICON_TRY(status);
+  UNICON_TRY(unicon__sweep_rows(ctx, "balance", &unicon__blas_region, items,
+                                curve ? curve_block : bias_block, &b));
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }
@@ -262,5 +257,5 @@ unicon_status unicon__curve_fit(unicon_ctx *ctx, const unicon_balance *balance, 
   unicon__tiled_dtrsm_left(ctx, true, size, 1, matrix, size, target, 1);
   for (int64_t k = 0; k < size; k++) curve[k] = (float)target[k];
   unicon__frame_close(ctx, frame);
-  return UNICON_OK;
+  return unicon__poll(ctx);
 }

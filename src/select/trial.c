@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/parallel.h"
 #include "linalg/blas.h"
 #include "linalg/tiled.h"
 #include "linalg/vec.h"
@@ -187,11 +186,11 @@ typedef struct turning {
   float *buffer, *out;
 } turning;
 
-static void turn_item(void *state, int64_t item, int worker) {
+static void turn_item(void *state, unicon__cell cell) {
   const turning *t = state;
-  const int64_t first = item * TURN_ROWS, left = t->from->count - first;
+  const int64_t first = cell.row * TURN_ROWS, left = t->from->count - first;
   const int64_t count = left < TURN_ROWS ? left : TURN_ROWS, ld = t->from->map->out, q = t->q;
-  float *buffer = t->buffer + (int64_t)worker * TURN_ROWS * unicon__map_room(t->from->map);
+  float *buffer = t->buffer + cell.worker * TURN_ROWS * unicon__map_room(t->from->map);
   float *out = t->out + first * q;
   const float *rows = unicon__source_tile(t->from, NULL, first, count, buffer);
   unicon__sgemm(false, false, count, q, t->p, 1, rows, ld, t->axes, q, 0, out, q);
@@ -210,7 +209,7 @@ static unicon_status to_axes(unicon_ctx *ctx, const unicon__trial *t, int s,
   UNICON_NEW(ctx, work.out, n * t->q[s]);
   UNICON_NEW(ctx, work.buffer,
              unicon__workers_for(ctx, items) * TURN_ROWS * unicon__map_room(from->map));
-  UNICON_TRY(unicon__parallel_rounds(ctx, "coordinates", 0, 1, items, turn_item, &work));
+  UNICON_TRY(unicon__sweep_rows(ctx, "coordinates", &unicon__blas_region, items, turn_item, &work));
   unicon__drop(ctx, work.buffer);
   *out = (unicon__source){.rows = from->rows, .count = n, .map = &t->seen[s], .cache = work.out};
   return UNICON_OK;
@@ -218,10 +217,7 @@ static unicon_status to_axes(unicon_ctx *ctx, const unicon__trial *t, int s,
 
 static unicon_status turn(unicon_ctx *ctx, unicon__trial *t) {
   double *vectors[2] = {NULL, NULL};
-  for (int s = 0; s < 2; s++) {
-    UNICON_TRY(unicon__progress(ctx, "eigenvectors", s / 2.0));
-    UNICON_TRY(open_axes(ctx, t, s, &vectors[s]));
-  }
+  for (int s = 0; s < 2; s++) UNICON_TRY(open_axes(ctx, t, s, &vectors[s]));
   UNICON_TRY(turn_cross(ctx, vectors, t));
   unicon__drop(ctx, vectors[1]);
   unicon__drop(ctx, vectors[0]);

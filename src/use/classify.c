@@ -9,7 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/parallel.h"
 #include "model/embed.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
@@ -55,11 +54,11 @@ static void look(const zero_shot *g, int64_t row, int64_t first, int64_t count, 
   }
 }
 
-static void classify_tile(void *state, int64_t item, int worker) {
+static void classify_tile(void *state, unicon__cell cell) {
   const zero_shot *g = state;
-  const int64_t first = item * TILE_ROWS, left = g->rows - first;
+  const int64_t first = cell.row * TILE_ROWS, left = g->rows - first;
   const int64_t rows = left < TILE_ROWS ? left : TILE_ROWS;
-  float *scores = g->scores + (int64_t)worker * TILE_ROWS * TILE_CLASSES;
+  float *scores = g->scores + cell.worker * TILE_ROWS * TILE_CLASSES;
   standing now[TILE_ROWS];
   for (int64_t i = 0; i < rows; i++)
     now[i] = (standing){exact(g, first + i, g->label[first + i]), -INFINITY, 0, -1};
@@ -147,17 +146,18 @@ static unicon_status classify(unicon_ctx *ctx, const unicon_view *rows, const in
   if (confusion) memset(confusion, 0, (size_t)(g.classes * g.classes) * sizeof *confusion);
   UNICON_TRY(unicon__meeting_candidates(ctx, &meeting, 0, g.classes, g.class_z));
   const double length = unicon__lens_longest(&class_lens, g.class_z, g.classes, g.r);
+  const int stage = unicon__stage_begin(ctx, "classify", 1);
   for (int64_t first = 0; first < n; first += block) {
-    UNICON_TRY(unicon__progress(ctx, "classify", (double)first / (double)n));
+    UNICON_TRY(unicon__stage_step(ctx, first / block, (n + block - 1) / block));
     g.rows = n - first < block ? n - first : block;
     g.label = label + first;
     UNICON_TRY(unicon__meeting_queries(ctx, &meeting, first, g.rows, g.z));
     g.margin = unicon__score_error(g.r, length * unicon__lens_longest(&lens, g.z, g.rows, g.r));
-    unicon__blas_begin();
-    unicon__parallel_for(ctx, (g.rows + TILE_ROWS - 1) / TILE_ROWS, classify_tile, &g);
-    unicon__blas_end();
+    UNICON_TRY(unicon__sweep_rows(ctx, NULL, &unicon__blas_region,
+                                  (g.rows + TILE_ROWS - 1) / TILE_ROWS, classify_tile, &g));
     count_block(&g, answer ? answer + first : NULL, confusion, &t);
   }
+  unicon__stage_end(ctx, stage);
   summarize(&t, n, g.classes, out);
   return UNICON_OK;
 }

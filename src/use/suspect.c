@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "base/parallel.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
@@ -124,11 +123,11 @@ static void grade_query(const grading *g, int64_t q, float *scores) {
   }
 }
 
-static void grade_block(void *state, int64_t item, int worker) {
+static void grade_block(void *state, unicon__cell cell) {
   const grading *g = state;
-  const int64_t first = item * QUERY_ROWS, left = g->queries - first;
+  const int64_t first = cell.row * QUERY_ROWS, left = g->queries - first;
   const int64_t count = left < QUERY_ROWS ? left : QUERY_ROWS;
-  float *scores = g->scores + worker * QUERY_ROWS * g->samples;
+  float *scores = g->scores + cell.worker * QUERY_ROWS * g->samples;
   unicon__sgemm(false, true, count, g->samples, g->r, 1, g->query + first * g->r, g->r, g->sampled,
                 g->r, 0, scores, g->samples);
   for (int64_t i = 0; i < count; i++) grade_query(g, first + i, scores + i * g->samples);
@@ -147,13 +146,9 @@ static unicon_status grade_side(unicon_ctx *ctx, const unicon__batch *set, bool 
                .other = from_x ? zy : zx};
   UNICON_TRY(draw_sample(ctx, &g, from_x ? set->y.count : set->x.count, seed));
   UNICON_TRY(average_classes(ctx, &g));
-  UNICON_NEW(ctx, g.scores, unicon__workers(ctx) * QUERY_ROWS * g.samples);
-  const double begin = from_x ? 0 : 0.5;
-  unicon__blas_begin();
-  const unicon_status status = unicon__parallel_rounds(
-      ctx, "pairs", begin, begin + 0.5, (g.queries + QUERY_ROWS - 1) / QUERY_ROWS, grade_block, &g);
-  unicon__blas_end();
-  UNICON_TRY(status);
+  const int64_t blocks = (g.queries + QUERY_ROWS - 1) / QUERY_ROWS;
+  UNICON_NEW(ctx, g.scores, unicon__workers_for(ctx, blocks) * QUERY_ROWS * g.samples);
+  UNICON_TRY(unicon__sweep_rows(ctx, "pairs", &unicon__blas_region, blocks, grade_block, &g));
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }
