@@ -7,6 +7,7 @@
 #include "features/project.h"
 #include "io/object.h"
 #include "linalg/blas.h"
+#include "linalg/vec.h"
 
 /* Columns that a form has beside the vector. */
 static int64_t extra_columns(unicon_form form) {
@@ -115,9 +116,7 @@ double unicon__lens_longest(const unicon__lens *lens, const float *rows, int64_t
                             int64_t width) {
   double square = lens->ready ? 0 : 2;
   for (int64_t i = 0; i < count && lens->ready; i++) {
-    double sum = 0;
-    for (int64_t k = 0; k < width; k++)
-      sum += (double)rows[i * width + k] * (double)rows[i * width + k];
+    const double sum = unicon__vec_best()->dot(rows + i * width, rows + i * width, width);
     square = sum > square ? sum : square;
   }
   return sqrt(square);

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/number.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
@@ -118,7 +117,8 @@ static void count_above(const ranking *g, int64_t query, int64_t from, int64_t c
   }
 }
 
-/* Puts a candidate into a list that is kept best last; of equals the first stays. */
+/* Puts a candidate into a list that is kept best last; they come by row, and of equals the first
+ * stays. */
 static void insert(best_list *best, int64_t id, double score) {
   const bool full = best->count == UNICON__HUB_TOP;
   if (full && score <= best->score[0]) return;
@@ -273,6 +273,16 @@ static void add_cell(void *state, unicon__cell cell) {
 
 /* ---- averages and intervals --------------------------------------------------------------- */
 
+static int ascending(const void *a, const void *b) {
+  return descending(b, a);
+}
+
+/* Median of `count` values, reordering them. */
+static double median(double *values, int64_t count) {
+  qsort(values, (size_t)count, sizeof *values, ascending);
+  return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
 /* Means (and one median) over the queries list[0..count-1], or resample `draw` of them. */
 static void average(const double *value, const int64_t *list, int64_t count, int64_t draw,
                     uint64_t seed, double *ranks, double *out) {
@@ -286,7 +296,7 @@ static void average(const double *value, const int64_t *list, int64_t count, int
     ranks[k] = row[UNICON_MEDIAN_RANK];
   }
   for (int m = 0; m < UNICON_METRIC_COUNT; m++) out[m] /= (double)count;
-  out[UNICON_MEDIAN_RANK] = unicon__median(ranks, count);
+  out[UNICON_MEDIAN_RANK] = median(ranks, count);
 }
 
 typedef struct bootstrap {
@@ -311,7 +321,7 @@ static unicon_status intervals_of(unicon_ctx *ctx, bootstrap *b, unicon_metrics 
   UNICON_TRY(unicon__sweep_rows(ctx, "intervals", NULL, RESAMPLES, resample, b));
   for (int m = 0; m < UNICON_METRIC_COUNT; m++) {
     for (int k = 0; k < RESAMPLES; k++) column[k] = b->draws[k * UNICON_METRIC_COUNT + m];
-    qsort(column, RESAMPLES, sizeof *column, unicon__compare_double);
+    qsort(column, RESAMPLES, sizeof *column, ascending);
     out->low[m] = column[RESAMPLES / 40];
     out->high[m] = column[RESAMPLES - 1 - RESAMPLES / 40];
   }

@@ -32,11 +32,12 @@ typedef struct search {
   int64_t lanes; /* parts of a base block */
   const float *q;
   float *base;
-  int64_t first, count; /* of the base block */
-  hit *heap;            /* k per query, for each lane */
-  int64_t *filled;      /* likewise, per query */
-  double margin;        /* error of a float32 product, at most */
-  float *scores;        /* per worker: `rows` by SCORE_COLS */
+  int64_t first, count;     /* of the base block */
+  hit *heap;                /* k per query, for each lane */
+  int64_t *filled;          /* likewise, per query */
+  const unicon__lens *lens; /* of the base */
+  double longest;           /* length of a query, at most */
+  float *scores;            /* per worker: `rows` by SCORE_COLS */
 } search;
 
 static int64_t least(int64_t a, int64_t b) {
@@ -71,13 +72,14 @@ static void heap_offer(hit *heap, int64_t *filled, int64_t k, hit value) {
   }
 }
 
+/* `margin`: how far a score can be from the exact one. */
 static void offer_row(const search *s, int64_t lane, int64_t query, int64_t column,
-                      const float *scores, int64_t count) {
+                      const float *scores, int64_t count, double margin) {
   const unicon__vec *vec = unicon__vec_best();
   hit *heap = s->heap + (lane * s->queries + query) * s->k;
   int64_t *filled = s->filled + lane * s->queries + query;
   for (int64_t j = 0; j < count; j++) {
-    if (*filled == s->k && (double)scores[j] < heap[0].score - s->margin) continue;
+    if (*filled == s->k && (double)scores[j] < heap[0].score - margin) continue;
     const double exact = vec->dot(s->q + query * s->r, s->base + (column + j) * s->r, s->r);
     heap_offer(heap, filled, s->k, (hit){exact, s->first + column + j});
   }
@@ -92,10 +94,12 @@ static void search_cell(void *state, unicon__cell cell) {
   float *scores = s->scores + cell.worker * s->rows * SCORE_COLS;
   for (int64_t column = cell.col * part; column < end; column += SCORE_COLS) {
     const int64_t cols = least(SCORE_COLS, end - column);
+    const double margin = unicon__score_error(
+        s->r, s->longest * unicon__lens_longest(s->lens, s->base + column * s->r, cols, s->r));
     unicon__sgemm(false, true, rows, cols, s->r, 1, s->q + first * s->r, s->r,
                   s->base + column * s->r, s->r, 0, scores, SCORE_COLS);
     for (int64_t i = 0; i < rows; i++)
-      offer_row(s, cell.col, first + i, column, scores + i * SCORE_COLS, cols);
+      offer_row(s, cell.col, first + i, column, scores + i * SCORE_COLS, cols, margin);
   }
 }
 
@@ -148,7 +152,7 @@ static unicon_status open_search(unicon_ctx *ctx, int64_t base_rows, search *s) 
 
 /* All of the base, block after block. */
 static unicon_status scan_base(unicon_ctx *ctx, const unicon__meeting *meeting, int64_t n,
-                               int64_t block, double length, search *s) {
+                               int64_t block, search *s) {
   const unicon__sweep sweep = {.share = 0.5,
                                .rows = s->rows > 0 ? (s->queries + s->rows - 1) / s->rows : 0,
                                .cols = s->lanes,
@@ -160,8 +164,6 @@ static unicon_status scan_base(unicon_ctx *ctx, const unicon__meeting *meeting, 
     UNICON_TRY(unicon__stage_step(ctx, s->first / block, (n + block - 1) / block));
     s->count = least(block, n - s->first);
     UNICON_TRY(unicon__meeting_candidates(ctx, meeting, s->first, s->count, s->base));
-    s->margin = unicon__score_error(
-        s->r, length * unicon__lens_longest(meeting->candidates, s->base, s->count, s->r));
     UNICON_TRY(unicon__sweep_run(ctx, &sweep));
   }
   unicon__stage_end(ctx, stage);
@@ -181,16 +183,16 @@ static unicon_status run_search(unicon_ctx *ctx, const unicon_view *queries,
   UNICON_NEED(ctx, ids);
   UNICON_NEED(ctx, scores);
   const int64_t n = lens_b.count, kept = least(k, n);
-  search s = {.queries = lens_q.count, .r = meeting.width, .k = kept};
+  search s = {.queries = lens_q.count, .r = meeting.width, .k = kept, .lens = &lens_b};
   const int64_t wish = BASE_FLOATS / (s.r > 0 ? s.r : 1);
   const int64_t block = least(wish < BASE_ROWS ? BASE_ROWS : wish, n);
   float *q;
   UNICON_NEW(ctx, q, s.queries * s.r);
   UNICON_TRY(unicon__meeting_queries(ctx, &meeting, 0, s.queries, q));
   s.q = q;
-  const double length = unicon__lens_longest(&lens_q, q, s.queries, s.r);
+  s.longest = unicon__lens_longest(&lens_q, q, s.queries, s.r);
   UNICON_TRY(open_search(ctx, block, &s));
-  UNICON_TRY(scan_base(ctx, &meeting, n, block, length, &s));
+  UNICON_TRY(scan_base(ctx, &meeting, n, block, &s));
   for (int64_t i = 0; i < s.queries; i++) {
     merge_lanes(&s, i);
     write_list(&s, i, ids + i * k, scores + i * k);
