@@ -176,6 +176,22 @@ UNICON_API void unicon_options_destroy(unicon_options *options);
 UNICON_API UNICON_CHECK unicon_status unicon_options_set(unicon_ctx *ctx, unicon_options *options,
                                                          const char *name, const char *value);
 
+/* A general loss of the caller's own psi and phi (docs/method.md section 1): each returns its value
+ * at t and sets *slope to its derivative there. They must be increasing, give the same answer every
+ * time, and be callable by several threads at once. */
+typedef struct unicon_loss {
+  double (*psi)(void *user, double t, double *slope);
+  double (*phi)(void *user, double t, double *slope);
+  void *user; /* handed to both; it must outlive the options */
+} unicon_loss;
+
+/* Sets option loss to `custom` with this psi and phi; nu, epsilon and direction hold as in loss
+ * general. A step costs rows times pairs evaluations of psi, so it is for lists of pairs, not for
+ * class labels. */
+UNICON_API UNICON_CHECK unicon_status unicon_options_set_loss(unicon_ctx *ctx,
+                                                              unicon_options *options,
+                                                              const unicon_loss *loss);
+
 /* The value in force (given, from the preset, or default) as text; NULL for an unknown name.
  * Valid until the options change. */
 UNICON_API const char *unicon_options_get(const unicon_options *options, const char *name);
@@ -247,6 +263,10 @@ UNICON_API UNICON_CHECK unicon_status unicon_pairs_list(unicon_ctx *ctx, int64_t
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_labels(unicon_ctx *ctx, const int64_t *label_x,
                                                           int64_t n_x, const int64_t *label_y,
                                                           int64_t n_y, unicon_pairs **out);
+/* One set of rows, given as x and as y: row i belongs to the other rows of its label, and with
+ * itself it is neither a pair nor a negative. */
+UNICON_API UNICON_CHECK unicon_status unicon_pairs_one_set(unicon_ctx *ctx, const int64_t *label,
+                                                           int64_t n, unicon_pairs **out);
 /* From a file: TSV `x_row<TAB>y_row[<TAB>weight]`, header line optional, or an integer npy n by 2.
  */
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_read(unicon_ctx *ctx, const char *path,
@@ -258,19 +278,20 @@ UNICON_API UNICON_CHECK unicon_status unicon_pairs_read_labels(unicon_ctx *ctx, 
                                                                int64_t n_y, unicon_pairs **out);
 UNICON_API void unicon_pairs_destroy(unicon_pairs *pairs);
 
-/* Pairs that are neither positive nor negative; a count of 0 is none. To be called at most once,
- * before the pairs are first used. A pair that is positive, or also in the other set, is an error.
- */
+/* Pairs that are neither positive nor negative, or with weights (0 to 1; NULL: all 0) negatives
+ * that count so much less than others; a count of 0 is none. To be called at most once, before the
+ * pairs are first used. A pair that is positive, or also in the other set, is an error. */
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_set_ignored(unicon_ctx *ctx, unicon_pairs *pairs,
                                                                const int64_t *x, const int64_t *y,
-                                                               int64_t count);
-/* The only negatives there are, at least one; without this call every pair that is not positive and
- * not ignored is one. The same rules hold. */
+                                                               const double *weight, int64_t count);
+/* The only negatives there are, at least one, with what they count (0 to 1; NULL: all 1); without
+ * this call every pair that is not positive and not ignored is one. The same rules hold. */
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_set_negatives(unicon_ctx *ctx,
                                                                  unicon_pairs *pairs,
                                                                  const int64_t *x, const int64_t *y,
+                                                                 const double *weight,
                                                                  int64_t count);
-/* The same from files like those of unicon_pairs_read, without weights. */
+/* The same from files like those of unicon_pairs_read. */
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_read_ignored(unicon_ctx *ctx,
                                                                 unicon_pairs *pairs,
                                                                 const char *path);

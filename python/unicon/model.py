@@ -31,9 +31,9 @@ def with_labels(pairs: Pairs, labels: Any) -> Pairs:
         return pairs
     if pairs is not None:
         raise PairsError("pairs and labels both say which rows belong together; give one of them")
-    if not isinstance(labels, (tuple, list)) or len(labels) != 2:
-        raise PairsError("labels must be (labels of X, labels of Y)")
-    return ("labels", labels[0], labels[1])
+    if not isinstance(labels, (tuple, list)) or len(labels) not in (1, 2):
+        raise PairsError("labels must be (labels of X, labels of Y), or (labels,) of one set of rows")
+    return ("labels", *labels)
 
 
 class Model(Handle):

@@ -30,6 +30,7 @@ struct unicon_options {
   char *copy[UNICON__OPTION_COUNT];  /* of the values' texts */
   bool given[UNICON__OPTION_COUNT];  /* by the user */
   bool chosen[UNICON__OPTION_COUNT]; /* by a choice, see unicon__options_replace */
+  unicon_loss custom;                /* see unicon_options_set_loss */
 };
 
 typedef struct setting {
@@ -167,6 +168,25 @@ unicon_status unicon_options_set(unicon_ctx *ctx, unicon_options *options, const
   return unicon__leave(ctx, set_option(ctx, options, name, value));
 }
 
+static unicon_status set_loss(unicon_ctx *ctx, unicon_options *options, const unicon_loss *loss) {
+  if (!options || !loss || !loss->psi || !loss->phi)
+    return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                        "options_set_loss needs options and a loss with psi and phi");
+  UNICON_TRY(set_option(ctx, options, "loss", "custom"));
+  options->custom = *loss;
+  return UNICON_OK;
+}
+
+unicon_status unicon_options_set_loss(unicon_ctx *ctx, unicon_options *options,
+                                      const unicon_loss *loss) {
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, set_loss(ctx, options, loss));
+}
+
+unicon_loss unicon__custom_loss(const unicon_options *options) {
+  return options ? options->custom : (unicon_loss){NULL, NULL, NULL};
+}
+
 unicon_status unicon__options_replace(unicon_ctx *ctx, unicon_options *options, int id,
                                       const char *value) {
   UNICON_TRY(store(ctx, options, id, value));
@@ -183,6 +203,7 @@ unicon_status unicon__options_choose(unicon_ctx *ctx, unicon_options *options, i
 unicon_status unicon__options_copy(unicon_ctx *ctx, const unicon_options *from,
                                    unicon_options **out) {
   UNICON_TRY(unicon__options_create(ctx, out));
+  if (from) (*out)->custom = from->custom;
   for (int id = 0; from && id < UNICON__OPTION_COUNT; id++) {
     if (!from->given[id]) continue;
     const unicon_status status = store(ctx, *out, id, from->value[id].text);

@@ -18,16 +18,20 @@
   X(RANK, "rank", "integer", "auto", "auto|full", "N", 1, 1e6, FIT | COMPARE, "Method",            \
     "Dimensions of the shared space. auto: 256, or fewer where the data allow no more. full: all " \
     "that the data allow.")                                                                        \
-  X(LOSS, "loss", "word", "clip", "clip|infonce|general|triplet|supcon|siglip|spectral|moment",    \
-    "NAME", 0, 0, FIT, "Loss", "The loss whose weights S = -dL/ds the iterations use.")            \
+  X(LOSS, "loss", "word", "clip",                                                                  \
+    "clip|infonce|general|triplet|supcon|siglip|spectral|moment|custom", "NAME", 0, 0, FIT,        \
+    "Loss", "The loss whose weights S = -dL/ds the iterations use; custom is one of a C program.") \
+  X(DIRECTION, "direction", "word", "both", "both|x|y", "WHO", 0, 0, FIT, "Loss",                  \
+    "Whose rows look for partners among the other side: the mean of both losses, or one of them "  \
+    "alone. infonce is clip with x; siglip and spectral have no directions.")                      \
   X(TEMPERATURE, "temperature", "real", "0.1", "", "T", 1e-3, 1e3, FIT, "Loss",                    \
-    "Temperature of exponential losses and of psi softplus.")                                      \
+    "Temperature of exponential losses and of psi softplus and softmin.")                          \
   X(MARGIN, "margin", "real", "0.2", "", "M", 0, 1e3, FIT, "Loss",                                 \
-    "Margin of triplet and of psi hinge.")                                                         \
+    "Margin of triplet and of psi hinge and softmin.")                                             \
   X(SCALE, "scale", "real", "10", "", "T", 1e-6, 1e4, FIT, "Loss", "Scale t of siglip.")           \
   X(BIAS, "bias", "real", "-10", "", "B", -1e4, 1e4, FIT, "Loss", "Bias b of siglip.")             \
-  X(PSI, "psi", "word", "exp", "exp|hinge|softplus|identity", "NAME", 0, 0, FIT, "Loss",           \
-    "psi of the general loss: e^(x/T), [x+M]+, T log(1+e^(x/T)) or x.")                            \
+  X(PSI, "psi", "word", "exp", "exp|hinge|softplus|softmin|identity", "NAME", 0, 0, FIT, "Loss",   \
+    "psi of the general loss: e^(x/T), [x+M]+, T log(1+e^(x/T)), -T log(1+e^((M-x)/T)) or x.")     \
   X(PHI, "phi", "word", "log", "log|log1p|identity", "NAME", 0, 0, FIT, "Loss",                    \
     "phi of the general loss; log and log1p are multiplied by T where psi is exp.")                \
   X(NU, "nu", "real", "1", "", "NU", 0, 1e3, FIT, "Loss",                                          \
@@ -182,6 +186,9 @@ int64_t unicon__integer(const unicon_options *options, int id);
 bool unicon__given(const unicon_options *options, int id);
 
 const unicon_option_info *unicon__option_row(int id);
+
+/* psi and phi of loss custom, NULL where there are none. */
+unicon_loss unicon__custom_loss(const unicon_options *options);
 
 /* All defaults. */
 unicon_status unicon__options_create(unicon_ctx *ctx, unicon_options **out);

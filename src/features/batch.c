@@ -26,8 +26,10 @@ static unicon_status paired_rows(unicon_ctx *ctx, const unicon_pairs *pairs, con
                                  int64_t *count) {
   *count = 0;
   for (int64_t a = 0; a < x_count; a++) {
-    const unicon__partners p = unicon__positives_x(pairs, x_row[a]);
-    if (p.count == 0 || (pairs->class_x && seen[p.item[0]])) continue;
+    unicon__partners p = unicon__positives_x(pairs, x_row[a]);
+    if (p.count == 0) continue;
+    if (pairs->class_x) p = unicon__list_at(&pairs->positive.by_y, pairs->class_x[x_row[a]]);
+    if (pairs->class_x && seen[p.item[0]]) continue; /* its whole class is there */
     for (int64_t k = 0; k < p.count; k++) {
       *count += !seen[p.item[k]];
       seen[p.item[k]] = 1;

@@ -26,13 +26,26 @@ static bool general(const unicon_options *o) {
   return loss_is(o, UNICON__LOSS_GENERAL);
 }
 
+static bool nu_matters(const unicon_options *o) {
+  return general(o) || loss_is(o, UNICON__LOSS_CUSTOM);
+}
+
+static bool has_directions(const unicon_options *o) {
+  static const int without[] = {UNICON__LOSS_INFONCE, UNICON__LOSS_SIGLIP, UNICON__LOSS_SPECTRAL,
+                                UNICON__LOSS_MOMENT};
+  for (size_t k = 0; k < sizeof without / sizeof *without; k++)
+    if (loss_is(o, without[k])) return false;
+  return true;
+}
+
 static bool siglip(const unicon_options *o) {
   return loss_is(o, UNICON__LOSS_SIGLIP);
 }
 
-static bool hinge(const unicon_options *o) {
+static bool has_margin(const unicon_options *o) {
+  const int psi = unicon__word(o, UNICON__PSI);
   return loss_is(o, UNICON__LOSS_TRIPLET) ||
-         (general(o) && unicon__word(o, UNICON__PSI) == UNICON__PSI_HINGE);
+         (general(o) && (psi == UNICON__PSI_HINGE || psi == UNICON__PSI_SOFTMIN));
 }
 
 static bool wide(const unicon_options *o) {
@@ -80,9 +93,10 @@ static const struct {
 } rules[] = {
     {UNICON__PSI, general, "without loss general"},
     {UNICON__PHI, general, "without loss general"},
-    {UNICON__NU, general, "without loss general"},
-    {UNICON__EPSILON, general, "without loss general"},
-    {UNICON__MARGIN, hinge, "without loss triplet or psi hinge"},
+    {UNICON__NU, nu_matters, "without loss general"},
+    {UNICON__EPSILON, nu_matters, "without loss general"},
+    {UNICON__DIRECTION, has_directions, "with a loss that has no directions, or one alone"},
+    {UNICON__MARGIN, has_margin, "without loss triplet or psi hinge or softmin"},
     {UNICON__SCALE, siglip, "without loss siglip"},
     {UNICON__BIAS, siglip, "without loss siglip"},
     {UNICON__WIDTH, wide, "with a kernel that has no width"},

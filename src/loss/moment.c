@@ -15,7 +15,8 @@ typedef struct moment {
   unicon__plane plane; /* for omega; its embeddings are not used */
   const unicon_pairs *pairs;
   double *u, *v;
-  double *class_sum, *class_v; /* labels: sums over a class of phi_y and v phi_y, else NULL */
+  double *b;                   /* labels: what column j adds in a row of its class, else NULL */
+  double *class_sum, *class_b; /* labels: sums over a class of phi_y and b phi_y, else NULL */
   double *all, *all_v;         /* sums over all y of phi_y and v phi_y; NULL when both centred */
   unicon__cross cross;
   int64_t *pick;   /* per slot: PICK_ROWS rows of y ... */
@@ -31,23 +32,23 @@ static void half_shares(const moment *m, bool x, double *out) {
   const int64_t n = x ? pairs->n_x : pairs->n_y, other = x ? pairs->n_y : pairs->n_x;
   for (int64_t i = 0; i < n; i++) {
     const unicon__partners p = x ? unicon__positives_x(pairs, i) : unicon__positives_y(pairs, i);
-    const unicon__lists *extra = pairs->only_listed
-                                     ? (x ? &pairs->negative.by_x : &pairs->negative.by_y)
-                                     : (x ? &pairs->ignore.by_x : &pairs->ignore.by_y);
-    const int64_t listed = unicon__list_at(extra, i).count;
-    const int64_t candidates = pairs->only_listed ? p.count + listed : other - listed;
+    const int64_t self = x ? unicon__self_x(pairs, i) : unicon__self_y(pairs, i);
+    const unicon__partners listed = unicon__listed(pairs, x, i);
+    double candidates = pairs->only_listed ? (double)p.count : (double)(other - (self >= 0));
+    for (int64_t k = 0; k < listed.count; k++)
+      candidates += unicon__epsilon(pairs, listed, k) - (pairs->only_listed ? 0 : 1);
     double total = p.weight ? 0 : (double)p.count;
     for (int64_t k = 0; p.weight && k < p.count; k++) total += (double)p.weight[k];
     if (p.count == 0) continue;
     const double omega =
         x ? unicon__omega_x(&m->plane, p.count, total) : unicon__omega_y(&m->plane, p.count, total);
-    out[i] = omega / (2 * (double)candidates);
+    out[i] = omega / (2 * candidates);
   }
 }
 
-/* Sums of phi_y and v phi_y over classes (or over everything when class is NULL). */
+/* Sums of phi_y and factor phi_y over classes (or over everything when class is NULL). */
 static unicon_status sum_features(unicon_ctx *ctx, const moment *m, const int32_t *class,
-                                  double *sum, double *sum_v) {
+                                  const double *factor, double *sum, double *sum_v) {
   const unicon__source *y = m->cross.y;
   const int64_t p = y->map->out;
   float *buffer;
@@ -57,7 +58,7 @@ static unicon_status sum_features(unicon_ctx *ctx, const moment *m, const int32_
     const float *rows = unicon__source_tile(y, NULL, first, count, buffer);
     for (int64_t j = 0; j < count; j++) {
       const int64_t to = class ? class[first + j] * p : 0;
-      const double v = m->v[first + j];
+      const double v = factor[first + j];
       for (int64_t k = 0; k < p; k++) {
         sum[to + k] += (double)rows[j * p + k];
         sum_v[to + k] += v * (double)rows[j * p + k];
@@ -90,25 +91,46 @@ static int64_t push(const moment *m, int slot, int64_t count, int64_t row, int64
   return 0;
 }
 
+/* What row i adds to the columns of its class. */
+static double row_share(const moment *m, int64_t i, int64_t count) {
+  return unicon__omega_x(&m->plane, count, 1) / 2 - (m->pairs->only_listed ? m->u[i] : 0);
+}
+
+static void column_shares(const moment *m, double *b) {
+  for (int64_t j = 0; j < m->pairs->n_y; j++) {
+    const int64_t count = unicon__positives_y(m->pairs, j).count;
+    b[j] = count == 0 ? 0 : unicon__omega_y(&m->plane, count, 1) / 2;
+    if (m->pairs->only_listed) b[j] -= m->v[j];
+  }
+}
+
+/* What takes a row's own entry out again, which the sums over its class and over all have in. */
+static double self_factor(const moment *m, int64_t i, int64_t self) {
+  const unicon__partners p = unicon__positives_x(m->pairs, i);
+  const double all = m->pairs->only_listed ? 0 : m->u[i] + m->v[self];
+  return p.count == 0 ? all : all - row_share(m, i, p.count) - m->b[self];
+}
+
 /* Rows of T from the lists: positives, and ignored or listed pairs. */
 static int64_t push_lists(const moment *m, int slot, int64_t count, int64_t i, int64_t target) {
   const unicon_pairs *pairs = m->pairs;
   const unicon__partners p = unicon__positives_x(pairs, i);
   for (int64_t k = 0; k < p.count && !pairs->class_x; k++) {
-    const int64_t j = p.item[k];
+    const int64_t j = unicon__partner(p, k);
     const double w = unicon__pair_weight(p, k);
     double factor = unicon__omega_x(&m->plane, p.count, w) / 2 +
                     unicon__omega_y(&m->plane, unicon__positives_y(pairs, j).count, w) / 2;
     if (pairs->only_listed) factor -= m->u[i] + m->v[j];
     count = push(m, slot, count, j, target, factor);
   }
-  const unicon__partners extra =
-      unicon__list_at(pairs->only_listed ? &pairs->negative.by_x : &pairs->ignore.by_x, i);
-  for (int64_t k = 0; k < extra.count; k++) {
-    const double factor = m->u[i] + m->v[extra.item[k]];
-    count = push(m, slot, count, extra.item[k], target, pairs->only_listed ? -factor : factor);
+  const unicon__partners listed = unicon__listed(pairs, true, i);
+  for (int64_t k = 0; k < listed.count; k++) {
+    const double less = (pairs->only_listed ? 0 : 1) - unicon__epsilon(pairs, listed, k);
+    const double factor = less * (m->u[i] + m->v[listed.item[k]]);
+    count = push(m, slot, count, listed.item[k], target, factor);
   }
-  return count;
+  const int64_t self = unicon__self_x(pairs, i);
+  return self < 0 ? count : push(m, slot, count, self, target, self_factor(m, i, self));
 }
 
 /* A row of T from the sums: its class, and the rank-one terms. */
@@ -117,14 +139,10 @@ static void add_sums(const moment *m, int64_t i, float *row) {
   const int64_t p = m->cross.y->map->out;
   const unicon__partners list = unicon__positives_x(pairs, i);
   if (m->class_sum && list.count > 0) {
-    const int64_t same = unicon__list_at(&pairs->positive.by_x, pairs->class_x[i]).count;
-    double factor =
-        unicon__omega_x(&m->plane, list.count, 1) / 2 + unicon__omega_y(&m->plane, same, 1) / 2;
-    if (pairs->only_listed) factor -= m->u[i];
+    const double factor = row_share(m, i, list.count);
     const double *sum = m->class_sum + pairs->class_x[i] * p;
-    const double *sum_v = m->class_v + pairs->class_x[i] * p;
-    for (int64_t k = 0; k < p; k++)
-      row[k] += (float)(factor * sum[k] - (pairs->only_listed ? sum_v[k] : 0));
+    const double *sum_b = m->class_b + pairs->class_x[i] * p;
+    for (int64_t k = 0; k < p; k++) row[k] += (float)(factor * sum[k] + sum_b[k]);
   }
   if (m->all)
     for (int64_t k = 0; k < p; k++) row[k] -= (float)(m->u[i] * m->all[k] + m->all_v[k]);
@@ -155,14 +173,16 @@ static unicon_status moment_prepare(unicon_ctx *ctx, moment *m) {
   UNICON_NEW(ctx, m->factor, slots * PICK_ROWS);
   UNICON_NEW(ctx, m->target, slots * PICK_ROWS);
   if (m->pairs->class_x) {
+    UNICON_NEW(ctx, m->b, m->pairs->n_y);
+    column_shares(m, m->b);
     UNICON_NEW(ctx, m->class_sum, m->pairs->classes * p);
-    UNICON_NEW(ctx, m->class_v, m->pairs->classes * p);
-    UNICON_TRY(sum_features(ctx, m, m->pairs->class_y, m->class_sum, m->class_v));
+    UNICON_NEW(ctx, m->class_b, m->pairs->classes * p);
+    UNICON_TRY(sum_features(ctx, m, m->pairs->class_y, m->b, m->class_sum, m->class_b));
   }
   if (!m->pairs->only_listed && !m->centred) {
     UNICON_NEW(ctx, m->all, p);
     UNICON_NEW(ctx, m->all_v, p);
-    UNICON_TRY(sum_features(ctx, m, NULL, m->all, m->all_v));
+    UNICON_TRY(sum_features(ctx, m, NULL, m->v, m->all, m->all_v));
   }
   return UNICON_OK;
 }

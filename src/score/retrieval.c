@@ -87,7 +87,14 @@ static int64_t first_beaten(const double *threshold, int64_t count, double score
 static void hide(unicon__partners p, int64_t from, int64_t count, float *scores) {
   int64_t length;
   const int64_t first = unicon__list_range(p, from, from + count, &length);
-  for (int64_t k = first; k < first + length; k++) scores[p.item[k] - from] = -INFINITY;
+  for (int64_t k = first; k < first + length; k++) scores[unicon__partner(p, k) - from] = -INFINITY;
+}
+
+/* A row does not find itself. */
+static void hide_self(const ranking *g, int64_t query, int64_t from, int64_t count, float *scores) {
+  const int64_t self =
+      g->from_x ? unicon__self_x(g->pairs, query) : unicon__self_y(g->pairs, query);
+  if (self >= from && self < from + count) scores[self - from] = -INFINITY;
 }
 
 /* Counts, for each threshold of the query, the candidates of this tile at or above it. */
@@ -115,7 +122,7 @@ static void count_above(const ranking *g, int64_t query, int64_t from, int64_t c
 static void offer(best_list *best, int64_t from, int64_t count, const float *scores) {
   for (int64_t j = 0; j < count; j++) {
     const bool full = best->count == UNICON__HUB_TOP;
-    if (full && scores[j] <= best->score[0]) continue;
+    if (scores[j] == -INFINITY || (full && scores[j] <= best->score[0])) continue;
     int64_t at = full ? 0 : best->count++;
     for (; !full && at > 0 && best->score[at - 1] >= scores[j]; at--) {
       best->score[at] = best->score[at - 1];
@@ -192,7 +199,7 @@ static void desk_clear(const ranking *g, const desk *d, int64_t first, int64_t r
   for (int64_t i = 0; i < rows; i++) {
     const unicon__partners p = positives(g, first + i);
     for (int64_t k = 0; k < p.count; k++)
-      d->threshold[i * g->most + k] = exact_score(g, first + i, p.item[k]);
+      d->threshold[i * g->most + k] = exact_score(g, first + i, unicon__partner(p, k));
     qsort(d->threshold + i * g->most, (size_t)p.count, sizeof *d->threshold, descending);
     if (d->best) d->best[i].count = 0;
     if (d->other) d->other[i] = (others){-INFINITY, 0, 0};
@@ -211,6 +218,7 @@ static void rank_block(void *state, int64_t item, int worker) {
                   g->candidate + from * g->r, g->r, 0, d.scores, SCORE_COLS);
     for (int64_t i = 0; i < rows; i++) {
       float *scores = d.scores + i * SCORE_COLS;
+      hide_self(g, first + i, from, cols, scores);
       if (d.best) offer(&d.best[i], from, cols, scores);
       if (positives(g, first + i).count == 0) continue;
       count_above(g, first + i, from, cols, scores, d.threshold + i * g->most,
@@ -305,8 +313,10 @@ static unicon_status summarize(unicon_ctx *ctx, const ranking *g, bool intervals
     const int64_t count = positives(g, i).count;
     if (count == 0) continue;
     list[b.count++] = i;
+    const int64_t self = g->from_x ? unicon__self_x(g->pairs, i) : unicon__self_y(g->pairs, i);
     const int64_t ignored =
-        unicon__list_at(g->from_x ? &g->pairs->ignore.by_x : &g->pairs->ignore.by_y, i).count;
+        unicon__list_at(g->from_x ? &g->pairs->ignore.by_x : &g->pairs->ignore.by_y, i).count +
+        (self >= 0);
     for (int c = 0; c < 3; c++)
       out->chance[UNICON_HIT_1 + c] += chance_hit(g->candidates - ignored, count, cut[c]);
   }
