@@ -18,7 +18,7 @@ LOG_FUNCTION = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 PROGRESS_FUNCTION = CFUNCTYPE(c_int, c_void_p, c_char_p, c_double)
 
 SCOPE_CONTEXT, SCOPE_FIT, SCOPE_EVAL, SCOPE_SYNTH, SCOPE_CHECK = 1, 2, 4, 8, 32
-SCOPE_BALANCE = 512
+SCOPE_BALANCE, SCOPE_WEIGHTS = 512, 1024
 SIDES = {"x": 0, "y": 1}
 FORMS = {"raw": 0, "unit": 1, "query": 2, "index": 3, "query_cosine": 4, "index_cosine": 5}
 
@@ -80,6 +80,7 @@ _status_functions: dict[str, list] = {
     "evaluate": [POINTER(View), POINTER(View), _handle, _handle, c_void_p, c_void_p],
     "ranks": [POINTER(View), POINTER(View), _handle, c_void_p, c_void_p],
     "hubs": [POINTER(View), POINTER(View), _handle, _out, _out],
+    "weights": [POINTER(View), POINTER(View), _handle, _handle, c_void_p, c_void_p, c_void_p],
     "classify": [POINTER(View), c_void_p, POINTER(View), c_void_p, c_void_p, c_void_p],
     "check": [POINTER(Data), _handle, c_int64, c_void_p, c_void_p],
     "synth": [c_char_p, _handle, c_int64, c_int64, c_void_p, c_void_p, c_void_p],

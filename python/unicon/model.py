@@ -214,6 +214,15 @@ class Model(Handle):
         return _measure.hubs(Rivals(self, X, Y, with_labels(pairs, labels), ignore,
                                     Balance(balance, bank_x, bank_y)), progress, options)
 
+    def weights(self, X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None,
+                ignore: Any = None, negatives: Any = None, progress: Progress = None,
+                **options: Any) -> _measure.Weights:
+        """Scores s, weights S = -dL/ds (positive where a pair should come closer) and the loss L:
+        whole matrices, for a look at a few thousand rows. The loss is that of the fit unless
+        options (loss, temperature, ...) say otherwise; scores are plain."""
+        return _measure.weights(Rivals(self, X, Y, with_labels(pairs, labels), ignore, Balance()),
+                                negatives, progress, options)
+
     def classify(self, rows: Matrix, classes: Matrix, labels: Any, *, side: str = "x",
                  balance: Any = None, bank_x: Matrix = None, bank_y: Matrix = None,
                  confusion: bool = True, progress: Progress = None,

@@ -19,24 +19,26 @@
     "Dimensions of the shared space. auto: 256, or fewer where the data allow no more. full: all " \
     "that the data allow.")                                                                        \
   X(LOSS, "loss", "word", "clip",                                                                  \
-    "clip|infonce|general|triplet|supcon|siglip|spectral|moment|custom", "NAME", 0, 0, FIT,        \
-    "Loss", "The loss whose weights S = -dL/ds the iterations use; custom is one of a C program.") \
-  X(DIRECTION, "direction", "word", "both", "both|x|y", "WHO", 0, 0, FIT, "Loss",                  \
+    "clip|infonce|general|triplet|supcon|siglip|spectral|moment|custom", "NAME", 0, 0,             \
+    FIT | WEIGHTS, "Loss",                                                                         \
+    "The loss whose weights S = -dL/ds the iterations use; custom is one of a C program.")         \
+  X(DIRECTION, "direction", "word", "both", "both|x|y", "WHO", 0, 0, FIT | WEIGHTS, "Loss",        \
     "Whose rows look for partners among the other side: the mean of both losses, or one of them "  \
     "alone. infonce is clip with x; siglip and spectral have no directions.")                      \
-  X(TEMPERATURE, "temperature", "real", "0.1", "", "T", 1e-3, 1e3, FIT, "Loss",                    \
+  X(TEMPERATURE, "temperature", "real", "0.1", "", "T", 1e-3, 1e3, FIT | WEIGHTS, "Loss",          \
     "Temperature of exponential losses and of psi softplus and softmin.")                          \
-  X(MARGIN, "margin", "real", "0.2", "", "M", 0, 1e3, FIT, "Loss",                                 \
+  X(MARGIN, "margin", "real", "0.2", "", "M", 0, 1e3, FIT | WEIGHTS, "Loss",                       \
     "Margin of triplet and of psi hinge and softmin.")                                             \
-  X(SCALE, "scale", "real", "10", "", "T", 1e-6, 1e4, FIT, "Loss", "Scale t of siglip.")           \
-  X(BIAS, "bias", "real", "-10", "", "B", -1e4, 1e4, FIT, "Loss", "Bias b of siglip.")             \
-  X(PSI, "psi", "word", "exp", "exp|hinge|softplus|softmin|identity", "NAME", 0, 0, FIT, "Loss",   \
+  X(SCALE, "scale", "real", "10", "", "T", 1e-6, 1e4, FIT | WEIGHTS, "Loss", "Scale t of siglip.") \
+  X(BIAS, "bias", "real", "-10", "", "B", -1e4, 1e4, FIT | WEIGHTS, "Loss", "Bias b of siglip.")   \
+  X(PSI, "psi", "word", "exp", "exp|hinge|softplus|softmin|identity", "NAME", 0, 0, FIT | WEIGHTS, \
+    "Loss",                                                                                        \
     "psi of the general loss: e^(x/T), [x+M]+, T log(1+e^(x/T)), -T log(1+e^((M-x)/T)) or x.")     \
-  X(PHI, "phi", "word", "log", "log|log1p|identity", "NAME", 0, 0, FIT, "Loss",                    \
+  X(PHI, "phi", "word", "log", "log|log1p|identity", "NAME", 0, 0, FIT | WEIGHTS, "Loss",          \
     "phi of the general loss; log and log1p are multiplied by T where psi is exp.")                \
-  X(NU, "nu", "real", "1", "", "NU", 0, 1e3, FIT, "Loss",                                          \
+  X(NU, "nu", "real", "1", "", "NU", 0, 1e3, FIT | WEIGHTS, "Loss",                                \
     "nu of the general loss: how strongly a negative is compared with the positive.")              \
-  X(EPSILON, "epsilon", "real", "1", "", "E", 0, 1e3, FIT, "Loss",                                 \
+  X(EPSILON, "epsilon", "real", "1", "", "E", 0, 1e3, FIT | WEIGHTS, "Loss",                       \
     "Weight of the positive's own term in the general loss.")                                      \
   X(METRIC, "metric", "real", "whiten", "none|whiten", "POWER", 0, 1, FIT, "Method",               \
     "Metric W = (Sigma + ridge lambda_max I)^-POWER on both sides. whiten is POWER 0.5, none is "  \
