@@ -198,11 +198,14 @@ const cli_command cli_commands[] = {
      UNICON_SCOPE_SYNTH | UNICON_SCOPE_CONTEXT,
      {"KIND", NULL},
      1,
-     "linear|nonlinear -o DIR [options]",
+     "KIND -o DIR [options]",
      "make data with a known answer",
-     "Writes x, y and label files, .train.npy and .test.npy, of the paper's synthetic models. With "
-     "z around one of a few centres: linear x = U1 z + noise, y = U2 z + noise; nonlinear: tanh of "
-     "both.",
+     "Writes x, y and label files, .train.npy, .test.npy and .val.npy, of synthetic models. With z "
+     "around one of a few centres: linear x = U1 z + noise, y = U2 z + noise; nonlinear: tanh of "
+     "both. These follow the paper's text. linear-released is linear with centres uniform in a "
+     "cube, new ones for each file, rows in the order of their clusters and less noise; "
+     "nonlinear-released is x = tanh(U3 tanh(U1 z)) + noise without clusters: as the authors' code "
+     "makes them.",
      "unicon synth linear -o demo\n",
      cmd_synth},
 };

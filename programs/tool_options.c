@@ -99,6 +99,7 @@ const cli_option cli_tool_options[] = {
 
     {CLI_OPT_TRAIN, "train", 0, "N", "", "600", CLI_SYNTH, "Size", "Number of training pairs."},
     {CLI_OPT_TEST, "test", 0, "N", "", "400", CLI_SYNTH, "Size", "Number of test pairs."},
+    {CLI_OPT_VAL, "val", 0, "N", "", "0", CLI_SYNTH, "Size", "Number of validation pairs."},
 
     {CLI_OPT_Y_PER_X, "y-per-x", 0, "K", "", NULL, PAIRED | CLI_BALANCE, "Pairs",
      "Rows K*i to K*i+K-1 of Y belong to row i of X: K captions per image, in order."},

@@ -240,7 +240,8 @@ static unicon_status call_synth(things *t) {
   unicon_status status = unicon_options_create(t->ctx, &options);
   if (status == UNICON_OK) status = unicon_options_set(t->ctx, options, "dim_x", "40");
   if (status == UNICON_OK) status = unicon_options_set(t->ctx, options, "dim_y", "40");
-  if (status == UNICON_OK) status = unicon_synth(t->ctx, "linear", options, 0, 1, x, y, label);
+  if (status == UNICON_OK)
+    status = unicon_synth(t->ctx, "linear", options, NULL, 0, 1, x, y, label);
   unicon_options_destroy(options);
   return status;
 }
@@ -452,7 +453,7 @@ static void bad_arguments_leave_the_context_free(void **state) {
   REFUSED(unicon_writer_open(ctx, NULL, UNICON_WRITE_F32, 1, 1, NULL));
   REFUSED(unicon_writer_append(ctx, NULL, NULL, 1));
   REFUSED(unicon_writer_commit(ctx, NULL));
-  REFUSED(unicon_synth(ctx, NULL, NULL, 0, 0, NULL, NULL, NULL));
+  REFUSED(unicon_synth(ctx, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL));
 #undef REFUSED
 }
 

@@ -655,13 +655,26 @@ UNICON_API UNICON_CHECK unicon_status unicon_writer_commit(unicon_ctx *ctx, unic
 /* Drops the file. */
 UNICON_API void unicon_writer_discard(unicon_writer *writer);
 
-/* The paper's synthetic latent-factor models. With z around one of `clusters` centres:
- * linear x = U_1 z + xi_1, y = U_2 z + xi_2; nonlinear: tanh of both. Options of scope
- * UNICON_SCOPE_SYNTH (dim_x, dim_y, latent, clusters, spread, centers, noise, seed) set the rest.
- * Fills x (count by dim_x), y (count by dim_y), label (count). Sample `first + i` depends on the
- * seed and its number alone, so a test set is another range of numbers. */
+/* Synthetic latent-factor models, by name. With z around one of `clusters` centres: linear
+ * x = U_1 z + noise, y = U_2 z + noise and nonlinear, tanh of both, are those of the paper's text;
+ * linear-released and nonlinear-released those of its authors' code (docs/method.md). Options of
+ * scope UNICON_SCOPE_SYNTH set the constants; unicon_synth_width says how long the rows then are (0
+ * for an unknown kind). */
+UNICON_API int64_t unicon_synth_width(const char *kind, const unicon_options *options,
+                                      unicon_side side);
+
+/* A part of the samples, as train and test are. linear-released has centres of its own in each, and
+ * its rows in the order of their clusters, so it must know how many there are. */
+typedef struct unicon_synth_part {
+  int64_t number; /* 0 to 65535 */
+  int64_t rows;
+} unicon_synth_part;
+
+/* Samples first .. first+count-1 of a part (NULL: part 0, of any size): x, y and label. A sample
+ * depends on the seed, the part and its number there, and on nothing else. */
 UNICON_API UNICON_CHECK unicon_status unicon_synth(unicon_ctx *ctx, const char *kind,
-                                                   const unicon_options *options, int64_t first,
+                                                   const unicon_options *options,
+                                                   const unicon_synth_part *part, int64_t first,
                                                    int64_t count, float *x, float *y,
                                                    int64_t *label);
 

@@ -33,6 +33,10 @@ class Data(Structure):
     _fields_ = [("x", c_void_p), ("y", c_void_p), ("pairs", c_void_p), ("groups", c_void_p)]
 
 
+class SynthPart(Structure):
+    _fields_ = [("number", c_int64), ("rows", c_int64)]
+
+
 class View(Structure):
     _fields_ = [("rows", c_void_p), ("model", c_void_p), ("side", c_int), ("balance", c_void_p),
                 ("form", c_int)]
@@ -83,7 +87,8 @@ _status_functions: dict[str, list] = {
     "weights": [POINTER(View), POINTER(View), _handle, _handle, c_void_p, c_void_p, c_void_p],
     "classify": [POINTER(View), c_void_p, POINTER(View), c_void_p, c_void_p, c_void_p],
     "check": [POINTER(Data), _handle, c_int64, c_void_p, c_void_p],
-    "synth": [c_char_p, _handle, c_int64, c_int64, c_void_p, c_void_p, c_void_p],
+    "synth": [c_char_p, _handle, POINTER(SynthPart), c_int64, c_int64, c_void_p, c_void_p,
+              c_void_p],
 }
 _other_functions: dict[str, tuple] = {
     "version": (c_char_p, []),
@@ -109,6 +114,7 @@ _other_functions: dict[str, tuple] = {
     "balance_text": (c_char_p, [_handle]),
     "balance_rows": (c_int64, [_handle, c_int]),
     "form_width": (c_int64, [c_int64, c_int]),
+    "synth_width": (c_int64, [c_char_p, _handle, c_int]),
     "model_destroy": (None, [_handle]),
     "model_rank": (c_int64, [_handle]),
     "model_width": (c_int64, [_handle, c_int]),

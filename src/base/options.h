@@ -160,16 +160,19 @@
   X(PERPLEXITY, "perplexity", "real", "30", "", "P", 1, 1000, REPORT, "Picture",                   \
     "Neighbours that t-SNE looks at, at most a third of the points.")                              \
   X(DIM_X, "dim_x", "integer", "40", "", "N", 1, 1e6, SYNTH, "Data", "Dimensions of x.")           \
-  X(DIM_Y, "dim_y", "integer", "30", "", "N", 1, 1e6, SYNTH, "Data", "Dimensions of y.")           \
+  X(DIM_Y, "dim_y", "integer", "auto", "auto", "N", 1, 1e6, SYNTH, "Data",                         \
+    "Dimensions of y. auto: 30, in nonlinear-released 39.")                                        \
   X(LATENT, "latent", "integer", "10", "", "N", 1, 1e6, SYNTH, "Data",                             \
     "Dimensions of the latent vector z; at most those of x and y.")                                \
-  X(CLUSTERS, "clusters", "integer", "3", "", "N", 1, 1e6, SYNTH, "Data", "Number of clusters.")   \
-  X(SPREAD, "spread", "real", "1", "", "S", 0, 1e6, SYNTH, "Data",                                 \
-    "Standard deviation of z around its centre.")                                                  \
-  X(CENTERS, "centers", "real", "3", "", "S", 0, 1e6, SYNTH, "Data",                               \
-    "Standard deviation of the centres.")                                                          \
-  X(NOISE, "noise", "real", "0.3", "", "S", 0, 1e6, SYNTH, "Data",                                 \
-    "Standard deviation of the noise on x and y.")
+  X(CLUSTERS, "clusters", "integer", "auto", "auto", "N", 1, 1e6, SYNTH, "Data",                   \
+    "Number of clusters. auto: 3, in nonlinear-released 1.")                                       \
+  X(SPREAD, "spread", "real", "auto", "auto", "S", 0, 1e6, SYNTH, "Data",                          \
+    "Standard deviation of z around its centre. auto: 1, in linear-released 0.6.")                 \
+  X(CENTERS, "centers", "real", "auto", "auto", "S", 0, 1e6, SYNTH, "Data",                        \
+    "Standard deviation of the centres; in linear-released they are uniform in [-S, S]. auto: 3, " \
+    "in linear-released 2, in nonlinear-released 0.")                                              \
+  X(NOISE, "noise", "real", "auto", "auto", "S", 0, 1e6, SYNTH, "Data",                            \
+    "Standard deviation of the noise on x and y. auto: 0.3, in linear-released 0.1.")
 
 enum {
 #define UNICON__OPTION_ID(id, ...) UNICON__##id,

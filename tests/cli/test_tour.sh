@@ -15,6 +15,11 @@ for part in train test; do for name in x y label; do [ -s demo/$name.$part.npy ]
 [ "$(ls -A demo | wc -l)" -eq 6 ] || fail "files beside the six"
 run 0 synth nonlinear -o other --train 20 --test 10 --dim-x 17 --seed 3 --json
 json "j['train'] == 20 and j['test'] == 10 and j['x_width'] == 17 and j['kind'] == 'nonlinear'"
+run 0 synth linear-released -o sorted --train 30 --val 10 --test 9 --json
+json "j['val'] == 10 and j['y_width'] == 30"
+[ "$(npy show sorted/label.val.npy | tr '\n' ' ')" = "0 0 0 0 1 1 1 1 2 2 " ] || fail "clusters are not in order"
+run 0 synth nonlinear-released -o deep --train 20 --test 10
+[ "$(npy head deep/y.train.npy)" = "f4 20 39" ] || fail "y of nonlinear-released"
 refused 2 "linear, nonlinear" synth cubic -o third
 absent third
 refused 1 "no/folder" synth linear -o no/folder
