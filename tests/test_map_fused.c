@@ -22,7 +22,7 @@ static void make_cut(unicon_ctx *ctx, const problem *p, int64_t size, uint64_t s
   unicon__problem whole = {.whole = {.x = {.rows = p->rows_x, .count = p->n},
                                      .y = {.rows = p->rows_y, .count = p->n},
                                      .pairs = pairs}};
-  CHECK_OK(ctx, unicon__problem_cut(ctx, size, seed, &whole));
+  CHECK_OK(ctx, unicon__problem_cut(ctx, &(unicon__cut){.size = size, .seed = seed}, &whole));
   out->batches = whole.batches;
   assert_true(out->batches <= MOST);
   for (int64_t b = 0; b < whole.batches; b++) {

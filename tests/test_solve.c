@@ -286,7 +286,7 @@ static void dropped_batches_are_not_in_the_loss(void **state) {
   unicon__problem cut = {
       .whole = {.x = {.rows = x, .count = ROWS}, .y = {.rows = y, .count = ROWS}, .pairs = pairs}};
   unicon__block *frame = unicon__frame_open(ctx);
-  CHECK_OK(ctx, unicon__problem_cut(ctx, ROWS / BATCHES, 0, &cut));
+  CHECK_OK(ctx, unicon__problem_cut(ctx, &(unicon__cut){.size = ROWS / BATCHES}, &cut));
   assert_int_equal(cut.batches, BATCHES);
   const unicon__batch *wrong = &cut.batch[1];
   for (int64_t k = 0; k < wrong->x.count; k++) /* y rows of the batch, none with its x */

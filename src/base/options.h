@@ -8,13 +8,17 @@
 
 /* id, name, kind, default, words, metavar, low, high, scope, group, help */
 #define UNICON__OPTIONS(X)                                                                         \
-  X(PRESET, "preset", "word", "auto", "auto|best|fast|paper", "NAME", 0, 0, FIT, "Method",         \
+  X(PRESET, "preset", "word", "auto", "auto|best|fast|paper|paper-synthetic|paper-printed",        \
+    "NAME", 0, 0, FIT, "Method",                                                                   \
     "A set of settings; an option given beside it wins. auto: kernel, ridge, metric, rank, "       \
-    "exponent, balance and refine chosen on held-out pairs (not beside iterations, batch, start "  \
-    "or shared_encoder). best: the same with a larger grid. fast: linear, "                        \
-    "whitened, closed form; below 4000 rows of y exponent and balance are chosen. paper: a "       \
-    "literal reading of the paper's text (clip, temperature 1, no centring, no whitening, split "  \
-    "0, batches of 500, rank 128, one plain step), kept for comparison.")                          \
+    "exponent, balance and refine chosen on held-out pairs (not beside iterations, batch, start, " \
+    "identity or shared_encoder). best: the same with a larger grid. fast: linear, whitened, "     \
+    "closed form; below 4000 rows of y exponent and balance are chosen. paper: what the authors' " \
+    "code runs on image and text (clip with nu 2, temperature 1, rows as they are, singular "      \
+    "vectors alone, rank 128, two plain steps from random factors). paper-synthetic: what it "     \
+    "runs on its synthetic data (batches of 30, even split, rank 10; the kernel is given beside "  \
+    "it). paper-printed: the text read to the letter (split 0, batches of 500, unit rows). All "   \
+    "three are kept for comparison.")                                                              \
   X(RANK, "rank", "integer", "auto", "auto|full", "N", 1, 1e6, FIT | COMPARE, "Method",            \
     "Dimensions of the shared space. auto: 256, or fewer where the data allow no more. full: all " \
     "that the data allow.")                                                                        \
@@ -50,6 +54,10 @@
     "and full rank make a ridge regression.")                                                      \
   X(RIDGE, "ridge", "real", "0.01", "", "L", 0, 1e6, FIT | CHECK, "Method",                        \
     "Shrinkage of the metric, as a share of the largest eigenvalue.")                              \
+  X(IDENTITY, "identity", "real", "0", "", "L", 0, 1e6, FIT, "Method",                             \
+    "Shrinks the map towards the identity, which is no alignment at all: for rows of one space, "  \
+    "as two versions of a model. L times the identity is added to the map scaled to a largest "    \
+    "singular value of 1; with rank auto all dimensions are kept.")                                \
   X(SPLIT, "split", "real", "0.5", "", "A", 0, 1, FIT, "Method",                                   \
     "Share of the singular values given to x: F_x = U S^A, F_y = V S^(1-A).")                      \
   X(EXPONENT, "exponent", "real", "auto", "auto", "E", 0, 4, FIT, "Method",                        \
@@ -102,12 +110,18 @@
   X(KERNEL_RIDGE, "kernel_ridge", "real", "0", "", "L", 0, 1e6, FIT, "Kernel",                     \
     "Added to the diagonal of K in exact and nystrom; 0 is the pseudo-inverse.")                   \
   X(ITERATIONS, "iterations", "integer", "0", "", "T", 0, 1e4, FIT, "Solver",                      \
-    "Spectral steps after the first (moment) step. 0 is the closed form alone: no loss is used.")  \
+    "Spectral steps after the first. 0 with start moment is the closed form alone: no loss is "    \
+    "used.")                                                                                       \
   X(DAMPING, "damping", "word", "safe", "safe|plain", "HOW", 0, 0, FIT, "Solver",                  \
     "safe: a step is shortened until the loss falls, or refused. plain: every step is taken.")     \
-  X(START, "start", "text", "moment", "moment|random", "HOW", 0, 0, FIT, "Solver",                 \
-    "moment: the closed form. random: random factors, for refine alone (an SGD head). Else the "   \
-    "file of a linear model whose weights refine starts from (metric none).")                      \
+  X(START, "start", "text", "moment", "moment|random|zero", "HOW", 0, 0, FIT, "Solver",            \
+    "Where the weights S of the first step come from. moment: the closed form. zero: the loss at " \
+    "scores of 0. random: the loss at random factors; with refine and no iterations it starts "    \
+    "from them (an SGD head). Else the file of a linear model whose weights refine starts from "   \
+    "(metric none).")                                                                              \
+  X(TOLERANCE, "tolerance", "real", "0", "", "T", 0, 1, FIT, "Solver",                             \
+    "Stop iterations after a step that changes the map, scaled to norm 1, by less than T. 0: "     \
+    "never.")                                                                                      \
   X(REFINE, "refine", "integer", "0", "", "EPOCHS", 0, 1e4, FIT, "Solver",                         \
     "Epochs of minibatch Adam on the loss after the spectral steps; with auto and best at most.")  \
   X(REFINE_BATCH, "refine_batch", "integer", "2000", "", "N", 2, 1e6, FIT, "Solver",               \
@@ -122,6 +136,12 @@
     "Solver", "Let refine learn the temperature, on L/T.")                                         \
   X(BATCH, "batch", "integer", "full", "full", "N", 2, 1e12, FIT, "Solver",                        \
     "Rows of x per batch, each with the y rows paired to them; full: the exact global weights.")   \
+  X(BATCH_ORDER, "batch_order", "word", "random", "random|file", "HOW", 0, 0, FIT, "Solver",       \
+    "random: batches are drawn, in equal parts. file: rows as they come, N at a time; a rest of "  \
+    "fewer is left out.")                                                                          \
+  X(BATCH_AVERAGE, "batch_average", "word", "c", "c|solution", "WHAT", 0, 0, FIT, "Solver",        \
+    "What is averaged over batches: the matrices C, decomposed once, or the solution of each, "    \
+    "weighed anew in every step, as in the authors' code.")                                        \
   X(AGGREGATE, "aggregate", "word", "uniform", "uniform|accuracy|softmax|robust", "HOW", 0, 0,     \
     FIT, "Solver",                                                                                 \
     "Weights of batches, by the held-out score of each: proportional to it (accuracy), to its "    \

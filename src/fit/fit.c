@@ -144,14 +144,13 @@ static unicon_status take_single(unicon_ctx *ctx, unicon_model *model,
 }
 
 static unicon_status fit_one(unicon_ctx *ctx, fit *f, unicon_model *model, unicon__part_log *log) {
-  const bool full = unicon__word(f->options, UNICON__BATCH) == 0;
   unicon__block *frame = unicon__frame_open(ctx);
   unicon__part_job job = {.options = f->options,
                           .data = f->train.whole,
                           .held = f->judged ? &f->validation : NULL,
                           .arena = &model->arena,
                           .schedule = f->chosen.schedule,
-                          .batch = full ? 0 : unicon__integer(f->options, UNICON__BATCH)};
+                          .cut = unicon__cut_from(f->options)};
   UNICON_TRY(given_landmarks(ctx, f, &job));
   UNICON_TRY(unicon__part_fit(ctx, &job, &model->part[0], log));
   UNICON_TRY(take_single(ctx, model, &log->solve));
@@ -379,9 +378,8 @@ static unicon_status fit_parts(unicon_ctx *ctx, fit *f, unicon_model *model,
   model->parts = 1;
   if (fused) {
     f->batches.whole = f->train.whole;
-    UNICON_TRY(unicon__problem_cut(ctx, unicon__integer(f->options, UNICON__BATCH),
-                                   (uint64_t)unicon__integer(f->options, UNICON__SEED),
-                                   &f->batches));
+    const unicon__cut cut = unicon__cut_from(f->options);
+    UNICON_TRY(unicon__problem_cut(ctx, &cut, &f->batches));
     model->parts = f->batches.batches;
   }
   UNICON_ARENA_NEW(ctx, &model->arena, model->part, model->parts);
@@ -417,7 +415,7 @@ static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
       .fused = is_fused(f),
       .scores = scope == UNICON__SELECT_SCORES || unicon__word(f->options, UNICON__BALANCE) == 0,
   };
-  if (unicon__word(f->options, UNICON__START) != 0 &&
+  if (unicon__word(f->options, UNICON__START) < 0 &&
       unicon__integer(f->options, UNICON__REFINE) == 0)
     return unicon__fail(ctx, UNICON_ERR_OPTION,
                         "start %s is where refine begins: give refine as well",

@@ -70,8 +70,16 @@ static bool refined(const unicon_options *o) {
   return unicon__integer(o, UNICON__REFINE) > 0;
 }
 
-static bool closed_form(const unicon_options *o) {
-  return unicon__word(o, UNICON__START) == 0;
+static bool has_steps(const unicon_options *o) {
+  return unicon__word(o, UNICON__START) >= 0;
+}
+
+static bool iterated(const unicon_options *o) {
+  return unicon__integer(o, UNICON__ITERATIONS) > 0;
+}
+
+static bool batched(const unicon_options *o) {
+  return unicon__word(o, UNICON__BATCH) != 0;
 }
 
 static bool metric(const unicon_options *o) {
@@ -101,8 +109,11 @@ static const struct {
     {UNICON__REFINE_DECAY, refined, "without refine"},
     {UNICON__REFINE_PATIENCE, refined, "without refine"},
     {UNICON__LEARN_TEMPERATURE, refined, "without refine"},
-    {UNICON__ITERATIONS, closed_form, "without start moment"},
-    {UNICON__SVD, closed_form, "without start moment"},
+    {UNICON__ITERATIONS, has_steps, "where start is a file"},
+    {UNICON__SVD, has_steps, "where start is a file"},
+    {UNICON__TOLERANCE, iterated, "without iterations"},
+    {UNICON__BATCH_ORDER, batched, "without batches"},
+    {UNICON__BATCH_AVERAGE, batched, "without batches"},
     {UNICON__RIDGE, metric, "without a metric"},
 };
 
@@ -129,7 +140,7 @@ static void warn_validation(unicon_ctx *ctx, const unicon_options *o, unicon__fi
 
 void unicon__warn_idle(unicon_ctx *ctx, const unicon_options *options, unicon__fit_kind kind) {
   static const int loss_options[] = {UNICON__LOSS, UNICON__TEMPERATURE, UNICON__DAMPING};
-  const bool steps = unicon__integer(options, UNICON__ITERATIONS) > 0;
+  const bool steps = iterated(options) || unicon__word(options, UNICON__START) > 0;
   const bool idle = !steps && !refined(options);
   if (!kind.sweeps && (unicon__has_preset(options, "auto") || unicon__has_preset(options, "best")))
     unicon__log(ctx, UNICON_LOG_WARNING,

@@ -59,6 +59,10 @@ void unicon__solve_params_from(const unicon_options *options, unicon__solve_para
   *out = (unicon__solve_params){
       .iterations = (int)unicon__integer(options, UNICON__ITERATIONS),
       .safe = unicon__word(options, UNICON__DAMPING) == 0,
+      .start = unicon__word(options, UNICON__START),
+      .solutions = unicon__word(options, UNICON__BATCH_AVERAGE) == 1,
+      .tolerance = unicon__number(options, UNICON__TOLERANCE),
+      .identity = unicon__number(options, UNICON__IDENTITY),
       .shared = unicon__word(options, UNICON__SHARED_ENCODER) == 0,
       .aggregate = unicon__word(options, UNICON__AGGREGATE),
       .svd = (unicon__svd_method)unicon__word(options, UNICON__SVD),
@@ -68,9 +72,19 @@ void unicon__solve_params_from(const unicon_options *options, unicon__solve_para
   unicon__loss_params_from(options, &out->loss);
 }
 
+unicon__cut unicon__cut_from(const unicon_options *options) {
+  const bool full = unicon__word(options, UNICON__BATCH) == 0;
+  return (unicon__cut){.size = full ? 0 : unicon__integer(options, UNICON__BATCH),
+                       .in_order = unicon__word(options, UNICON__BATCH_ORDER) == 1,
+                       .seed = (uint64_t)unicon__integer(options, UNICON__SEED)};
+}
+
 int64_t unicon__asked_rank(const unicon_options *options) {
   const int word = unicon__word(options, UNICON__RANK);
-  return word == 0 ? 256 : word == 1 ? INT64_MAX : unicon__integer(options, UNICON__RANK);
+  const bool all = unicon__number(options, UNICON__IDENTITY) > 0;
+  return word == 0   ? (all ? INT64_MAX : 256)
+         : word == 1 ? INT64_MAX
+                     : unicon__integer(options, UNICON__RANK);
 }
 
 int64_t unicon__most_rank(const unicon_options *options, const unicon__source *x,
@@ -278,7 +292,7 @@ static unicon_status prepare(unicon_ctx *ctx, making *m) {
   const double power[2] = {unicon__metric_power(job->options, 0),
                            unicon__metric_power(job->options, 1)};
   const double ridge = unicon__number(job->options, UNICON__RIDGE);
-  const bool often = m->params.iterations > 0 || m->refine.epochs > 0;
+  const bool often = m->params.iterations > 0 || m->refine.epochs > 0 || m->params.start > 0;
   unicon__side_plan plan = {job->options, 0, job->landmark[0], job->landmarks, power[0] > 0, often};
   if (m->params.shared && power[0] != power[1])
     return unicon__fail(ctx, UNICON_ERR_OPTION,
@@ -295,6 +309,14 @@ static unicon_status prepare(unicon_ctx *ctx, making *m) {
                                   &m->side[s]));
     UNICON_TRY(unicon__side_metric(ctx, &m->side[s], power[s], ridge, &m->metric[s]));
   }
+  if (m->params.identity > 0 &&
+      (m->side[0].map.kind != UNICON__MAP_LINEAR || m->side[1].map.kind != UNICON__MAP_LINEAR ||
+       m->side[0].map.out != m->side[1].map.out))
+    return unicon__fail(
+        ctx, UNICON_ERR_OPTION,
+        "identity %g needs rows of one space, without a kernel; here x has %lld and "
+        "y %lld features",
+        m->params.identity, (long long)m->side[0].map.out, (long long)m->side[1].map.out);
   if (job->held)
     UNICON_TRY(unicon__validation_through(ctx, job->options, job->held, job->data.pairs, m->side,
                                           &m->held));
@@ -307,7 +329,7 @@ static unicon_status solve(unicon_ctx *ctx, making *m, unicon__solve_log *log) {
   unicon__state state;
   unicon__problem problem = {
       .whole = {.x = m->side[0].source, .y = m->side[1].source, .pairs = m->job->data.pairs}};
-  unicon_status status = unicon__problem_cut(ctx, m->job->batch, m->params.seed, &problem);
+  unicon_status status = unicon__problem_cut(ctx, &m->job->cut, &problem);
   unicon__blas_begin();
   if (status == UNICON_OK)
     status = unicon__solve(ctx, &problem, &m->metric[0], &m->metric[1], &m->params, &state, log);
@@ -324,10 +346,8 @@ static unicon_status start_random(unicon_ctx *ctx, making *m, unicon__solve_log 
   for (int s = 0; s < 2; s++) {
     m->factors.p[s] = m->side[s].map.out;
     UNICON_NEW(ctx, m->factors.g[s], m->factors.p[s] * m->factors.r);
-    for (int64_t i = 0; i < m->factors.p[s]; i++)
-      unicon__normals(m->params.seed, UNICON__STREAM_START,
-                      (uint64_t)(2 * i + (m->params.shared ? 0 : s)), m->factors.r,
-                      m->factors.g[s] + i * m->factors.r);
+    unicon__random_factor(m->params.seed, m->params.shared ? 0 : s, m->factors.p[s], m->factors.r,
+                          m->factors.g[s]);
   }
   UNICON_NEW(ctx, log->spectrum, m->factors.r);
   return UNICON_OK;
@@ -456,10 +476,10 @@ unicon_status unicon__part_fit(unicon_ctx *ctx, const unicon__part_job *job, uni
   m.refine.schedule = job->schedule;
   UNICON_TRY(prepare(ctx, &m));
   log_phase(ctx, "maps and metric", &clock);
-  const int start = unicon__word(job->options, UNICON__START);
-  UNICON_TRY(start == 0   ? solve(ctx, &m, &log->solve)
-             : start == 1 ? start_random(ctx, &m, &log->solve)
-                          : start_model(ctx, &m, &log->solve));
+  const bool steps = m.params.iterations > 0 || m.refine.epochs == 0;
+  UNICON_TRY(m.params.start < 0                                 ? start_model(ctx, &m, &log->solve)
+             : m.params.start == UNICON__START_RANDOM && !steps ? start_random(ctx, &m, &log->solve)
+                                                                : solve(ctx, &m, &log->solve));
   log_phase(ctx, "solved", &clock);
   if (m.refine.epochs > 0) UNICON_TRY(refine(ctx, &m, &log->refine));
   if (m.refine.epochs > 0) log_phase(ctx, "refined", &clock);

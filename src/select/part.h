@@ -12,7 +12,7 @@
 typedef struct unicon__part_job {
   const unicon_options *options;
   unicon__batch data;             /* sources without maps, and pairs */
-  int64_t batch;                  /* rows of x per batch; 0: one batch */
+  unicon__cut cut;                /* into batches */
   const unicon__validation *held; /* held-out rows without maps or banks, or NULL */
   const int64_t *landmark[2];
   int64_t landmarks;
@@ -49,6 +49,9 @@ void unicon__powers_from(const unicon_options *options, double power[2]);
 /* U s^power[0] and V s^power[1] of a state, in metric coordinates. */
 unicon_status unicon__factors_of(unicon_ctx *ctx, const unicon__state *state, const double power[2],
                                  unicon__factors *out);
+
+/* The batches of the options. */
+unicon__cut unicon__cut_from(const unicon_options *options);
 
 /* Options of refine. */
 void unicon__refine_params_from(const unicon_options *options, unicon__refine_params *out);
