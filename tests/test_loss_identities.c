@@ -465,6 +465,40 @@ static void temperature_and_entropy(void **state) {
   }
 }
 
+/* ---- T21 ---------------------------------------------------------------------------------- */
+
+/* Dot products s = x^T M y: J = L + rho/2 |M|^2 at temperature tau and tau M is tau times J at 1,
+ * rho tau and M, since L(tau, tau s) = tau L(1, s). By the definition, and by the library, whose
+ * scores are dot products of the rows it is given. */
+static void scale_goes_into_the_temperature(void **state) {
+  scratch *k = *state;
+  static const double taus[] = {0.1, 0.5, 3};
+  for (int set = 0; set < ORACLE_SET_COUNT; set++) {
+    fixture f;
+    fixture_open(k->ctx, set, &f);
+    for (int t = 0; t < 3; t++) {
+      const double tau = taus[t], rho = 0.7, norm = 5.3; /* |M|^2 */
+      unicon__loss_params warm = {.kind = UNICON__LOSS_CLIP, .temperature = 1};
+      unicon__loss_params cold = {.kind = UNICON__LOSS_CLIP, .temperature = tau};
+      fixture scaled = f;
+      for (int i = 0; i < f.x.n * f.x.r; i++) scaled.x.z[i] = (float)(tau * (double)f.x.z[i]);
+      for (int i = 0; i < f.problem.n_x; i++)
+        for (int j = 0; j < f.problem.n_y; j++) scaled.s.at[i][j] = tau * f.s.at[i][j];
+      const double whole = oracle_loss(&warm, &f.problem, &f.s) + rho * tau / 2 * norm;
+      const double part = oracle_loss(&cold, &f.problem, &scaled.s) + rho / 2 * tau * tau * norm;
+      assert_true(fabs(part - tau * whole) <= 1e-12 * fabs(part));
+      double of_warm, of_cold;
+      oracle_matrix s_warm, s_cold;
+      get_library(k->ctx, &warm, &f, &of_warm, &s_warm);
+      get_library(k->ctx, &cold, &scaled, &of_cold, &s_cold);
+      assert_true(fabs(of_cold - tau * of_warm) <= 1e-5 * fabs(of_cold));
+      assert_true(oracle_distance(&f.problem, &s_cold, &s_warm) <=
+                  1e-5 * oracle_largest(&f.problem, &s_warm)); /* S does not change */
+    }
+    oracle_close(&f.problem);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(rows_sum_to_nothing),
@@ -479,6 +513,7 @@ int main(void) {
       SCRATCH_TEST(triplet_counts),
       SCRATCH_TEST(triplet_at_the_kink),
       SCRATCH_TEST(temperature_and_entropy),
+      SCRATCH_TEST(scale_goes_into_the_temperature),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -168,8 +168,8 @@ static void scopes_are_kept_apart(void **state) {
 /* Every setting of every preset is known, parses, and is in force under the preset. */
 static void presets_hold_known_values(void **state) {
   scratch *s = *state;
-  static const char *const presets[] = {"fast", "paper"};
-  for (size_t p = 0; p < 2; p++) {
+  static const char *const presets[] = {"fast", "paper", "paper-synthetic", "paper-printed"};
+  for (size_t p = 0; p < 4; p++) {
     unicon_options *options = NULL;
     CHECK_OK(s->ctx, unicon_options_create(s->ctx, &options));
     CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "preset", presets[p]));
@@ -204,7 +204,7 @@ static void given_wins_over_preset(void **state) {
   unicon_options *options = support_options(s->ctx, "temperature", "0.07", "split", "0.25", NULL);
   assert_true(unicon__given(options, UNICON__SPLIT));
   assert_false(unicon__given(options, UNICON__RANK));
-  CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "preset", "paper"));
+  CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "preset", "paper-printed"));
   assert_string_equal(unicon_options_get(options, "temperature"), "0.07");
   assert_string_equal(unicon_options_get(options, "split"), "0.25");
   assert_string_equal(unicon_options_get(options, "center"), "off");
@@ -220,7 +220,7 @@ static void given_wins_over_preset(void **state) {
   assert_string_equal(unicon_options_get(options, "center"), "on");
   scratch_failed(s, unicon_options_set(s->ctx, options, "preset", "bets"), UNICON_ERR_OPTION,
                  "preset is \"bets\"", "best");
-  assert_string_equal(unicon_options_get(options, "preset"), "paper");
+  assert_string_equal(unicon_options_get(options, "preset"), "paper-printed");
   unicon_options_destroy(options);
   /* No options at all: the defaults. */
   assert_string_equal(unicon_options_get(NULL, "preset"), "auto");

@@ -143,10 +143,11 @@ void unicon__warn_idle(unicon_ctx *ctx, const unicon_options *options, unicon__f
   const bool steps = iterated(options) || unicon__word(options, UNICON__START) > 0;
   const bool idle = !steps && !refined(options);
   if (!kind.sweeps && (unicon__has_preset(options, "auto") || unicon__has_preset(options, "best")))
-    unicon__log(ctx, UNICON_LOG_WARNING,
-                "preset %s chooses nothing beside iterations, batch, start, shared_encoder or "
-                "a file of landmarks: what is not given is as in preset fast",
-                unicon__text(options, UNICON__PRESET));
+    unicon__log(
+        ctx, UNICON_LOG_WARNING,
+        "preset %s chooses nothing beside iterations, batch, start, identity, shared_encoder or "
+        "a file of landmarks: what is not given is as in preset fast",
+        unicon__text(options, UNICON__PRESET));
   for (size_t k = 0; k < sizeof rules / sizeof *rules; k++)
     if (unicon__given(options, rules[k].id) && !rules[k].matters(options))
       warn(ctx, rules[k].id, rules[k].where);

@@ -524,6 +524,7 @@ unicon__select_scope unicon__select_scope_of(const unicon_options *options, int6
                       unicon__word(options, UNICON__START) == 0 &&
                       unicon__word(options, UNICON__LANDMARK_METHOD) >= 0 &&
                       unicon__word(options, UNICON__SHARED_ENCODER) != 0 &&
+                      unicon__number(options, UNICON__IDENTITY) == 0 &&
                       unicon__integer(options, UNICON__ITERATIONS) == 0;
   if (!closed) return UNICON__SELECT_NOTHING;
   if (unicon__has_preset(options, "auto") || unicon__has_preset(options, "best"))

@@ -138,12 +138,13 @@ prints "presets"
 prints "paper"
 prints ".safetensors:TENSOR"
 run 0 info --json
-json "set(j['presets']) >= {'fast', 'paper'} and j['presets']['paper']['split'] == '0' and j['version']"
+json "set(j['presets']) >= {'fast', 'paper', 'paper-synthetic'} and j['presets']['paper']['nu'] == '2' and j['version']"
+json "j['presets']['paper-printed']['split'] == '0'"
 refused 1 "nothing.safetensors" info nothing.safetensors
 
 # options reach the library
 run 0 fit demo/x.train.npy demo/y.train.npy -o small.safetensors --rank 5 --metric none --threads 1 --max-mem 1G --json
 json "j['rank'] == 5"
 run 0 fit demo/x.train.npy demo/y.train.npy -o paper.safetensors --preset paper --rank=8 --seed 4 --json
-json "j['rank'] == 8 and j['metadata'].get('option.loss') == 'clip'"
+json "j['rank'] == 8 and j['metadata'].get('option.loss') == 'general' and j['metadata'].get('option.nu') == '2'"
 echo "tour: ok"
