@@ -26,7 +26,6 @@ json "{r['name']: r['plain']['x_to_y']['hit@1'] for r in j['rows'][:-1]}['paper'
 json "all(r['plain']['balance'] == 'off' and r['balanced']['balance'].split(':')[0] in ('off', 'softmax', 'csls') for r in j['rows'][:-1])"
 json "all(r['balanced']['held_out_score'] >= r['plain']['held_out_score'] - 1e-9 for r in j['rows'][:-1] if r['name'] not in ('fast', 'auto', 'best') and not r['name'].startswith('sgd'))"
 json "all(r['balanced'][d]['mrr'] == r['plain'][d]['mrr'] for r in j['rows'][:-1] for d in ('x_to_y', 'y_to_x') if r['balanced']['balance'] == 'off' and r['candidates'] == 1)"
-json "{r['name']: r['balanced']['balance'] for r in j['rows'][:-1]}['paper'].startswith('softmax:')"
 # Times to another's quality: there exactly where the held-out score is.
 json "all((t is not None) == (r['balanced']['held_out_score'] >= {q['name']: q for q in j['rows']}[n]['balanced']['held_out_score'] - 1e-9) for r in j['rows'][:-1] if not r['name'].startswith('sgd') for n, t in r['seconds_to_quality_of'].items())"
 json "all(t <= r['fit_seconds'] for r in j['rows'][:-1] for t in r['seconds_to_quality_of'].values() if t is not None)"
