@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Preset auto, weights of batches, shared encoders: the choices that held-out pairs make. */
 #include "features/dataset.h"
-#include "solve/whiten.h"
-#include "select/part.h"
+#include "fit/part.h"
 #include "scratch.h"
 #include "support.h"
 
@@ -374,8 +373,10 @@ static void a_schedule_is_kept(void **state) {
     unicon__part_log log;
     CHECK_OK(s->ctx,
              unicon__dataset_open(s->ctx, &(unicon_data){c.x, c.y, NULL, NULL}, options, &set));
-    const unicon__part_job job = {
-        .options = options, .data = set.whole, .arena = &s->ctx->arena, .schedule = schedule[k]};
+    unicon__params params;
+    unicon__params_from(options, set.whole.y.count, &params);
+    params.refine.schedule = schedule[k];
+    const unicon__part_job job = {.params = &params, .data = set.whole, .arena = &s->ctx->arena};
     CHECK_OK(s->ctx, unicon__part_fit(s->ctx, &job, &part, &log));
     memcpy(loss[k], log.refine.loss, sizeof loss[k]);
     assert_int_equal(log.refine.epochs, epochs[k]);

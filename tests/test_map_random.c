@@ -20,7 +20,9 @@ static void fit_map(unicon_ctx *ctx, unicon__arena *arena, const unicon_rows *ro
   const unicon__source source = {.rows = rows, .count = unicon_rows_count(rows)};
   unicon__arena_init(arena, ctx->arena.budget);
   unicon__block *frame = unicon__frame_open(ctx);
-  CHECK_OK(ctx, unicon__map_fit(ctx, arena, options, side, NULL, 0, &source, map));
+  unicon__map_params params;
+  unicon__map_params_from(options, &params);
+  CHECK_OK(ctx, unicon__map_fit(ctx, arena, &params, side, NULL, 0, &source, map));
   unicon__frame_close(ctx, frame);
 }
 

@@ -4,7 +4,7 @@
  * and that seed and threads settle it. */
 #include "loss/gradient.h"
 #include "solve/refine.h"
-#include "solve/side.h"
+#include "select/params.h"
 #include "oracle.h"
 #include "support.h"
 
@@ -149,22 +149,29 @@ static void a_step_follows_the_gradient(void **state) {
   problem q;
   problem_make(ctx, 3, N, D, D, 4, 0.5, &q);
   unicon_options *options = support_options(ctx, "kernel", "angular", "map", "exact", NULL);
-  unicon__arena arena;
-  unicon__arena_init(&arena, ctx->arena.budget);
   unicon__block *frame = unicon__frame_open(ctx);
-  unicon__side side[2];
+  static const int64_t all[2] = {INT64_MAX, INT64_MAX};
+  const unicon__batch rows = {
+      .x = {.rows = q.rows_x, .count = N}, .y = {.rows = q.rows_y, .count = N}, .pairs = p.pairs};
+  unicon__params fit;
+  unicon__prepared prepared;
+  unicon__moments moments;
+  unicon__params_from(options, N, &fit);
+  unicon__prepare_plan plan = unicon__params_prepare(&fit, &rows);
+  plan.cache = true;
+  CHECK_OK(ctx, unicon__prepare(ctx, &plan, &prepared));
+  CHECK_OK(ctx, unicon__stats_finish(ctx, &prepared.stats, NULL, fit.centring, all, &moments));
+  unicon__prepared_centre(&prepared, &moments);
+  const unicon__side *side = prepared.side;
   unicon__whitening metric[2];
+  const unicon__closed_params closed = {.power = {0.5, 0.5}, .ridge = 0.05};
+  CHECK_OK(ctx, unicon__closed_whiten(ctx, &moments, &closed, metric));
   unicon__factors factors = {.r = RANK};
   double *r[2], *start[2], rms[2] = {0};
   uint64_t draw = 5;
   for (int a = 0; a < 2; a++) {
-    const unicon__source source = {.rows = a ? q.rows_y : q.rows_x, .count = N};
-    const unicon__side_plan plan = {
-        .options = options, .number = a, .covariance = true, .cache = true};
     float *matrix;
-    CHECK_OK(ctx, unicon__side_fit(ctx, &arena, &plan, &source, &side[a]));
     assert_non_null(side[a].source.cache);
-    CHECK_OK(ctx, unicon__side_metric(ctx, &side[a], 0.5, 0.05, &metric[a]));
     CHECK_OK(ctx, unicon__whiten_matrix(ctx, &metric[a], &matrix));
     const int64_t m = side[a].map.out;
     factors.p[a] = m;
@@ -222,7 +229,7 @@ static void a_step_follows_the_gradient(void **state) {
     free(start[a]);
   }
   unicon__frame_close(ctx, frame);
-  unicon__arena_release(&arena);
+  unicon__prepared_close(&prepared);
   unicon_options_destroy(options);
   unicon_pairs_destroy(p.pairs);
   problem_free(&q);

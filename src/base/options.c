@@ -39,11 +39,17 @@ typedef struct setting {
 } setting;
 
 static const setting preset_auto[] = {{0}}; /* nothing is set: what it chooses, see select.c */
-static const setting auto_chooses[] = {{"kernel", "chosen"},       {"ridge", "chosen"},
-                                       {"metric", "chosen"},       {"rank", "chosen"},
-                                       {"exponent", "chosen"},     {"balance", "chosen"},
-                                       {"refine", "chosen"},       {"temperature", "chosen"},
-                                       {"refine_batch", "chosen"}, {0}};
+static const setting auto_chooses[] = {{"kernel", "chosen"},
+                                       {"landmarks", "chosen"},
+                                       {"ridge", "chosen"},
+                                       {"metric", "chosen"},
+                                       {"rank", "chosen"},
+                                       {"exponent", "chosen"},
+                                       {"balance", "chosen"},
+                                       {"refine", "chosen"},
+                                       {"temperature", "chosen"},
+                                       {"refine_batch", "chosen"},
+                                       {0}};
 static const setting preset_fast[] = {{"metric", "whiten"},
                                       {"ridge", "0.01"},
                                       {"rank", "auto"},
@@ -258,6 +264,10 @@ static unicon__value in_force(const unicon_options *options, int id) {
 
 bool unicon__has_preset(const unicon_options *options, const char *name) {
   return strcmp(unicon__text(options, UNICON__PRESET), name) == 0;
+}
+
+bool unicon__is(const unicon_options *options, int id, const char *word) {
+  return strcmp(unicon__text(options, id), word) == 0;
 }
 
 bool unicon__given(const unicon_options *options, int id) {

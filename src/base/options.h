@@ -10,7 +10,8 @@
 #define UNICON__OPTIONS(X)                                                                         \
   X(PRESET, "preset", "word", "auto", "auto|best|fast|paper|paper-synthetic|paper-printed",        \
     "NAME", 0, 0, FIT, "Method",                                                                   \
-    "A set of settings; an option given beside it wins. auto: kernel, ridge, metric, rank, "       \
+    "A set of settings; an option given beside it wins. auto: kernel, landmarks, ridge, metric, "  \
+    "rank, "                                                                                       \
     "exponent, balance and refine chosen on held-out pairs (not beside iterations, batch, start, " \
     "identity or shared_encoder). best: the same with a larger grid. fast: linear, whitened, "     \
     "closed form; below 4000 rows of y exponent and balance are chosen. paper: what the authors' " \
@@ -78,6 +79,8 @@
     "Scale every input row to length 1 first.")                                                    \
   X(CENTER, "center", "word", "on", "on|off", "on|off", 0, 0, FIT | COMPARE | CHECK, "Data",       \
     "Subtract the mean of the features.")                                                          \
+  X(UNPAIRED, "unpaired", "word", "off", "on|off", "on|off", 0, 0, FIT | CHECK, "Data",            \
+    "Let rows without a partner count in means and covariances.")                                  \
   X(KERNEL, "kernel", "word", "linear",                                                            \
     "linear|cosine|angular|arccos0|arccos1|arccos2|expcos|rbf|matern12|laplace|matern32|matern52|" \
     "poly",                                                                                        \
@@ -202,6 +205,9 @@ double unicon__number(const unicon_options *options, int id);
 int unicon__word(const unicon_options *options, int id);
 const char *unicon__text(const unicon_options *options, int id);
 int64_t unicon__integer(const unicon_options *options, int id);
+
+/* Is the value in force this word? */
+bool unicon__is(const unicon_options *options, int id, const char *word);
 
 /* Was it given by the caller (not by a preset)? */
 bool unicon__given(const unicon_options *options, int id);

@@ -372,7 +372,8 @@ static void cache_block(void *state, int64_t item, int worker) {
   memcpy(s->cache + item * SCAN_ROWS * out, rows, (size_t)(count * out) * sizeof *rows);
 }
 
-unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__source *source, float **cache) {
+unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__arena *arena, unicon__source *source,
+                                   float **cache) {
   *cache = NULL;
   const unicon__budget *budget = ctx->arena.budget;
   const uint64_t limit = unicon__budget_limit(budget), used = unicon__budget_used(budget);
@@ -382,7 +383,7 @@ unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__source *source, floa
   const double bytes = (double)source->count * (double)source->map->out * sizeof(float);
   if (source->cache || bytes > allowed / 2) return UNICON_OK;
   sum_rows s = {.source = source};
-  UNICON_NEW(ctx, s.cache, source->count * source->map->out);
+  UNICON_ARENA_NEW(ctx, arena, s.cache, source->count * source->map->out);
   const int64_t blocks = (source->count + SCAN_ROWS - 1) / SCAN_ROWS;
   UNICON_NEW(ctx, s.buffer,
              unicon__workers_for(ctx, blocks) * SCAN_ROWS * unicon__map_room(source->map));

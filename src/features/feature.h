@@ -111,10 +111,11 @@ unicon_status unicon__map_settle(unicon_ctx *ctx, unicon__arena *arena, unicon__
 /* Mean of `count` rows of `width`, in float64. */
 void unicon__mean_row(const float *rows, int64_t count, int64_t width, double *mean);
 
-/* Computes the features of all rows once and keeps them, if that takes at most half of the memory
- * still allowed (or 1 GB of 2); otherwise leaves the source as it is.
- * *cache (may be changed until the source is used) is the kept array, or NULL. */
-unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__source *source, float **cache);
+/* Computes the features of all rows once and keeps them in `arena`, if that takes at most half of
+ * the memory still allowed (or 1 GB of 2); otherwise leaves the source as it is. *cache (may be
+ * changed until the source is used) is the kept array, or NULL. */
+unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__arena *arena, unicon__source *source,
+                                   float **cache);
 
 /* Number of the first row of `buffer` that cannot be used, with its column (or ROW_ZERO, ROW_LONG),
  * or -1. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fit/idle.h"
 
-#include "select/part.h"
+#include "select/params.h"
 
 /* ---- what must be so for an option to matter ---------------------------------------------- */
 
@@ -83,7 +83,9 @@ static bool batched(const unicon_options *o) {
 }
 
 static bool metric(const unicon_options *o) {
-  return unicon__metric_power(o, 0) > 0 || unicon__metric_power(o, 1) > 0;
+  unicon__params params;
+  unicon__params_from(o, 0, &params);
+  return params.power[0] > 0 || params.power[1] > 0;
 }
 
 static const struct {

@@ -56,10 +56,10 @@ done <options
 # used. What it chooses is what select.c writes.
 python3 - >chosen <<'PYTHON'
 import os, re
-text = open(os.path.join(os.environ["UNICON_SOURCE_DIR"], "src/select/select.c")).read()
-body = text[text.index("static unicon_status write_choice("):]
+text = open(os.path.join(os.environ["UNICON_SOURCE_DIR"], "src/select/params.c")).read()
+body = text[text.index("unicon_status unicon__params_write("):]
 body = body[:body.index("\n}\n")]
-print(*sorted({name.lower() for name in re.findall(r"(?:options_choose|options_replace|write_number)\(ctx, o, UNICON__([A-Z_]+)", body)}), sep="\n")
+print(*sorted({name.lower() for name in re.findall(r"(?:options_choose|options_replace|write_number)\(ctx, options, UNICON__([A-Z_]+)", body)}), sep="\n")
 PYTHON
 [ "$(wc -l <chosen)" -ge 5 ] || fail "what auto chooses was not read"
 for command in fit plan; do
@@ -73,7 +73,7 @@ PYTHON
 done
 grep -q "chosen by auto" help.check && fail "check --help: auto chooses nothing there"
 run 0 info
-prints "kernel chosen, ridge chosen"
+prints "kernel chosen, landmarks chosen"
 run 0 info --json
 json "sorted(n for n, v in j['presets']['auto'].items() if v == 'chosen') == open('chosen').read().split()"
 run 0 --help
