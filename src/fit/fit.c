@@ -141,7 +141,7 @@ static unicon_status fit_one(unicon_ctx *ctx, fit *f, unicon_model *model, unico
                           .prepared = f->prepared,
                           .held = f->judged ? &f->validation : NULL,
                           .arena = &model->arena,
-                          .batch = f->params.batch};
+                          .cut = f->params.cut};
   UNICON_TRY(given_landmarks(ctx, f, &job));
   UNICON_TRY(unicon__part_fit(ctx, &job, &model->part[0], log));
   UNICON_TRY(take_single(ctx, model, &log->solve));
@@ -372,7 +372,7 @@ static unicon_status fit_parts(unicon_ctx *ctx, fit *f, unicon_model *model,
   model->parts = 1;
   if (fused) {
     f->batches.whole = f->train.whole;
-    UNICON_TRY(unicon__problem_cut(ctx, f->params.batch, f->params.seed, &f->batches));
+    UNICON_TRY(unicon__problem_cut(ctx, &f->params.cut, &f->batches));
     model->parts = f->batches.batches;
   }
   UNICON_ARENA_NEW(ctx, &model->arena, model->part, model->parts);
@@ -409,7 +409,7 @@ static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
       .fused = is_fused(f),
       .scores = scope == UNICON__SELECT_SCORES || f->params.open.balance,
   };
-  if (f->params.start != UNICON__START_MOMENT && f->params.refine.epochs == 0)
+  if (f->params.start == UNICON__START_MODEL && f->params.refine.epochs == 0)
     return unicon__fail(ctx, UNICON_ERR_OPTION,
                         "start %s is where refine begins: give refine as well",
                         f->params.start_path);
