@@ -35,7 +35,7 @@ SEEDS = 1 if SMOKE else 5
 PAPER = "--preset paper"
 SYNTHETIC = "--preset paper-synthetic"
 KERNEL = SYNTHETIC + " --start zero --iterations 9 --aggregate accuracy"
-SGD = "--preset fast --start random --metric none --refine-decay .01 --refine-patience 5"
+SGD = "--preset fast --start random --metric none"
 
 COLUMNS = "figure | paper | its authors' code | ours, the same setting | ours, best"
 

@@ -206,11 +206,6 @@ static unicon_status call_weights(things *t) {
                         t->pairs, NULL, NULL, NULL, &loss);
 }
 
-static unicon_status call_layout(things *t) {
-  float out[2 * N];
-  return unicon_layout(t->ctx, t->p.x, N, DX, NULL, out, NULL);
-}
-
 static unicon_status call_probe(things *t) {
   int64_t label[N], classes;
   unicon_probe_result out;
@@ -271,8 +266,8 @@ static const public_call calls[] = {
     call_rows_read,  call_pairs_list,     call_pairs_identity, call_pairs_per_y, call_pairs_labels,
     call_pairs_read, call_labels,         call_split,          call_fit,         call_plan,
     call_model_save, call_model_load,     call_embed,          call_search,      call_evaluate,
-    call_ranks,      call_weights,        call_layout,         call_probe,       call_classify,
-    call_check,      call_synth,          call_writer,
+    call_ranks,      call_weights,        call_probe,          call_classify,    call_check,
+    call_synth,      call_writer,
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
@@ -289,7 +284,8 @@ static void try_all(things *t) {
   assert_true(unicon_ctx_memory_peak(t->ctx) > 0); /* questions are answered */
 }
 
-static int progress_that_calls(void *user, const char *phase, double done) {
+static int progress_that_calls(void *user, const char *phase, double done, double left) {
+  (void)left;
   (void)phase;
   (void)done;
   things *t = user;
@@ -297,7 +293,8 @@ static int progress_that_calls(void *user, const char *phase, double done) {
   return 0;
 }
 
-static int progress_unused(void *user, const char *phase, double done) {
+static int progress_unused(void *user, const char *phase, double done, double left) {
+  (void)left;
   (void)user;
   (void)phase;
   (void)done;
@@ -355,7 +352,8 @@ static void so_are_those_of_a_log(void **state) {
   things_close(&t);
 }
 
-static int progress_that_destroys(void *user, const char *phase, double done) {
+static int progress_that_destroys(void *user, const char *phase, double done, double left) {
+  (void)left;
   (void)phase;
   (void)done;
   things *t = user;
@@ -379,7 +377,8 @@ static void a_callback_changes_and_destroys_nothing(void **state) {
   things_close(&t);
 }
 
-static int progress_that_cancels(void *user, const char *phase, double done) {
+static int progress_that_cancels(void *user, const char *phase, double done, double left) {
+  (void)left;
   (void)phase;
   (void)done;
   things *t = user;
@@ -445,7 +444,6 @@ static void bad_arguments_leave_the_context_free(void **state) {
   REFUSED(unicon_model_rebalance(ctx, NULL, NULL, NULL, NULL));
   REFUSED(unicon_rows_usable(ctx, NULL, NULL, NULL));
   REFUSED(unicon_weights(ctx, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
-  REFUSED(unicon_layout(ctx, NULL, 0, 0, NULL, NULL, NULL));
   REFUSED(unicon_probe_classes(ctx, NULL, 1, NULL, 1, NULL, NULL));
   REFUSED(unicon_probe(ctx, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL));
   REFUSED(unicon_classify(ctx, NULL, NULL, NULL, NULL, NULL, NULL));

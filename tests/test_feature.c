@@ -164,7 +164,8 @@ static void cache_changes_nothing(void **state) {
   free(data);
 }
 
-static int cancel_features(void *user, const char *phase, double done) {
+static int cancel_features(void *user, const char *phase, double done, double left) {
+  (void)left;
   (void)user;
   return strcmp(phase, "features") == 0 && done > 0.3;
 }

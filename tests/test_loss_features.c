@@ -210,12 +210,13 @@ static void cross_of_case(unicon_ctx *ctx, int set, const oracle_case *c, bool c
 
 static void cross_is_dense(void **state) {
   scratch *k = *state;
-  for (int tiles = 0; tiles < 2; tiles++) {
+  static const int64_t tiles[][2] = {{256, 1024}, {5, 7}, {2, 2}};
+  for (int t = 0; t < 3; t++) {
+    k->ctx->tile_x = tiles[t][0];
+    k->ctx->tile_y = tiles[t][1];
     for (int set = 0; set < ORACLE_SET_COUNT; set++)
       for (int c = 0; c < oracle_case_count; c++)
         cross_of_case(k->ctx, set, &oracle_cases[c], set % 2 == 0);
-    k->ctx->tile_x = 5;
-    k->ctx->tile_y = 7;
   }
 }
 

@@ -125,9 +125,10 @@ typedef enum unicon_log_level {
 
 typedef void (*unicon_log_fn)(void *user, unicon_log_level level, const char *text);
 
-/* Called at most about ten times a second from the calling thread; a phase has a name, the share
- * done lies in 0..1. Return non-zero to cancel: the call ends with UNICON_ERR_CANCELLED. */
-typedef int (*unicon_progress_fn)(void *user, const char *phase, double done);
+/* Called about ten times a second from the calling thread: what is being done, the share of the
+ * whole call that is done (in 0..1, never falling), and the seconds that the rest will take, below
+ * 0 while nobody knows. Return non-zero to cancel: the call ends with UNICON_ERR_CANCELLED. */
+typedef int (*unicon_progress_fn)(void *user, const char *label, double done, double left);
 
 /* NULL switches a callback off. */
 UNICON_API void unicon_ctx_set_log(unicon_ctx *ctx, unicon_log_fn fn, void *user);
@@ -217,7 +218,8 @@ typedef enum unicon_dtype {
   UNICON_U8 = 5
 } unicon_dtype;
 
-/* Opens PATH: .npy, FILE.safetensors:TENSOR, .fvecs, .fbin, or a folder of numbered .npy shards. */
+/* Opens PATH: .npy, FILE.npz:ARRAY, FILE.safetensors:TENSOR, .fvecs, .bvecs, .fbin, .u8bin, .i8bin,
+ * a flat FAISS index (.faiss, .index), or a folder of numbered .npy shards (docs/formats.md). */
 UNICON_API UNICON_CHECK unicon_status unicon_rows_open(unicon_ctx *ctx, const char *path,
                                                        unicon_rows **out);
 
@@ -268,12 +270,12 @@ UNICON_API UNICON_CHECK unicon_status unicon_pairs_labels(unicon_ctx *ctx, const
  * itself it is neither a pair nor a negative. */
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_one_set(unicon_ctx *ctx, const int64_t *label,
                                                            int64_t n, unicon_pairs **out);
-/* From a file: TSV `x_row<TAB>y_row[<TAB>weight]`, header line optional, or an integer npy n by 2.
- */
+/* From a file: TSV `x_row<TAB>y_row[<TAB>weight]`, header line optional, or an integer npy, .ibin
+ * or .ivecs, n by 2. */
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_read(unicon_ctx *ctx, const char *path,
                                                         int64_t n_x, int64_t n_y,
                                                         unicon_pairs **out);
-/* From two label files: one label per line (any text), or an integer npy. */
+/* From two label files: one label per line (any text), or an integer npy, .ibin or .ivecs. */
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_read_labels(unicon_ctx *ctx, const char *x_path,
                                                                const char *y_path, int64_t n_x,
                                                                int64_t n_y, unicon_pairs **out);
@@ -409,7 +411,7 @@ typedef struct unicon_balance unicon_balance;
 /* How to balance in another way than a model says. Option `balance` sets the kind and strength
  * (auto: as the model says, which may be NULL; then off, or softmax:10 with banks). `bank_x` and
  * `bank_y` are embedded rows, at least 16, that take the place of the model's (NULL: those of the
- * model). Everything is copied. */
+ * model); beside a model they may be of form QUERY or INDEX. Everything is copied. */
 UNICON_API UNICON_CHECK unicon_status
 unicon_balance_create(unicon_ctx *ctx, const unicon_model *model, const unicon_options *options,
                       const unicon_rows *bank_x, const unicon_rows *bank_y, unicon_balance **out);
@@ -540,14 +542,6 @@ UNICON_API UNICON_CHECK unicon_status unicon_weights(unicon_ctx *ctx, const unic
                                                      const unicon_pairs *pairs,
                                                      const unicon_options *options, float *scores,
                                                      float *weights, double *loss);
-
-/* A picture: places `count` points of `width` numbers each in the plane, `out` being count by 2.
- * Exact t-SNE from a PCA start, or PCA (options `layout` and `perplexity`); t-SNE keeps count by
- * count floats. `divergence` (may be NULL) is what t-SNE reached, NaN for PCA. */
-UNICON_API UNICON_CHECK unicon_status unicon_layout(unicon_ctx *ctx, const float *points,
-                                                    int64_t count, int64_t width,
-                                                    const unicon_options *options, float *out,
-                                                    double *divergence);
 
 /* The distinct labels of two sets, ascending: how many there are, and in `label` (NULL, or room for
  * count_a + count_b) which. */

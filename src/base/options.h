@@ -30,8 +30,9 @@
   X(DIRECTION, "direction", "word", "both", "both|x|y", "WHO", 0, 0, FIT | WEIGHTS, "Loss",        \
     "Whose rows look for partners among the other side: the mean of both losses, or one of them "  \
     "alone. infonce is clip with x; siglip and spectral have no directions.")                      \
-  X(TEMPERATURE, "temperature", "real", "0.1", "", "T", 1e-3, 1e3, FIT | WEIGHTS, "Loss",          \
-    "Temperature of exponential losses and of psi softplus and softmin.")                          \
+  X(TEMPERATURE, "temperature", "real", "0.1", "learn", "T", 1e-3, 1e3, FIT | WEIGHTS, "Loss",     \
+    "Temperature of exponential losses and of psi softplus and softmin. learn: 0.07, and refine "  \
+    "learns it on L/T, as CLIP does.")                                                             \
   X(MARGIN, "margin", "real", "0.2", "", "M", 0, 1e3, FIT | WEIGHTS, "Loss",                       \
     "Margin of triplet and of psi hinge and softmin.")                                             \
   X(SCALE, "scale", "real", "10", "", "T", 1e-6, 1e4, FIT | WEIGHTS, "Loss", "Scale t of siglip.") \
@@ -45,14 +46,10 @@
     "nu of the general loss: how strongly a negative is compared with the positive.")              \
   X(EPSILON, "epsilon", "real", "1", "", "E", 0, 1e3, FIT | WEIGHTS, "Loss",                       \
     "Weight of the positive's own term in the general loss.")                                      \
-  X(METRIC, "metric", "real", "whiten", "none|whiten", "POWER", 0, 1, FIT, "Method",               \
+  X(METRIC, "metric", "sided", "whiten", "none|whiten", "POWER", 0, 1, FIT, "Method",              \
     "Metric W = (Sigma + ridge lambda_max I)^-POWER on both sides. whiten is POWER 0.5, none is "  \
-    "0 and the paper's choice.")                                                                   \
-  X(METRIC_X, "metric_x", "real", "same", "none|whiten|same", "POWER", 0, 1, FIT, "Method",        \
-    "Metric of x; same: as metric says.")                                                          \
-  X(METRIC_Y, "metric_y", "real", "same", "none|whiten|same", "POWER", 0, 1, FIT, "Method",        \
-    "Metric of y; same: as metric says. Metric whiten on one side and none on the other, split "   \
-    "and full rank make a ridge regression.")                                                      \
+    "0 and the paper's choice. A,B is A for x and B for y: whiten,none with split 1 and full "     \
+    "rank is a ridge regression.")                                                                 \
   X(RIDGE, "ridge", "real", "0.01", "", "L", 0, 1e6, FIT | CHECK, "Method",                        \
     "Shrinkage of the metric, as a share of the largest eigenvalue.")                              \
   X(IDENTITY, "identity", "real", "0", "", "L", 0, 1e6, FIT, "Method",                             \
@@ -93,9 +90,9 @@
     "linear|cosine|angular|arccos0|arccos1|arccos2|expcos|rbf|matern12|laplace|matern32|matern52|" \
     "poly|same",                                                                                   \
     "NAME", 0, 0, FIT, "Kernel", "Kernel of y; same: as kernel says.")                             \
-  X(WIDTH, "width", "real", "auto", "auto", "L", 1e-6, 1e6, FIT, "Kernel",                         \
-    "Width of expcos, rbf and matern. auto: the median distance between rows.")                    \
-  X(DEGREE, "degree", "integer", "3", "", "N", 1, 16, FIT, "Kernel", "Degree of poly.")            \
+  X(WIDTH, "width", "sided", "auto", "auto", "L", 1e-6, 1e6, FIT, "Kernel",                        \
+    "Width of expcos, rbf and matern; auto: the median distance between rows. Degree of poly, a "  \
+    "whole number up to 16; auto: 3. A,B is A for x and B for y.")                                 \
   X(MAP, "map", "word", "auto", "auto|linear|exact|nystrom|random", "HOW", 0, 0, FIT, "Kernel",    \
     "How features are made. auto: linear for the linear kernel, else exact up to 4000 rows, else " \
     "nystrom. exact: every training row is a landmark. random: random features, for arc-cosine, "  \
@@ -108,8 +105,6 @@
     "lines.")                                                                                      \
   X(FEATURES, "features", "integer", "2048", "", "N", 1, 1e6, FIT, "Kernel",                       \
     "Number of random features.")                                                                  \
-  X(ORTHOGONAL, "orthogonal", "word", "on", "on|off", "on|off", 0, 0, FIT, "Kernel",               \
-    "Draw the directions of random features in orthogonal blocks.")                                \
   X(KERNEL_RIDGE, "kernel_ridge", "real", "0", "", "L", 0, 1e6, FIT, "Kernel",                     \
     "Added to the diagonal of K in exact and nystrom; 0 is the pseudo-inverse.")                   \
   X(ITERATIONS, "iterations", "integer", "0", "", "T", 0, 1e4, FIT, "Solver",                      \
@@ -121,7 +116,8 @@
     "Where the weights S of the first step come from. moment: the closed form. zero: the loss at " \
     "scores of 0. random: the loss at random factors; with refine and no iterations it starts "    \
     "from them (an SGD head). Else the file of a linear model whose weights refine starts from "   \
-    "(metric none).")                                                                              \
+    "(metric none). For both refine is AdamW with weight decay 0.01 and stops after 5 epochs "     \
+    "without a better held-out score.")                                                            \
   X(TOLERANCE, "tolerance", "real", "0", "", "T", 0, 1, FIT, "Solver",                             \
     "Stop iterations after a step that changes the map, scaled to norm 1, by less than T. 0: "     \
     "never.")                                                                                      \
@@ -131,12 +127,6 @@
     "Rows of x in a batch of refine.")                                                             \
   X(REFINE_RATE, "refine_rate", "real", "0.1", "", "R", 1e-6, 10, FIT, "Solver",                   \
     "First step length of refine, on factors of unit mean square; it falls to 0 as a cosine.")     \
-  X(REFINE_DECAY, "refine_decay", "real", "0", "", "W", 0, 10, FIT, "Solver",                      \
-    "Weight decay of refine (AdamW).")                                                             \
-  X(REFINE_PATIENCE, "refine_patience", "integer", "0", "", "N", 0, 1e4, FIT, "Solver",            \
-    "Stop refine after N epochs without a better held-out score; 0: never.")                       \
-  X(LEARN_TEMPERATURE, "learn_temperature", "word", "off", "on|off", "on|off", 0, 0, FIT,          \
-    "Solver", "Let refine learn the temperature, on L/T.")                                         \
   X(BATCH, "batch", "integer", "full", "full", "N", 2, 1e12, FIT, "Solver",                        \
     "Rows of x per batch, each with the y rows paired to them; full: the exact global weights.")   \
   X(BATCH_ORDER, "batch_order", "word", "random", "random|file", "HOW", 0, 0, FIT, "Solver",       \
@@ -174,10 +164,6 @@
     "Add 95 % bootstrap intervals (1000 resamples of the queries).")                               \
   X(PROBE_RIDGE, "probe_ridge", "real", "1e-4", "", "L", 0, 1e6, PROBE, "Probe",                   \
     "Weight of the penalty L/2 |W|^2 beside the mean cross-entropy; the intercepts are free.")     \
-  X(LAYOUT, "layout", "word", "auto", "auto|tsne|pca", "HOW", 0, 0, REPORT, "Picture",             \
-    "How points are placed in the plane. auto: t-SNE up to 2000 points, else PCA.")                \
-  X(PERPLEXITY, "perplexity", "real", "30", "", "P", 1, 1000, REPORT, "Picture",                   \
-    "Neighbours that t-SNE looks at, at most a third of the points.")                              \
   X(DIM_X, "dim_x", "integer", "40", "", "N", 1, 1e6, SYNTH, "Data", "Dimensions of x.")           \
   X(DIM_Y, "dim_y", "integer", "auto", "auto", "N", 1, 1e6, SYNTH, "Data",                         \
     "Dimensions of y. auto: 30, in nonlinear-released 39.")                                        \
@@ -202,6 +188,9 @@ enum {
 
 /* The value in force: given, else the preset's, else the default. `options` may be NULL. */
 double unicon__number(const unicon_options *options, int id);
+unicon__value unicon__in_force(const unicon_options *options, int id);
+/* The value of a sided option for x (0) or y (1), in `number` and `word`. */
+unicon__value unicon__of_side(const unicon_options *options, int id, int side);
 int unicon__word(const unicon_options *options, int id);
 const char *unicon__text(const unicon_options *options, int id);
 int64_t unicon__integer(const unicon_options *options, int id);

@@ -172,7 +172,7 @@ static unicon_status fit_fused(unicon_ctx *ctx, fit *f, unicon_model *model,
     unicon__block *frame = unicon__frame_open(ctx);
     const unicon__part_job job = {
         .params = &f->params, .data = f->batches.batch[b], .arena = &model->arena};
-    UNICON_TRY(unicon__progress(ctx, "batches", (double)b / (double)parts));
+    UNICON_TRY(unicon__stage_step(ctx, b, parts));
     UNICON_TRY(unicon__part_fit(ctx, &job, &model->part[b], log));
     UNICON_ARENA_NEW(ctx, &model->arena, spectrum[b], model->part[b].rank);
     take_spectrum(&log->solve, model->part[b].rank, spectrum[b]);
@@ -296,17 +296,15 @@ static unicon_status judge_model(unicon_ctx *ctx, const fit *f, const unicon_mod
                                  unicon__balancing how, double *score) {
   static const double *const as_it_is[2] = {NULL, NULL};
   unicon__block *frame = unicon__frame_open(ctx);
-  unicon__embedded z = {.r = model->rank};
-  unicon__validation held = f->validation;
+  unicon__embedded z = {.r = model->rank, .made = &model->balance};
+  const unicon__validation *held = &f->validation;
   for (int s = 0; s < 2; s++) {
-    const int64_t n = held.side[s].count;
+    const int64_t n = held->side[s].count;
     UNICON_NEW(ctx, z.held[s], n * model->rank);
-    UNICON_TRY(unicon__model_embed(ctx, model, s, &held.side[s], 0, n, true, false, z.held[s],
+    UNICON_TRY(unicon__model_embed(ctx, model, s, &held->side[s], 0, n, true, false, z.held[s],
                                    model->rank));
-    held.bank[s].count = model->balance.bank[s].count;
-    z.bank[s] = (float *)(uintptr_t)model->balance.bank[s].row;
   }
-  UNICON_TRY(unicon__validation_judge(ctx, &held, &z, model->rank, as_it_is, how, score));
+  UNICON_TRY(unicon__validation_judge(ctx, held, &z, model->rank, as_it_is, how, score));
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }
@@ -386,8 +384,7 @@ static unicon_status describe_choice(unicon_ctx *ctx, const fit *f, unicon_model
   const unicon__select_log *chosen = &f->chosen;
   double score = chosen->score;
   if (chosen->folds == 0) return UNICON_OK;
-  if (f->judged && model->balance.how.kind != UNICON__BALANCE_QUADRATIC) /* that keeps no bank */
-    UNICON_TRY(judge_model(ctx, f, model, model->balance.how, &score));
+  if (f->judged) UNICON_TRY(judge_model(ctx, f, model, model->balance.how, &score));
   UNICON_TRY(unicon__model_note_text(ctx, model, "auto_tried", chosen->tried));
   UNICON_TRY(unicon__model_note_text(ctx, model, "auto_chosen", chosen->chosen));
   UNICON_TRY(unicon__model_note_real(ctx, model, "auto_score", 6, score));
@@ -416,12 +413,18 @@ static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
     return unicon__fail(ctx, UNICON_ERR_OPTION,
                         "start %s is where refine begins: give refine as well",
                         f->params.start_path);
+  int stage = unicon__stage_begin(ctx, NULL, scope == UNICON__SELECT_ALL ? 0.75 : 0.01);
   if (scope != UNICON__SELECT_NOTHING) UNICON_TRY(choose(ctx, f, scope));
+  unicon__stage_end(ctx, stage);
   unicon__warn_idle(ctx, f->options, kind);
+  stage = unicon__stage_begin(ctx, NULL, scope == UNICON__SELECT_ALL ? 0.15 : 0.85);
   UNICON_TRY(fit_parts(ctx, f, model, &log));
+  unicon__stage_end(ctx, stage);
   UNICON_TRY(balance(ctx, f, model));
   UNICON_TRY(describe_choice(ctx, f, model));
-  return describe(ctx, f, &log, model);
+  UNICON_TRY(describe(ctx, f, &log, model));
+  unicon__stage_report(ctx);
+  return unicon__poll(ctx);
 }
 
 static unicon_status make_model(unicon_ctx *ctx, const unicon_data *train,
@@ -431,7 +434,9 @@ static unicon_status make_model(unicon_ctx *ctx, const unicon_data *train,
   unicon_model *model = NULL;
   UNICON_TRY(unicon__model_create(ctx, &model));
   f.batches.batch = &f.batches.whole;
+  const int stage = unicon__stage_begin(ctx, "reading", 0.05);
   unicon_status status = open_sets(ctx, &f, train, validation);
+  unicon__stage_end(ctx, stage);
   if (status == UNICON_OK) status = run_fit(ctx, &f, model);
   for (int k = 0; k < UNICON__SELECT_SLOTS; k++) unicon__prepared_close(&f.slot[k]);
   unicon__problem_close(&f.batches);

@@ -49,11 +49,7 @@ static bool has_margin(const unicon_options *o) {
 }
 
 static bool wide(const unicon_options *o) {
-  return kernel_within(o, UNICON__KERNEL_EXPCOS, UNICON__KERNEL_MATERN52);
-}
-
-static bool poly(const unicon_options *o) {
-  return kernel_within(o, UNICON__KERNEL_POLY, UNICON__KERNEL_POLY);
+  return kernel_within(o, UNICON__KERNEL_EXPCOS, UNICON__KERNEL_POLY);
 }
 
 static bool random_map(const unicon_options *o) {
@@ -102,15 +98,10 @@ static const struct {
     {UNICON__SCALE, siglip, "without loss siglip"},
     {UNICON__BIAS, siglip, "without loss siglip"},
     {UNICON__WIDTH, wide, "with a kernel that has no width"},
-    {UNICON__DEGREE, poly, "without kernel poly"},
     {UNICON__LANDMARKS, landmarks, "without map nystrom"},
     {UNICON__FEATURES, random_map, "without map random"},
-    {UNICON__ORTHOGONAL, random_map, "without map random"},
     {UNICON__REFINE_BATCH, refined, "without refine"},
     {UNICON__REFINE_RATE, refined, "without refine"},
-    {UNICON__REFINE_DECAY, refined, "without refine"},
-    {UNICON__REFINE_PATIENCE, refined, "without refine"},
-    {UNICON__LEARN_TEMPERATURE, refined, "without refine"},
     {UNICON__ITERATIONS, has_steps, "where start is a file"},
     {UNICON__SVD, has_steps, "where start is a file"},
     {UNICON__TOLERANCE, iterated, "without iterations"},

@@ -4,8 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/parallel.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
 #include "linalg/tiled.h"
@@ -23,12 +21,6 @@ typedef struct making {
   unicon__refine_params refine;
   unicon__factors factors;
 } making;
-
-static void log_phase(unicon_ctx *ctx, const char *phase, double *clock) {
-  const double now = unicon__now();
-  unicon__log(ctx, UNICON_LOG_DEBUG, "%s: %.3f s", phase, now - *clock);
-  *clock = now;
-}
 
 /* The rank: what was asked for, or at most 256, within what features and rows allow. */
 static unicon_status choose_rank(unicon_ctx *ctx, const unicon__params *params,
@@ -63,7 +55,7 @@ static unicon_status prepare(unicon_ctx *ctx, making *m) {
   const unicon__params *params = job->params;
   if (params->shared && params->power[0] != params->power[1])
     return unicon__fail(ctx, UNICON_ERR_OPTION,
-                        "a shared encoder has one metric: metric_x and metric_y must agree");
+                        "a shared encoder has one metric, not one for x and another for y");
   if (!m->prepared) {
     unicon__prepare_plan plan = unicon__params_prepare(params, &job->data);
     memcpy(plan.landmark, job->landmark, sizeof plan.landmark);
@@ -165,11 +157,11 @@ typedef struct turning {
 
 enum { TURN_ROWS = 256, TURN_COLUMNS = 256 };
 
-static void turn_block(void *state, int64_t item, int worker) {
+static void turn_block(void *state, unicon__cell cell) {
   const turning *t = state;
-  const int64_t first = item * TURN_ROWS, p = t->p;
+  const int64_t first = cell.row * TURN_ROWS, p = t->p;
   const int64_t count = t->n - first < TURN_ROWS ? t->n - first : TURN_ROWS;
-  float *rows = t->rows + (int64_t)worker * TURN_ROWS * p, *out = t->cache + first * p;
+  float *rows = t->rows + cell.worker * TURN_ROWS * p, *out = t->cache + first * p;
   memcpy(rows, out, (size_t)(count * p) * sizeof *rows);
   for (int64_t from = 0; from < p; from += TURN_COLUMNS) {
     const int64_t cols = p - from < TURN_COLUMNS ? p - from : TURN_COLUMNS;
@@ -187,12 +179,9 @@ static unicon_status turn_cache(unicon_ctx *ctx, const unicon__whitening *metric
                .triangular = metric->kind == UNICON__WHITEN_CHOLESKY};
   const int64_t items = (t.n + TURN_ROWS - 1) / TURN_ROWS;
   UNICON_NEW(ctx, t.rows, unicon__workers_for(ctx, items) * TURN_ROWS * t.p);
-  unicon__blas_begin();
-  const unicon_status status =
-      unicon__parallel_rounds(ctx, "whitening", 0, 1, items, turn_block, &t);
-  unicon__blas_end();
+  UNICON_TRY(unicon__sweep_rows(ctx, "whitening", &unicon__blas_region, items, turn_block, &t));
   unicon__drop(ctx, t.rows);
-  return status;
+  return UNICON_OK;
 }
 
 /* Are the features of a side kept, in an array of their own, as well as those of held-out rows? */
@@ -231,19 +220,36 @@ static unicon_status refine(unicon_ctx *ctx, making *m, unicon__refine_log *log)
   return status;
 }
 
+/* What a part of the fit takes of it, about: passes and epochs most, where there are any. */
+typedef struct stage_shares {
+  double maps, solving;
+  bool passes;
+} stage_shares;
+
+static stage_shares shares_of(const making *m) {
+  const unicon__solve_params solve = unicon__params_solve(m->job->params, m->rank);
+  const bool passes = solve.iterations > 0 && solve.loss.kind != UNICON__LOSS_MOMENT;
+  const bool epochs = m->refine.epochs > 0;
+  const double before = m->job->prepared ? 0.05 : passes || epochs ? 0.15 : 0.7;
+  return (stage_shares){before, passes ? (epochs ? 0.4 : 0.8) : epochs ? 0.1 : 0.25, passes};
+}
+
 static unicon_status make_part(unicon_ctx *ctx, making *m, unicon__part *part,
                                unicon__part_log *log) {
   const unicon__start start = m->job->params->start;
   const bool steps = m->job->params->iterations > 0 || m->refine.epochs == 0;
-  double clock = unicon__now();
+  const stage_shares share = shares_of(m);
+  int stage = unicon__stage_begin(ctx, "maps and metric", share.maps);
   UNICON_TRY(prepare(ctx, m));
-  log_phase(ctx, "maps and metric", &clock);
+  unicon__stage_end(ctx, stage);
+  stage = unicon__stage_begin(ctx, share.passes ? "iterations" : "closed form", share.solving);
   UNICON_TRY(start == UNICON__START_MODEL              ? start_model(ctx, m, &log->solve)
              : start == UNICON__START_RANDOM && !steps ? start_random(ctx, m, &log->solve)
                                                        : solve(ctx, m, &log->solve));
-  log_phase(ctx, "solved", &clock);
+  unicon__stage_end(ctx, stage);
+  stage = unicon__stage_begin(ctx, NULL, 0.97 - share.maps - share.solving);
   if (m->refine.epochs > 0) UNICON_TRY(refine(ctx, m, &log->refine));
-  if (m->refine.epochs > 0) log_phase(ctx, "refined", &clock);
+  unicon__stage_end(ctx, stage);
   return unicon__part_store(ctx, m->job->arena, m->prepared->side, m->metric, &m->factors, part);
 }
 

@@ -6,10 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/parallel.h"
 #include "select/select.h"
-#include "linalg/tiled.h"
+#include "linalg/rate.h"
 
 typedef struct side_sizes {
   double n, d;      /* rows and their width */
@@ -114,7 +113,7 @@ static void plan_update(estimate *e) {
   const bool dense = q <= 768 || 3 * r > q;
   const double width = least(q, 4 * r + 64);
   keep(e, (p_x + p_y) * r * 8);
-  pass_by(e, dense ? 8 * (2 * p_x * p_y + (p_x + p_y) * q + 4 * q * q)
+  pass_by(e, dense ? 8 * (2 * p_x * p_y + (p_x + p_y) * q + 5 * q * q)
                    : 8 * (width * (2 * p_x + p_y) + 5 * width * width));
   e->small_flops += p_x * p_y * (p_x + p_y) + (dense ? 12 * p_x * p_y * q : 8 * p_x * p_y * width);
 }
@@ -124,8 +123,11 @@ static void plan_pass(estimate *e, bool cross) {
   const side_sizes *x = &e->side[0], *y = &e->side[1];
   const double w = e->workers, r = e->rank, n_y = y->n;
   const double z = (x->n + n_y) * r * 4, tiles = w * 256 * 1024 * 4;
-  const double statistics = (x->n + n_y) * 28 + w * n_y * 8;
-  const double products = w * 4 * (most(256 * room(x), 1024 * room(y)) + 256 * y->p + x->p * y->p);
+  const double slots = 1.5 * w + 1, rows = 256 * (x->p + y->p);
+  const double statistics = (x->n + n_y) * 28 + slots * (least(n_y, 8192) * 8 + 256 * 16);
+  const double group = least(ceil(x->n / 256), most(w, (1 << 22) / rows)); /* as pass.c */
+  const double products =
+      4 * (w * (256 * room(x) + 1024 * room(y) + 512 * 512) + slots * 256 * y->p + group * rows);
   pass_by(e, z + tiles + statistics + (cross ? products : 0) + (x->p + y->p) * r * 12);
   e->flops += 2 * (x->n * x->p + n_y * y->p) * r + 2 * x->n * n_y * r;
   e->sweeps += 1;
@@ -179,28 +181,6 @@ static void plan_solver(estimate *e) {
                  8 * (x->p * x->p + y->p * y->p) + batch * 4 * (room(x) + room(y) + 4 * e->rank));
   e->flops +=
       steps * e->rank * (4 * batch * sides + 4 * (x->p * x->p + y->p * y->p) + 8 * batch * batch);
-}
-
-/* Float operations a second of a short product on all threads, float32 and float64. */
-static unicon_status measure_rate(unicon_ctx *ctx, double *single, double *wide) {
-  enum { SIZE = 512, TIMES = 3 };
-  float *a;
-  double *b;
-  UNICON_NEW(ctx, a, 2 * SIZE * SIZE);
-  UNICON_NEW(ctx, b, 2 * SIZE * SIZE);
-  const double flops = 2.0 * SIZE * SIZE * SIZE;
-  *single = *wide = 1e9;
-  for (int k = 0; k < TIMES; k++) {
-    double start = unicon__now();
-    unicon__tiled_sgemm(ctx, false, false, SIZE, SIZE, SIZE, 1, a, SIZE, a, SIZE, 0,
-                        a + SIZE * SIZE, SIZE);
-    *single = most(*single, flops / (unicon__now() - start));
-    start = unicon__now();
-    unicon__tiled_dgemm(ctx, false, false, SIZE, SIZE, SIZE, 1, b, SIZE, b, SIZE, 0,
-                        b + SIZE * SIZE, SIZE);
-    *wide = most(*wide, flops / (unicon__now() - start));
-  }
-  return UNICON_OK;
 }
 
 static bool looks_often(const estimate *e) {
@@ -339,7 +319,7 @@ static unicon_status plan(unicon_ctx *ctx, const unicon_data *data, const unicon
     plan_once(&e, kernel);
   plan_banks(&e);
   double single = 1e9, wide = 1e9;
-  UNICON_TRY(measure_rate(ctx, &single, &wide));
+  UNICON_TRY(unicon__product_rate(ctx, &single, &wide));
   *out = (unicon_plan_result){.memory = (uint64_t)e.peak,
                               .flops = e.flops + e.small_flops,
                               .plane_sweeps = (int64_t)e.sweeps};

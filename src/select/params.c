@@ -14,10 +14,9 @@ static bool is_on(const unicon_options *options, int id) {
 }
 
 /* Metric none is power 0, whiten 1/2. */
-static double power_of(const unicon_options *options, int id) {
-  return unicon__is(options, id, "none")     ? 0
-         : unicon__is(options, id, "whiten") ? 0.5
-                                             : unicon__number(options, id);
+static double power_of(const unicon_options *options, int side) {
+  const unicon__value metric = unicon__of_side(options, UNICON__METRIC, side);
+  return metric.word == 0 ? 0 : metric.word == 1 ? 0.5 : metric.number;
 }
 
 static unicon__goal goal_of(const unicon_options *options) {
@@ -27,13 +26,15 @@ static unicon__goal goal_of(const unicon_options *options) {
 }
 
 static void read_refine(const unicon_options *options, unicon__params *out) {
+  /* An SGD head, as is usual: nothing but refine has made the factors. */
+  const bool head = out->start != UNICON__START_MOMENT && out->iterations == 0;
   out->refine = (unicon__refine_params){
       .epochs = (int)unicon__integer(options, UNICON__REFINE),
       .batch = unicon__integer(options, UNICON__REFINE_BATCH),
       .rate = unicon__number(options, UNICON__REFINE_RATE),
-      .decay = unicon__number(options, UNICON__REFINE_DECAY),
-      .patience = (int)unicon__integer(options, UNICON__REFINE_PATIENCE),
-      .learn_temperature = is_on(options, UNICON__LEARN_TEMPERATURE),
+      .decay = head ? 0.01 : 0,
+      .patience = head ? 5 : 0,
+      .learn_temperature = unicon__is(options, UNICON__TEMPERATURE, "learn"),
       .shared = out->shared,
       .seed = out->seed,
       .loss = out->loss,
@@ -75,7 +76,6 @@ static bool has_kernel(const unicon__params *params) {
 }
 
 void unicon__params_from(const unicon_options *options, int64_t rows_y, unicon__params *out) {
-  static const int own[2] = {UNICON__METRIC_X, UNICON__METRIC_Y};
   *out = (unicon__params){
       .goal = goal_of(options),
       .shared = is_on(options, UNICON__SHARED_ENCODER),
@@ -122,10 +122,8 @@ void unicon__params_from(const unicon_options *options, int64_t rows_y, unicon__
                                                   : UNICON__CENTRE_SIDES;
   out->rank_given = unicon__given(options, UNICON__RANK) &&
                     !unicon__is(options, UNICON__RANK, "auto") && out->rank != INT64_MAX;
-  for (int s = 0; s < 2; s++) {
-    out->whitened[s] = !unicon__is(options, own[s], "same");
-    out->power[s] = power_of(options, out->whitened[s] ? own[s] : UNICON__METRIC);
-  }
+  out->sided = unicon__of_side(options, UNICON__METRIC, 0).sided;
+  for (int s = 0; s < 2; s++) out->power[s] = power_of(options, s);
   read_refine(options, out);
   read_open(options, out);
   read_scores(options, rows_y, out);
@@ -140,16 +138,15 @@ static unicon_status write_number(unicon_ctx *ctx, unicon_options *options, int 
 unicon_status unicon__params_write(unicon_ctx *ctx, const unicon__params *params,
                                    unicon_options *options) {
   char text[UNICON__BALANCING_TEXT];
-  const int s = params->whitened[0] ? 1 : 0; /* a side that takes the common power */
   if (params->open.kernel && params->kernel)
     UNICON_TRY(unicon__options_choose(ctx, options, UNICON__KERNEL, params->kernel));
   if (params->landmarks_chosen)
     UNICON_TRY(write_number(ctx, options, UNICON__LANDMARKS, (double)params->map.landmarks));
   UNICON_TRY(write_number(ctx, options, UNICON__RIDGE, params->ridge));
-  if (params->open.power && params->power[s] == 0.5)
+  if (params->open.power && params->power[0] == 0.5)
     UNICON_TRY(unicon__options_choose(ctx, options, UNICON__METRIC, "whiten"));
   else if (params->open.power)
-    UNICON_TRY(write_number(ctx, options, UNICON__METRIC, params->power[s]));
+    UNICON_TRY(write_number(ctx, options, UNICON__METRIC, params->power[0]));
   UNICON_TRY(write_number(ctx, options, UNICON__EXPONENT, params->exponent));
   if (params->open.rank) UNICON_TRY(write_number(ctx, options, UNICON__RANK, (double)params->rank));
   unicon__balancing_print(params->balance, text);

@@ -21,8 +21,8 @@ typedef struct unicon__params {
   unicon__map_params map;
   unicon__centring centring;
   bool shared;
-  bool unpaired;    /* rows without a partner count as well */
-  bool whitened[2]; /* the side has a power of its own */
+  bool unpaired; /* rows without a partner count as well */
+  bool sided;    /* each side has a power of its own */
   double power[2], ridge;
   int64_t rank; /* at most; INT64_MAX: full */
   bool rank_given;

@@ -7,8 +7,7 @@
 
 #include "base/clock.h"
 #include "base/number.h"
-#include "linalg/blas.h"
-#include "linalg/tiled.h"
+#include "linalg/rate.h"
 
 enum { FOLDS_MAX = 8, KERNELS_MAX = 6, FINALISTS = 3 };
 
@@ -69,6 +68,7 @@ typedef struct selection {
   int tried;
   candidate kernel[KERNELS_MAX]; /* best of each kernel */
   int kernels;
+  int shown, planned; /* candidates of the kernel so far, and in all, about */
 } selection;
 
 /* ---- words -------------------------------------------------------------------------------- */
@@ -111,27 +111,6 @@ static void remember(unicon_ctx *ctx, const selection *w, const candidate *c) {
 }
 
 /* ---- time --------------------------------------------------------------------------------- */
-
-/* Flops a second of products on all threads; asked only where there is a budget. */
-static unicon_status measure_rate(unicon_ctx *ctx, selection *w) {
-  enum { SIZE = 768 };
-  unicon__block *frame = unicon__frame_open(ctx);
-  float *a, *b;
-  w->rate = INFINITY;
-  if (isinf(w->params->budget)) return UNICON_OK;
-  UNICON_NEW(ctx, a, SIZE * SIZE);
-  UNICON_NEW(ctx, b, SIZE * SIZE);
-  for (int k = 0; k < 3; k++) {
-    const double from = unicon__now();
-    unicon__blas_begin();
-    unicon__tiled_sgemm(ctx, false, false, SIZE, SIZE, SIZE, 1, a, SIZE, a, SIZE, 0, b, SIZE);
-    unicon__blas_end();
-    const double rate = 2.0 * SIZE * SIZE * SIZE / fmax(unicon__now() - from, 1e-6);
-    if (k == 0 || rate > w->rate) w->rate = rate;
-  }
-  unicon__frame_close(ctx, frame);
-  return UNICON_OK;
-}
 
 /* Seconds that are left when `share` of the budget is gone. */
 static double seconds_left(const selection *w, double share) {
@@ -244,11 +223,15 @@ static unicon_status consider(unicon_ctx *ctx, selection *w, opened *o, unicon__
   candidate c = {.kernel = o->kernel, .setting = setting, .score = 0};
   *score = -1;
   if (w->now.score >= 0 && seconds_left(w, 0.6) < 0) return UNICON_OK;
+  w->planned = ++w->shown > w->planned ? w->shown : w->planned;
+  unicon__stage_label(ctx, "candidate %d of %d, %s", w->shown, w->planned, o->kernel->name);
+  const int stage = unicon__stage_begin(ctx, NULL, 0.3 / w->planned);
   for (int f = 0; f < w->folds; f++) {
     double own;
     UNICON_TRY(unicon__trial_score(ctx, o->trial[f], &setting, &own));
     c.score += own / w->folds;
   }
+  unicon__stage_end(ctx, stage);
   *score = c.score;
   remember(ctx, w, &c);
   if (c.score > w->now.score) w->now = c;
@@ -356,9 +339,8 @@ static unicon_status sweep_rank(unicon_ctx *ctx, selection *w, opened *o) {
 static unicon__setting first_setting(const selection *w, const opened *o) {
   const unicon__params *p = w->params;
   const bool linear = o->kernel->kind == UNICON__KERNEL_LINEAR;
-  const int s = p->whitened[0] ? 1 : 0;
   return (unicon__setting){
-      .power = w->all && p->open.power ? 0.5 : p->power[s],
+      .power = w->all && p->open.power ? 0.5 : p->power[0],
       .ridge = w->all && p->open.ridge ? (linear ? 0.01 : 0.003) : p->ridge,
       .exponent = !p->open.exponent ? p->exponent
                   : linear          ? 1.5
@@ -373,6 +355,13 @@ static double best_before(const selection *w) {
   double best = -1;
   for (int k = 0; k < w->kernels; k++) best = fmax(best, w->kernel[k].score);
   return best;
+}
+
+/* How many settings a sweep tries where none but the first of each axis helps. */
+static int count_settings(const selection *w) {
+  const unicon__params *p = w->params;
+  return 1 + (p->open.exponent ? 2 : 0) + (p->open.balance ? 4 + w->larger : 0) +
+         (w->all ? (p->open.ridge ? 2 : 0) + p->open.power + p->open.rank : 0);
 }
 
 /* What is left open, one axis after the other, those that matter most first. */
@@ -420,8 +409,13 @@ static unicon_status try_kernel(unicon_ctx *ctx, selection *w, const kernel_name
                 kernel->name, (long long)w->params->rank);
     return UNICON_OK;
   }
+  const int stage = unicon__stage_begin(ctx, NULL, 1);
+  w->shown = 0;
+  w->planned = count_settings(w);
+  unicon__stage_label(ctx, "candidate 1 of %d, %s", w->planned, kernel->name);
   unicon_status status = open_kernel(ctx, w, kernel, &o);
   if (status == UNICON_OK) status = sweep_settings(ctx, w, o);
+  unicon__stage_end(ctx, stage);
   if (!alone && status == UNICON_ERR_MEMORY && limited) {
     unicon__log(ctx, UNICON_LOG_WARNING, "kernel %s is left out: %s", kernel->name, ctx->error);
     close_kernel(ctx, o);
@@ -435,8 +429,11 @@ static unicon_status try_kernel(unicon_ctx *ctx, selection *w, const kernel_name
 
 static unicon_status try_kernels(unicon_ctx *ctx, selection *w) {
   if (!w->all || !w->params->open.kernel) return try_kernel(ctx, w, &w->given);
-  for (int k = 0; k < (w->larger ? KERNELS_MAX : KERNELS_AUTO); k++)
+  const int count = w->larger ? KERNELS_MAX : KERNELS_AUTO;
+  for (int k = 0; k < count; k++) {
+    UNICON_TRY(unicon__stage_step(ctx, k, count));
     UNICON_TRY(try_kernel(ctx, w, &all_kernels[k]));
+  }
   if (w->kernels == 0) return w->none; /* the last sentence says what is missing */
   unicon__clear_error(ctx);
   return UNICON_OK;
@@ -587,6 +584,8 @@ static unicon_status choose(unicon_ctx *ctx, selection *w, const unicon__refine_
     const int k = next_kernel(w, done);
     if (k < 0 || (w->params->open.refine && refine_time(w, params) > seconds_left(w, 0.9))) break;
     done[k] = true;
+    UNICON_TRY(unicon__stage_step(ctx, round, w->larger ? FINALISTS : 1));
+    unicon__stage_label(ctx, "%s, refined", w->kernel[k].kernel->name);
     UNICON_TRY(refine_kernel(ctx, w, &w->kernel[k], params, best));
   }
   return UNICON_OK;
@@ -630,8 +629,7 @@ static void take(selection *w, const candidate *best, const unicon__refine_param
   p->ridge = s->ridge;
   p->exponent = s->exponent;
   p->balance = s->balance;
-  for (int k = 0; k < 2; k++)
-    if (!p->whitened[k]) p->power[k] = s->power;
+  for (int k = 0; k < 2 && !p->sided; k++) p->power[k] = s->power;
   if (p->open.rank) p->rank = s->rank;
   p->refine = *refine;
   p->refine.epochs = best->epochs;
@@ -654,10 +652,15 @@ unicon__select_scope unicon__select_scope_of(const unicon__params *params, int64
 static unicon_status run(unicon_ctx *ctx, selection *w, unicon__prepared **kept) {
   unicon__refine_params refine = w->params->refine;
   candidate best = {0};
-  UNICON_TRY(measure_rate(ctx, w));
+  w->rate = INFINITY;
+  if (!isinf(w->params->budget)) UNICON_TRY(unicon__product_rate(ctx, &w->rate, NULL));
+  int stage = unicon__stage_begin(ctx, NULL, 0.6);
   UNICON_TRY(try_kernels(ctx, w));
+  unicon__stage_end(ctx, stage);
   plan_refine(w, &refine);
+  stage = unicon__stage_begin(ctx, NULL, 0.4);
   UNICON_TRY(choose(ctx, w, &refine, &best));
+  unicon__stage_end(ctx, stage);
   if (!w->params->open.rank) best.setting.rank = w->params->rank; /* splits may allow less */
   describe(ctx, w, &best);
   const opened *o = find_open(w, best.kernel);

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/parallel.h"
 #include "linalg/blas.h"
 #include "linalg/tiled.h"
 #include "linalg/vec.h"
@@ -56,22 +55,14 @@ static unicon_status open_moments(unicon_ctx *ctx, const unicon__dataset *held, 
                               prepared->centring, t->q, &t->moments);
 }
 
-/* Training rows that the bank of a side is made of. */
-static unicon_status open_bank(unicon_ctx *ctx, const unicon__trial *t, int s,
-                               unicon__source *out) {
-  const unicon__source *train = s == 0 ? &t->train.x : &t->train.y;
-  const int64_t most = t->params->bank < BANK_ROWS ? t->params->bank : BANK_ROWS;
-  int64_t *row = NULL, count = 0;
-  UNICON_TRY(
-      unicon__bank_draw(ctx, t->train.pairs, s, train->count, most, t->params->seed, &row, &count));
-  return unicon__source_narrow(ctx, train, row, count, out);
-}
-
 /* Held-out and bank rows as features. */
 static unicon_status open_held(unicon_ctx *ctx, const unicon__dataset *held, unicon__trial *t) {
   const unicon__batch rows = through(t->prepared, &held->whole);
   t->features = (unicon__validation){.side = {rows.x, rows.y}, .pairs = rows.pairs};
-  for (int s = 0; s < 2; s++) UNICON_TRY(open_bank(ctx, t, s, &t->features.bank[s]));
+  const int64_t most = t->params->bank < BANK_ROWS ? t->params->bank : BANK_ROWS;
+  for (int s = 0; s < 2; s++)
+    UNICON_TRY(unicon__validation_bank(ctx, s == 0 ? &t->train.x : &t->train.y, t->train.pairs, s,
+                                       most, t->params->seed, &t->features));
   t->held = t->features;
   return UNICON_OK;
 }
@@ -195,11 +186,11 @@ typedef struct turning {
   float *buffer, *out;
 } turning;
 
-static void turn_item(void *state, int64_t item, int worker) {
+static void turn_item(void *state, unicon__cell cell) {
   const turning *t = state;
-  const int64_t first = item * TURN_ROWS, left = t->from->count - first;
+  const int64_t first = cell.row * TURN_ROWS, left = t->from->count - first;
   const int64_t count = left < TURN_ROWS ? left : TURN_ROWS, ld = t->from->map->out, q = t->q;
-  float *buffer = t->buffer + (int64_t)worker * TURN_ROWS * unicon__map_room(t->from->map);
+  float *buffer = t->buffer + cell.worker * TURN_ROWS * unicon__map_room(t->from->map);
   float *out = t->out + first * q;
   const float *rows = unicon__source_tile(t->from, NULL, first, count, buffer);
   unicon__sgemm(false, false, count, q, t->p, 1, rows, ld, t->axes, q, 0, out, q);
@@ -218,7 +209,7 @@ static unicon_status to_axes(unicon_ctx *ctx, const unicon__trial *t, int s,
   UNICON_NEW(ctx, work.out, n * t->q[s]);
   UNICON_NEW(ctx, work.buffer,
              unicon__workers_for(ctx, items) * TURN_ROWS * unicon__map_room(from->map));
-  UNICON_TRY(unicon__parallel_rounds(ctx, "coordinates", 0, 1, items, turn_item, &work));
+  UNICON_TRY(unicon__sweep_rows(ctx, "coordinates", &unicon__blas_region, items, turn_item, &work));
   unicon__drop(ctx, work.buffer);
   *out = (unicon__source){.rows = from->rows, .count = n, .map = &t->seen[s], .cache = work.out};
   return UNICON_OK;
@@ -226,10 +217,7 @@ static unicon_status to_axes(unicon_ctx *ctx, const unicon__trial *t, int s,
 
 static unicon_status turn(unicon_ctx *ctx, unicon__trial *t) {
   double *vectors[2] = {NULL, NULL};
-  for (int s = 0; s < 2; s++) {
-    UNICON_TRY(unicon__progress(ctx, "eigenvectors", s / 2.0));
-    UNICON_TRY(open_axes(ctx, t, s, &vectors[s]));
-  }
+  for (int s = 0; s < 2; s++) UNICON_TRY(open_axes(ctx, t, s, &vectors[s]));
   UNICON_TRY(turn_cross(ctx, vectors, t));
   unicon__drop(ctx, vectors[1]);
   unicon__drop(ctx, vectors[0]);
@@ -255,8 +243,7 @@ unicon_status unicon__trial_turn(unicon_ctx *ctx, unicon__trial *trial) {
 /* The closed form of a setting; sides with a metric of their own keep it. */
 static unicon__closed_params closed_of(unicon__trial *t, double power, double ridge) {
   unicon__closed_params closed = unicon__params_closed(t->params, t->most);
-  for (int s = 0; s < 2; s++)
-    if (!t->params->whitened[s]) closed.power[s] = power;
+  for (int s = 0; s < 2 && !t->params->sided; s++) closed.power[s] = power;
   closed.ridge = ridge;
   closed.start = &t->start;
   return closed;

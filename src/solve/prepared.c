@@ -177,16 +177,13 @@ unicon_status unicon__validation_through(unicon_ctx *ctx, const unicon__validati
   out->balance = balance;
   for (int s = 0; s < 2; s++) {
     const unicon__side *side = &prepared->side[s];
-    int64_t *row = NULL, count = 0;
     float *cache;
     out->side[s].map = &side->map;
     out->side[s].cache = NULL;
     out->side[s].cache_row = NULL;
     UNICON_TRY(unicon__source_cache(ctx, &ctx->arena, &out->side[s], &cache));
     if (balance.kind == UNICON__BALANCE_OFF || bank == 0) continue;
-    UNICON_TRY(
-        unicon__bank_draw(ctx, prepared->pairs, s, side->source.count, bank, seed, &row, &count));
-    UNICON_TRY(unicon__source_narrow(ctx, &side->source, row, count, &out->bank[s]));
+    UNICON_TRY(unicon__validation_bank(ctx, &side->source, prepared->pairs, s, bank, seed, out));
   }
   return UNICON_OK;
 }

@@ -247,7 +247,7 @@ static unicon_status run_epoch(unicon_ctx *ctx, refiner *f, int epoch) {
   const int64_t most = f->params->most_steps;
   const int64_t steps = most > 0 && most < f->steps ? most : f->steps;
   for (int64_t k = 0; k < steps; k++) {
-    UNICON_TRY(unicon__progress(ctx, "refine", (double)f->step / all));
+    UNICON_TRY(unicon__stage_step(ctx, f->step, f->steps * f->params->epochs));
     const double rate = f->params->rate * 0.5 * (1 + cos(pi * (double)f->step / all));
     UNICON_TRY(take_step(ctx, f, rate, &sum));
   }
@@ -313,7 +313,9 @@ unicon_status unicon__refine(unicon_ctx *ctx, const unicon__batch *data,
   UNICON_NEW(ctx, f.order, 2 * f.rows);
   UNICON_NEW(ctx, f.seen, data->pairs->n_y);
   for (int s = 0; s < 2; s++) UNICON_TRY(tuned_open(ctx, &f, &metric[s], factors, s, &f.side[s]));
+  const int stage = unicon__stage_begin(ctx, "refine", 0.9);
   UNICON_TRY(run_epochs(ctx, &f));
+  unicon__stage_end(ctx, stage);
   for (int s = 0; s < 2; s++) {
     const tuned *t = &f.side[s];
     memcpy(factors->g[s], t->best, (size_t)(t->p * t->r) * sizeof *t->best);

@@ -385,7 +385,7 @@ static unicon_status iterate(solver *s, unicon__state *state) {
   UNICON_TRY(evaluate(s, state, true, &loss));
   UNICON_TRY(note_step(s, state, loss, 0, &best, &best_score));
   for (int step = 0; step < s->params->iterations && !done; step++) {
-    UNICON_TRY(unicon__progress(s->ctx, "iterations", (double)step / s->params->iterations));
+    UNICON_TRY(unicon__stage_step(s->ctx, step, s->params->iterations));
     unicon__block *frame = unicon__frame_open(s->ctx);
     const bool more = step + 1 < s->params->iterations;
     unicon__state candidate;

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/parallel.h"
 #include "linalg/blas.h"
 #include "solve/stats_rows.h"
 
@@ -144,7 +143,7 @@ static void widen(const float *from, int64_t ld, int64_t rows, int64_t cols, dou
 }
 
 /* Adds a tile over the rows of a group to the group's sums. */
-static void add_tile(const chunk *c, const product *p, int64_t t, int64_t group, int worker) {
+static void add_tile(const chunk *c, const product *p, int64_t t, int64_t group, int64_t worker) {
   int64_t bi, bj;
   place_of(p, t, &bi, &bj);
   const int64_t i0 = bi * p->tile, j0 = bj * p->tile;
@@ -154,7 +153,7 @@ static void add_tile(const chunk *c, const product *p, int64_t t, int64_t group,
   const float *a = p->a + r0 * p->lda + i0, *b = p->b ? p->b + r0 * p->ldb + j0 : NULL;
   if (rows <= 0) return;
   if (c->wide) {
-    double *left = c->wide + (int64_t)worker * 2 * CHUNK_ROWS * TILE_LARGE;
+    double *left = c->wide + worker * 2 * CHUNK_ROWS * TILE_LARGE;
     double *right = left + CHUNK_ROWS * (int64_t)TILE_LARGE;
     widen(a, p->lda, rows, m, left);
     if (p->wide_b)
@@ -165,7 +164,7 @@ static void add_tile(const chunk *c, const product *p, int64_t t, int64_t group,
     unicon__dgemm(true, false, m, n, rows, c->sign, left, m, right, n, 1, out, p->n);
     return;
   }
-  float *scratch = c->scratch + (int64_t)worker * TILE_LARGE * TILE_LARGE;
+  float *scratch = c->scratch + worker * TILE_LARGE * TILE_LARGE;
   unicon__sgemm(true, false, m, n, rows, 1, a, p->lda, b, p->ldb, 0, scratch, n);
   for (int64_t i = 0; i < m; i++)
     for (int64_t j = 0; j < n; j++) out[i * p->n + j] += c->sign * (double)scratch[i * n + j];
@@ -200,12 +199,13 @@ static int64_t items_of(const chunk *c) {
   return items;
 }
 
-static void chunk_item(void *state, int64_t item, int worker) {
+static void chunk_item(void *state, unicon__cell cell) {
   const chunk *c = state;
+  int64_t item = cell.row;
   for (int k = 0; k < c->products; k++) {
     const int64_t own = tiles_of(&c->product[k]) * c->groups;
     if (item < own) {
-      add_tile(c, &c->product[k], item / c->groups, item % c->groups, worker);
+      add_tile(c, &c->product[k], item / c->groups, item % c->groups, cell.worker);
       return;
     }
     item -= own;
@@ -263,11 +263,11 @@ typedef struct filling {
   float *out, *buffer;
 } filling;
 
-static void fill_item(void *state, int64_t item, int worker) {
+static void fill_item(void *state, unicon__cell cell) {
   const filling *f = state;
-  const int64_t at = item * FILL_ROWS, count = smaller(FILL_ROWS, f->count - at);
+  const int64_t at = cell.row * FILL_ROWS, count = smaller(FILL_ROWS, f->count - at);
   const int64_t p = f->source->map->out;
-  float *buffer = f->buffer + (int64_t)worker * FILL_ROWS * unicon__map_room(f->source->map);
+  float *buffer = f->buffer + cell.worker * FILL_ROWS * unicon__map_room(f->source->map);
   const float *rows = unicon__source_tile(f->source, f->row ? f->row + f->first + at : NULL,
                                           f->row ? 0 : f->first + at, count, buffer);
   memcpy(f->out + at * p, rows, (size_t)(count * p) * sizeof *rows);
@@ -284,7 +284,7 @@ static unicon_status fill(adding *a, int side, int64_t first, int64_t count, con
       .source = source, .row = a->row[side], .first = first, .count = count, .out = a->psi};
   UNICON_NEW(a->ctx, f.buffer,
              unicon__workers_for(a->ctx, items) * FILL_ROWS * unicon__map_room(source->map));
-  unicon__parallel_for(a->ctx, items, fill_item, &f);
+  UNICON_TRY(unicon__sweep_rows(a->ctx, NULL, &unicon__blas_region, items, fill_item, &f));
   unicon__drop(a->ctx, f.buffer);
   *out = a->psi;
   return UNICON_OK;
@@ -351,7 +351,7 @@ static unicon_status add_chunk(adding *a, int side, int64_t first) {
     UNICON_NEW(a->ctx, c.wide, workers * 2 * CHUNK_ROWS * TILE_LARGE);
   else
     UNICON_NEW(a->ctx, c.scratch, workers * TILE_LARGE * TILE_LARGE);
-  unicon__parallel_for(a->ctx, items, chunk_item, &c);
+  UNICON_TRY(unicon__sweep_rows(a->ctx, NULL, &unicon__blas_region, items, chunk_item, &c));
   unicon__frame_close(a->ctx, frame);
   return UNICON_OK;
 }
@@ -366,11 +366,12 @@ static void fold(const adding *a, int side, int k, double *to, int64_t size) {
 static unicon_status add_side(adding *a, int side) {
   unicon__stats *s = a->stats;
   const int64_t step = (int64_t)a->groups[side] * CHUNK_ROWS, n = a->count[side];
+  const int stage = unicon__stage_begin(a->ctx, "statistics", 0.5);
   for (int64_t first = 0; first < n; first += step) {
-    const double done = (double)first / (double)n;
-    UNICON_TRY(unicon__progress(a->ctx, "statistics", (side + done) / 2));
+    UNICON_TRY(unicon__stage_step(a->ctx, first / step, (n + step - 1) / step));
     UNICON_TRY(add_chunk(a, side, first));
   }
+  unicon__stage_end(a->ctx, stage);
   s->rows[side] += a->sign * (double)n;
   if (s->gram[side]) fold(a, side, 0, s->gram[side], s->p[side] * s->p[side]);
   for (int d = 0; d < 2 && side == 0; d++)
@@ -463,6 +464,7 @@ unicon_status unicon__stats_add(unicon_ctx *ctx, const unicon__batch *set, doubl
                                 unicon__stats *stats) {
   unicon__block *frame = unicon__frame_open(ctx);
   adding a = {.ctx = ctx, .set = set, .stats = stats, .sign = sign};
+  const int stage = unicon__stage_begin(ctx, "statistics", 0);
   UNICON_TRY(check_like(ctx, set, stats));
   UNICON_TRY(open_adding(&a));
   unicon__blas_begin();
@@ -471,6 +473,7 @@ unicon_status unicon__stats_add(unicon_ctx *ctx, const unicon__batch *set, doubl
   unicon__blas_end();
   UNICON_TRY(status);
   add_totals(&a);
+  unicon__stage_end(ctx, stage);
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/parallel.h"
+#include "base/sweep.h"
 #include "linalg/vec.h"
 
 enum {
@@ -269,10 +269,10 @@ static void add_class(const making *k, int64_t i, int64_t at) {
   }
 }
 
-static void make_item(void *state, int64_t item, int worker) {
+static void make_item(void *state, unicon__cell cell) {
   const making *k = state;
   const unicon__stats_rows *m = k->m;
-  const int64_t from = item * MAKE_ROWS, at = (int64_t)worker * PICK_ROWS;
+  const int64_t from = cell.row * MAKE_ROWS, at = cell.worker * (int64_t)PICK_ROWS;
   const int64_t to = from + MAKE_ROWS < k->count ? from + MAKE_ROWS : k->count;
   waiting w = {.k = k,
                .pick = k->pick + at,
@@ -303,7 +303,7 @@ unicon_status unicon__stats_rows_make(unicon_ctx *ctx, const unicon__stats_rows 
   UNICON_NEW(ctx, k.target, room);
   UNICON_NEW(ctx, k.factor, room);
   UNICON_NEW(ctx, k.buffer, room * unicon__map_room(rows->set->y.map));
-  unicon__parallel_for(ctx, items, make_item, &k);
+  UNICON_TRY(unicon__sweep_rows(ctx, NULL, NULL, items, make_item, &k));
   unicon__drop(ctx, k.buffer);
   unicon__drop(ctx, k.factor);
   unicon__drop(ctx, k.target);

@@ -208,7 +208,7 @@ static unicon_status run_check(unicon_ctx *ctx, check *c, const unicon_data *dat
   c->out->suspects = room < c->grades.count ? room : c->grades.count;
   if (c->out->suspects > 0)
     memcpy(suspects, c->grades.entry, (size_t)c->out->suspects * sizeof *suspects);
-  return UNICON_OK;
+  return unicon__poll(ctx);
 }
 
 unicon_status unicon_check(unicon_ctx *ctx, const unicon_data *data, const unicon_options *options,
