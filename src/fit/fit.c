@@ -105,7 +105,9 @@ static unicon_status describe(unicon_ctx *ctx, const fit *f, const unicon__part_
   UNICON_TRY(unicon__model_note_integer(ctx, model, "pairs", whole->pairs->positive.count));
   UNICON_TRY(unicon__model_note_integer(ctx, model, "rank", model->rank));
   UNICON_TRY(unicon__model_note_text(ctx, model, "svd_method", log->solve.method));
-  UNICON_TRY(unicon__model_note_real(ctx, model, "svd_residual", 3, log->solve.residual));
+  /* below, it is the order of sums that shows */
+  UNICON_TRY(
+      unicon__model_note_real(ctx, model, "svd_residual", 3, fmax(log->solve.residual, 1e-14)));
   UNICON_TRY(unicon__model_note_real(ctx, model, "spectral_gap", 6, log->solve.gap));
   UNICON_TRY(describe_steps(ctx, f, log, model));
   UNICON_TRY(unicon__model_note_maps(ctx, model));

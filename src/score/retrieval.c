@@ -146,10 +146,11 @@ static void insert(best_list *best, int64_t id, double score) {
 static void offer(const ranking *g, int64_t query, int64_t from, int64_t count, const float *scores,
                   best_list *best) {
   const double margin = unicon__score_error(g->r, 2);
-  for (int64_t j = 0; j < count; j++)
-    if (scores[j] > -INFINITY &&
-        (best->count < UNICON__HUB_TOP || (double)scores[j] >= best->score[0] - margin))
+  for (int64_t j = 0; j < count; j++) {
+    if (scores[j] == -INFINITY) continue; /* hidden */
+    if (best->count < UNICON__HUB_TOP || (double)scores[j] >= best->score[0] - margin)
       insert(best, from + j, exact_score(g, query, from + j));
+  }
 }
 
 /* Takes in the scores of a tile that are no matches; those hidden are -inf. */
