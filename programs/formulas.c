@@ -57,7 +57,7 @@ static const cli_formula metrics[] = {
 static const cli_formula splits[] = {
     {"",
      "F_x = W_x U D^(E A), F_y = W_y V D^(E (1-A)), D the singular values, E the exponent: A = .5 "
-     "shares the spectrum evenly, A = 0 is the paper's (0, 1)"},
+     "shares the spectrum evenly, A = 0 is what the paper prints"},
     {NULL, NULL},
 };
 

@@ -119,3 +119,17 @@ def test_one_set_of_rows_leaves_out_the_rows_themselves():
     assert found["x_to_y"]["hit@1"] == np.mean(label[200:][scores.argmax(1)] == label[200:])
     with pytest.raises(unicon.PairsError, match="there are 200 labels of one set, but X has 200"):
         fast().fit(x[:200], x[:199], labels=(label[:200],))
+
+
+def test_synth_has_the_generators_of_the_authors_code():
+    x, y, label = unicon.synth("linear-released", 31)
+    assert x.shape == (31, 40) and y.shape == (31, 30)
+    assert (label == np.arange(31) // 11).all()  # clusters one after the other
+    part, _, _ = unicon.synth("linear-released", 10, first=5, rows=31)
+    assert (part == x[5:15]).all()
+    other, _, _ = unicon.synth("linear-released", 31, part=1, spread=0, noise=0)
+    assert len(np.unique(other, axis=0)) == 3
+    x, y, _ = unicon.synth("nonlinear-released", 20)
+    assert y.shape == (20, 39) and (np.abs(x) > 1).any()  # noise outside the tanh
+    with pytest.raises(unicon.ArgumentError, match="say how many rows the part has, at least 15"):
+        unicon.synth("linear-released", 10, first=5, rows=12)

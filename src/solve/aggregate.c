@@ -2,18 +2,9 @@
 #include "solve/aggregate.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-static int ascending(const void *a, const void *b) {
-  const double left = *(const double *)a, right = *(const double *)b;
-  return (left > right) - (left < right);
-}
-
-static double median(double *sorted, int64_t count) {
-  qsort(sorted, (size_t)count, sizeof *sorted, ascending);
-  return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
-}
+#include "base/number.h"
 
 /* 1 for scores within three robust standard deviations below the median, else 0. */
 static unicon_status keep_inliers(unicon_ctx *ctx, const double *score, int64_t count,
@@ -21,9 +12,9 @@ static unicon_status keep_inliers(unicon_ctx *ctx, const double *score, int64_t 
   double *sorted;
   UNICON_NEW(ctx, sorted, count);
   memcpy(sorted, score, (size_t)count * sizeof *sorted);
-  const double middle = median(sorted, count);
+  const double middle = unicon__median(sorted, count);
   for (int64_t b = 0; b < count; b++) sorted[b] = fabs(score[b] - middle);
-  const double spread = 1.4826 * median(sorted, count);
+  const double spread = 1.4826 * unicon__median(sorted, count);
   int64_t dropped = 0;
   for (int64_t b = 0; b < count; b++) {
     weight[b] = score[b] >= middle - 3 * spread - 1e-12;

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/number.h"
 #include "base/rng.h"
 #include "loss/pass.h"
 #include "features/project.h"
