@@ -285,22 +285,6 @@ static void groups_that_cannot_be_split(void **state) {
   problem_free(&p);
 }
 
-/* An early stop on one split does not count as a score of 0 for the epochs that it left out. */
-static void patience_leaves_no_zeros(void **state) {
-  unicon_ctx *ctx = ((scratch *)*state)->ctx;
-  cut c;
-  cut_make(ctx, 4, &c);
-  unicon_options *options = support_options(ctx, "preset", "auto", "refine", "40", "refine_rate",
-                                            "1", "refine_patience", "2", NULL);
-  unicon_model *model = support_fit(ctx, c.x, c.y, NULL, options);
-  const char *log = unicon_model_meta(model, "auto_refine_log");
-  assert_non_null(log);
-  for (char *end = NULL; *log; log = end) assert_true(strtod(log, &end) > 0.2);
-  unicon_model_destroy(model);
-  unicon_options_destroy(options);
-  cut_free(&c);
-}
-
 /* Preset best refines several kernels; the epochs that are noted are those of the chosen one, so
  * that the entry of its epoch is its score. A balance that is given is not chosen again, which
  * would raise the score above it. */
@@ -625,7 +609,6 @@ int main(void) {
       SCRATCH_TEST(given_rank_is_that_of_all_rows),
       SCRATCH_TEST(few_rows_of_a_side_are_no_error),
       SCRATCH_TEST(groups_that_cannot_be_split),
-      SCRATCH_TEST(patience_leaves_no_zeros),
       SCRATCH_TEST(a_perfect_score_does_not_end_the_search),
       SCRATCH_TEST(a_schedule_is_kept),
       SCRATCH_TEST(weights_follow_the_scores),

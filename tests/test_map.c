@@ -118,7 +118,8 @@ static void features_have_the_kernel(void **state) {
       for (int k = 20 * D; repeated && k < N * D; k++) x[k] = x[k - 20 * D]; /* 20 rows, 3 times */
       unicon_rows *rows = support_rows(ctx, "x", x, N, D);
       unicon_options *options =
-          support_options(ctx, "kernel", kernels[c].name, "map", "exact", "degree", "2", NULL);
+          support_options(ctx, "kernel", kernels[c].name, "map", "exact", "width",
+                          strcmp(kernels[c].name, "poly") == 0 ? "2" : "auto", NULL);
       fitted f;
       listener ear = {"explained by the others", 0};
       unicon_ctx_set_log(ctx, listen, &ear);
@@ -411,12 +412,36 @@ static void width_is_taken_as_given(void **state) {
   unicon_rows_close(alike);
 }
 
+/* The width of poly is its degree: whole, from 1 to 16. */
+static void degrees_are_whole(void **state) {
+  scratch *s = *state;
+  static const char *const bad[] = {"0.5", "2.5", "17"};
+  problem p;
+  problem_make(s->ctx, 6, 30, 5, 4, 3, 0.5, &p);
+  for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+    unicon_model *model = NULL;
+    unicon_options *options =
+        support_options(s->ctx, "preset", "fast", "kernel", "poly", "width", bad[k], NULL);
+    scratch_failed(
+        s,
+        unicon_fit(s->ctx, &(unicon_data){p.rows_x, p.rows_y, NULL, NULL}, NULL, options, &model),
+        UNICON_ERR_OPTION, "degree", "from 1 to 16");
+    unicon_options_destroy(options);
+  }
+  problem_free(&p);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCRATCH_TEST(features_have_the_kernel),   SCRATCH_TEST(ridge_is_one_map),
-      SCRATCH_TEST(all_rows_are_exact),         SCRATCH_TEST(given_landmarks_are_used),
-      SCRATCH_TEST(uniform_landmarks_are_rows), SCRATCH_TEST(centring_is_hkh),
-      SCRATCH_TEST(width_is_the_median),        SCRATCH_TEST(width_of_periodic_rows_is_the_median),
+      SCRATCH_TEST(degrees_are_whole),
+      SCRATCH_TEST(features_have_the_kernel),
+      SCRATCH_TEST(ridge_is_one_map),
+      SCRATCH_TEST(all_rows_are_exact),
+      SCRATCH_TEST(given_landmarks_are_used),
+      SCRATCH_TEST(uniform_landmarks_are_rows),
+      SCRATCH_TEST(centring_is_hkh),
+      SCRATCH_TEST(width_is_the_median),
+      SCRATCH_TEST(width_of_periodic_rows_is_the_median),
       SCRATCH_TEST(width_is_taken_as_given),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

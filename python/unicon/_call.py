@@ -16,7 +16,7 @@ import warnings
 from typing import Any, Callable, Iterator, Mapping, Optional, Union
 
 from ._library import (LOG_FUNCTION, PROGRESS_FUNCTION, SCOPE_CONTEXT, Handle, lib, text)
-from ._options import TABLE, as_text, names_of
+from ._options import TABLE, as_text, names_of, unknown
 from .errors import ArgumentError, OptionError, UniconWarning, error_of, refuse_nul
 
 Progress = Union[None, bool, Callable[[str, float, Optional[float]], Any]]
@@ -100,7 +100,9 @@ class Call:
 
     def _set(self, name: str, value: Any) -> None:
         option = TABLE.get(name)
-        if option and not option.scope & self._scope:
+        if not option:
+            raise unknown(name)
+        if not option.scope & self._scope:
             raise OptionError(f"{name} has no effect here; accepted: "
                               + ", ".join(names_of(self._scope)))
         self.set(name, value)

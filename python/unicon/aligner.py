@@ -9,7 +9,7 @@ import numpy as np
 
 from ._call import Call, Progress
 from ._library import SCOPE_CONTEXT, SCOPE_EVAL, SCOPE_FIT
-from ._options import TABLE, describe, from_text, names_of, signature
+from ._options import TABLE, describe, from_text, names_of, signature, unknown
 from ._pairs import Pairs
 from ._rows import Matrix
 from .errors import ArgumentError, OptionError, not_fitted
@@ -163,6 +163,10 @@ class Aligner:
         """How often each row is among the first ten of a query; see Model.hubs."""
         return self._fitted().hubs(X, Y, pairs, **{**self._given(SCOPE_CONTEXT), **arguments})
 
+    def weights(self, X: Matrix, Y: Matrix, pairs: Pairs = None, **arguments: Any) -> Any:
+        """Scores, weights S = -dL/ds and the loss; see Model.weights."""
+        return self._fitted().weights(X, Y, pairs, **{**self._given(SCOPE_CONTEXT), **arguments})
+
     def classify(self, rows: Matrix, classes: Matrix, labels: Any,
                  **arguments: Any) -> dict[str, Any]:
         """Zero-shot classification by the nearest class vector; see Model.classify."""
@@ -269,8 +273,7 @@ def _refuse_unknown(options: Mapping[str, Any]) -> None:
         if name in _NAMES:
             continue
         if name not in TABLE:
-            with Call({name: ""}, ~0):  # fails: the library knows the nearest name
-                pass
+            raise unknown(name)
         raise OptionError(f"{name} is no option of a fit; accepted: " + ", ".join(_NAMES))
 
 

@@ -404,8 +404,3 @@ unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__arena *arena, unicon
   source->cache_row = NULL; /* the cache has the rows of this source, in its order */
   return UNICON_OK;
 }
-
-int unicon__compare_int64(const void *a, const void *b) {
-  const int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
-  return (left > right) - (left < right);
-}

@@ -15,6 +15,7 @@
 #ifndef UNICON_FEATURES_FEATURE_H
 #define UNICON_FEATURES_FEATURE_H
 
+#include "base/number.h"
 #include "features/kernel.h"
 #include "io/rows.h"
 
@@ -125,8 +126,5 @@ int64_t unicon__first_bad_row(const float *buffer, int64_t count, int64_t width,
 /* "FILE: row R, column C is not a finite number", "... is all zero" or "... is longer than". */
 unicon_status unicon__bad_row(unicon_ctx *ctx, const unicon_rows *rows, int64_t row,
                               int64_t column);
-
-/* For qsort: int64_t, ascending. */
-int unicon__compare_int64(const void *a, const void *b);
 
 #endif

@@ -63,6 +63,16 @@ static unicon_status median_distance(unicon_ctx *ctx, const unicon__source *sour
 
 static const double narrowest = 0.11; /* of expcos: exp(1/width^2) is a float32 */
 
+static unicon_status fit_degree(unicon_ctx *ctx, double degree, unicon__kernel *kernel) {
+  if (!(degree >= 1 && degree <= 16 && degree == floor(degree)))
+    return unicon__fail(ctx, UNICON_ERR_OPTION,
+                        "width %g is the degree of kernel poly here; it must be a whole number "
+                        "from 1 to 16",
+                        degree);
+  kernel->degree = (int)degree;
+  return UNICON_OK;
+}
+
 static unicon__kernel_kind kernel_of(const unicon_options *options, int own) {
   const int id = unicon__is(options, own, "same") ? UNICON__KERNEL : own;
   return unicon__kernel_plain((unicon__kernel_kind)unicon__word(options, id));
@@ -73,7 +83,6 @@ void unicon__map_params_from(const unicon_options *options, unicon__map_params *
   *out = (unicon__map_params){
       .normalize = unicon__is(options, UNICON__NORMALIZE, "on"),
       .kernel = {kernel_of(options, UNICON__KERNEL_X), kernel_of(options, UNICON__KERNEL_Y)},
-      .degree = (int)unicon__integer(options, UNICON__DEGREE),
       .by_size = unicon__is(options, UNICON__MAP, "auto"),
       .kind = map > 0 ? (unicon__map_kind)(map - 1) : UNICON__MAP_LINEAR, /* after auto */
       .landmarks = unicon__integer(options, UNICON__LANDMARKS),
@@ -83,20 +92,23 @@ void unicon__map_params_from(const unicon_options *options, unicon__map_params *
                 : unicon__is(options, UNICON__LANDMARK_METHOD, "pivot") ? UNICON__LANDMARKS_PIVOT
                                                                         : UNICON__LANDMARKS_GIVEN,
       .features = unicon__integer(options, UNICON__FEATURES),
-      .orthogonal = unicon__is(options, UNICON__ORTHOGONAL, "on"),
       .kernel_ridge = unicon__number(options, UNICON__KERNEL_RIDGE),
       .seed = (uint64_t)unicon__integer(options, UNICON__SEED),
   };
-  if (!unicon__is(options, UNICON__WIDTH, "auto"))
-    out->width = unicon__number(options, UNICON__WIDTH);
+  for (int s = 0; s < 2; s++) {
+    const unicon__value width = unicon__of_side(options, UNICON__WIDTH, s);
+    out->width[s] = width.word < 0 ? width.number : 0; /* auto */
+  }
 }
 
 unicon_status unicon__kernel_fit(unicon_ctx *ctx, const unicon__map_params *params, int side,
                                  const unicon__source *source, unicon__kernel *kernel) {
-  *kernel = (unicon__kernel){.kind = params->kernel[side], .width = 1, .degree = params->degree};
+  const double width = params->width[side];
+  *kernel = (unicon__kernel){.kind = params->kernel[side], .width = 1, .degree = 3};
+  if (kernel->kind == UNICON__KERNEL_POLY && width > 0) return fit_degree(ctx, width, kernel);
   if (!unicon__kernel_has_width(kernel->kind)) return UNICON_OK;
-  if (params->width > 0) {
-    kernel->width = params->width;
+  if (width > 0) {
+    kernel->width = width;
     if (kernel->kind == UNICON__KERNEL_EXPCOS && kernel->width < narrowest)
       return unicon__fail(ctx, UNICON_ERR_OPTION,
                           "width %g is too small for kernel expcos: exp(1/width^2) must be a "
@@ -320,9 +332,8 @@ static unicon_status fit_random(unicon_ctx *ctx, unicon__arena *arena,
   UNICON_ARENA_NEW(ctx, arena, map->base, m * d);
   UNICON_ARENA_NEW(ctx, arena, map->square, m);
   for (int64_t i = 0; i < m; i++) unicon__normals(seed, stream, (uint64_t)i, d, map->base + i * d);
-  if (params->orthogonal)
-    for (int64_t i = 0; i < m; i += d)
-      UNICON_TRY(orthogonal_block(ctx, map->base + i * d, m - i < d ? m - i : d, d));
+  for (int64_t i = 0; i < m; i += d)
+    UNICON_TRY(orthogonal_block(ctx, map->base + i * d, m - i < d ? m - i : d, d));
   if (!fourier) return UNICON_OK;
   scale_frequencies(&map->kernel, seed, stream, map->base, m, d);
   for (int64_t i = 0; i < m; i++)

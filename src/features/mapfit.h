@@ -16,15 +16,13 @@ typedef enum unicon__landmark_method {
 typedef struct unicon__map_params {
   bool normalize;
   unicon__kernel_kind kernel[2];
-  double width; /* 0: the median distance */
-  int degree;
+  double width[2];       /* of poly its degree; 0: the median distance, or 3 */
   bool by_size;          /* linear, exact or nystrom as kernel and rows want it; else `kind` */
   unicon__map_kind kind; /* of both sides */
   int64_t landmarks;
   bool landmarks_given; /* or the method: then nystrom is meant */
   unicon__landmark_method method;
   int64_t features;
-  bool orthogonal;
   double kernel_ridge;
   uint64_t seed;
 } unicon__map_params;

@@ -160,12 +160,14 @@ static unicon_status read_labels(unicon_ctx *ctx, const char *x_path, const char
   UNICON_NEED(ctx, x_path);
   UNICON_NEED(ctx, y_path);
   unicon_status status = map_labels(ctx, &x, &y);
-  if (status == UNICON_OK) status = number_labels(ctx, &x, &y, NULL);
+  if (status == UNICON_OK)
+    status = unicon__labels_parse(ctx, x_path, x.bytes, y_path, y.bytes, &x.label, &x.count,
+                                  &y.label, &y.count);
   unmap_labels(&x, &y);
   UNICON_TRY(status);
   UNICON_TRY(check_count(ctx, x_path, x.count, "x", n_x));
   UNICON_TRY(check_count(ctx, y_path, y.count, "y", n_y));
-  return unicon__pairs_from_labels(ctx, x.label, n_x, y.label, n_y, out);
+  return unicon__pairs_from_labels(ctx, x.label, n_x, y.label, n_y, false, out);
 }
 
 unicon_status unicon_pairs_read_labels(unicon_ctx *ctx, const char *x_path, const char *y_path,

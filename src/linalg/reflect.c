@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/number.h"
 #include "base/parallel.h"
 #include "linalg/blas.h"
 #include "linalg/tiled.h"
@@ -15,10 +16,6 @@ enum {
   SLICE = UNICON__REFLECT_SLICE
 };
 
-static int64_t least(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
 /* ---- many reflections --------------------------------------------------------------------- */
 
 static int64_t block_count(const unicon__reflections *h) {
@@ -29,8 +26,8 @@ static void make_factor(void *state, int64_t block, int worker) {
   (void)worker;
   const unicon__reflections *h = state;
   const int64_t first = block * BLOCK;
-  unicon__dlarft(h->n - first, least(BLOCK, h->count - first), h->v + first * (h->ld + 1), h->ld,
-                 h->tau + first, h->factor + block * BLOCK * BLOCK);
+  unicon__dlarft(h->n - first, unicon__least(BLOCK, h->count - first), h->v + first * (h->ld + 1),
+                 h->ld, h->tau + first, h->factor + block * BLOCK * BLOCK);
 }
 
 unicon_status unicon__reflections_open(unicon_ctx *ctx, unicon__reflections *h) {
@@ -43,7 +40,7 @@ void unicon__reflect(const unicon__reflections *h, int64_t last, double *c, int6
                      int64_t cols, double *room) {
   for (int64_t block = last / BLOCK; block >= 0; block--) {
     const int64_t first = block * BLOCK;
-    unicon__dlarfb(false, h->n - first, cols, least(BLOCK, h->count - first),
+    unicon__dlarfb(false, h->n - first, cols, unicon__least(BLOCK, h->count - first),
                    h->v + first * (h->ld + 1), h->ld, h->factor + block * BLOCK * BLOCK, c + first,
                    ldc, room);
   }
@@ -68,7 +65,7 @@ static double *basis_room(const basis *b, int worker) {
 static void update_slice(void *state, int64_t item, int worker) {
   const basis *b = state;
   const int64_t m = b->h.n, col = b->first + b->width + item * SLICE;
-  unicon__dlarfb(true, m - b->first, least(SLICE, b->h.count - col), b->width,
+  unicon__dlarfb(true, m - b->first, unicon__least(SLICE, b->h.count - col), b->width,
                  b->columns + b->first * (m + 1), m, b->factor, b->columns + col * m + b->first, m,
                  basis_room(b, worker));
 }
@@ -76,7 +73,8 @@ static void update_slice(void *state, int64_t item, int worker) {
 /* A slice of the columns of Q: reflections of the unit vectors. Later ones leave them alone. */
 static void form_slice(void *state, int64_t item, int worker) {
   const basis *b = state;
-  const int64_t m = b->h.n, n = b->h.count, col = item * SLICE, cols = least(SLICE, n - col);
+  const int64_t m = b->h.n, n = b->h.count, col = item * SLICE,
+                cols = unicon__least(SLICE, n - col);
   double *room = basis_room(b, worker), *q = room + BLOCK * SLICE;
   memset(q, 0, (size_t)(m * cols) * sizeof *q);
   for (int64_t c = 0; c < cols; c++) q[c * m + col + c] = 1;
@@ -97,7 +95,7 @@ static unicon_status qr(unicon_ctx *ctx, int64_t m, int64_t n, double *a, double
   for (b.first = 0; b.first < n; b.first += b.width) {
     double *panel = b.columns + b.first * (m + 1);
     UNICON_TRY(unicon__poll(ctx));
-    b.width = least(PANEL, n - b.first);
+    b.width = unicon__least(PANEL, n - b.first);
     unicon__dgeqr2(m - b.first, b.width, panel, m, tau + b.first, work);
     unicon__dlarft(m - b.first, b.width, panel, m, tau + b.first, b.factor);
     unicon__parallel_for(ctx, (n - b.first - b.width + SLICE - 1) / SLICE, update_slice, &b);
@@ -190,8 +188,9 @@ static void update_tile(void *state, int64_t item, int worker) {
   int64_t i = 0;
   while ((i + 1) * (i + 2) / 2 <= item) i++;
   const int64_t row = start + i * UPDATE_TILE, col = start + (item - i * (i + 1) / 2) * UPDATE_TILE;
-  unicon__dgemm(true, false, least(UPDATE_TILE, n - row), least(UPDATE_TILE, n - col), 2 * r->width,
-                -1, r->vw + row, n, r->wv + col, n, 1, r->a + row * n + col, n);
+  unicon__dgemm(true, false, unicon__least(UPDATE_TILE, n - row),
+                unicon__least(UPDATE_TILE, n - col), 2 * r->width, -1, r->vw + row, n, r->wv + col,
+                n, 1, r->a + row * n + col, n);
 }
 
 static void reduce_panel(unicon_ctx *ctx, reduction *r) {
@@ -218,7 +217,7 @@ static unicon_status tridiagonalize(unicon_ctx *ctx, reduction *r) {
   UNICON_NEW(ctx, r->room, unicon__tiled_dsymv_room(r->n));
   for (r->first = 0; r->first < r->n; r->first += r->width) {
     UNICON_TRY(unicon__poll(ctx));
-    r->width = least(PANEL, r->n - r->first);
+    r->width = unicon__least(PANEL, r->n - r->first);
     reduce_panel(ctx, r);
   }
   unicon__frame_close(ctx, frame);
@@ -237,7 +236,7 @@ typedef struct turning {
 static void turn_slice(void *state, int64_t item, int worker) {
   const turning *t = state;
   const int64_t n = t->h.n + 1, at = (t->first + item) * SLICE;
-  unicon__reflect(&t->h, t->h.count - 1, t->z + at * n + 1, n, least(SLICE, n - at),
+  unicon__reflect(&t->h, t->h.count - 1, t->z + at * n + 1, n, unicon__least(SLICE, n - at),
                   t->room + (int64_t)worker * BLOCK * SLICE);
 }
 
@@ -249,7 +248,7 @@ static unicon_status turn_back(unicon_ctx *ctx, const reduction *r, double *z) {
   UNICON_NEW(ctx, t.room, round * BLOCK * SLICE);
   for (; t.first < slices; t.first += round) {
     UNICON_TRY(unicon__poll(ctx));
-    unicon__parallel_for(ctx, least(round, slices - t.first), turn_slice, &t);
+    unicon__parallel_for(ctx, unicon__least(round, slices - t.first), turn_slice, &t);
   }
   return UNICON_OK;
 }

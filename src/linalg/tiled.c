@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
 
@@ -46,10 +47,6 @@ static int64_t cut(int64_t m, int64_t n, double work, int64_t *rows, int64_t *co
   }
 }
 
-static int64_t least(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
 /* Runs the items. When the call is cancelled on the way it returns early: the next poll says so. */
 static void run(unicon_ctx *ctx, double work, int64_t items, unicon__cell_fn body, void *state) {
   if (work >= TOO_SMALL) {
@@ -76,7 +73,7 @@ typedef struct product {
 static void product_tile(void *state, unicon__cell cell) {
   const product *p = state;
   const int64_t i = cell.row / p->across * p->rows, j = cell.row % p->across * p->cols;
-  const int64_t rows = least(p->rows, p->m - i), cols = least(p->cols, p->n - j);
+  const int64_t rows = unicon__least(p->rows, p->m - i), cols = unicon__least(p->cols, p->n - j);
   const int64_t at_a = p->trans_a ? i : i * p->lda, at_b = p->trans_b ? j * p->ldb : j;
   const int64_t at_c = i * p->ldc + j;
   if (p->wide)
@@ -124,11 +121,11 @@ typedef struct addition {
 static void add_tile(void *state, unicon__cell cell) {
   const addition *p = state;
   const int64_t i = cell.row * p->rows, j = cell.col * p->cols;
-  const int64_t rows = least(p->rows, p->m - i), cols = least(p->cols, p->n - j);
+  const int64_t rows = unicon__least(p->rows, p->m - i), cols = unicon__least(p->cols, p->n - j);
   float *scratch = p->scratch + cell.worker * p->rows * p->cols;
   if (p->lower && j >= i + rows) return;
   for (int64_t from = 0; from < p->k; from += p->block) {
-    unicon__sgemm(true, false, rows, cols, least(p->block, p->k - from), 1,
+    unicon__sgemm(true, false, rows, cols, unicon__least(p->block, p->k - from), 1,
                   p->a + from * p->lda + i, p->lda, p->b + from * p->ldb + j, p->ldb, 0, scratch,
                   cols);
     for (int64_t r = 0; r < rows; r++) {
@@ -166,7 +163,7 @@ typedef struct solve {
 
 static void solve_slice(void *state, unicon__cell cell) {
   const solve *s = state;
-  const int64_t first = cell.row * s->slice, count = least(s->slice, s->m - first);
+  const int64_t first = cell.row * s->slice, count = unicon__least(s->slice, s->m - first);
   if (s->left)
     unicon__dtrsm_left(s->trans, s->n, count, s->l, s->ldl, s->b + first, s->ldb);
   else
@@ -206,7 +203,8 @@ static void downdate_tile(void *state, unicon__cell cell) {
   int64_t i = 0; /* row of tiles; the triangle is counted by rows */
   while ((i + 1) * (i + 2) / 2 <= cell.row) i++;
   const int64_t row = i * t->tile, col = (cell.row - i * (i + 1) / 2) * t->tile;
-  const int64_t rows = least(t->tile, t->n - row), cols = least(t->tile, t->n - col);
+  const int64_t rows = unicon__least(t->tile, t->n - row),
+                cols = unicon__least(t->tile, t->n - col);
   double *c = t->c + row * t->ld + col;
   if (row == col)
     unicon__dsyrk(rows, t->k, -1, t->p + row * t->ld, t->ld, 1, c, t->ld);
@@ -230,7 +228,7 @@ unicon_status unicon__tiled_dpotrf(unicon_ctx *ctx, int64_t n, double *a, int64_
   *info = 0;
   for (int64_t k = 0; k < n; k += BLOCK) {
     UNICON_TRY(unicon__poll(ctx));
-    const int64_t block = least(BLOCK, n - k), rest = n - k - block;
+    const int64_t block = unicon__least(BLOCK, n - k), rest = n - k - block;
     double *diagonal = a + k * lda + k, *panel = diagonal + block * lda;
     const int bad = unicon__dpotrf(block, diagonal, lda);
     if (bad) {
@@ -278,7 +276,7 @@ static void column_rows(void *state, int64_t item, int worker) {
   (void)worker;
   const pivoting *v = state;
   const int64_t n = v->n, from = v->at + 1 + item * PIVOT_ROWS;
-  const int64_t rows = least(PIVOT_ROWS, n - from);
+  const int64_t rows = unicon__least(PIVOT_ROWS, n - from);
   double *column = v->column + from;
   const double pivot = v->a[v->at * (n + 1)];
   for (int64_t i = 0; i < rows; i++) column[i] = v->a[(from + i) * n + v->at];
@@ -321,7 +319,7 @@ unicon_status unicon__tiled_dpstrf(unicon_ctx *ctx, int64_t n, double *a, int *o
   for (int64_t i = 0; i < n; i++) order[i] = (int)i;
   const int stage = unicon__stage_begin(ctx, "Cholesky", 0);
   for (*rank = 0; v.first < n; v.first += PIVOT_BLOCK) {
-    const int64_t end = least(v.first + PIVOT_BLOCK, n);
+    const int64_t end = unicon__least(v.first + PIVOT_BLOCK, n);
     UNICON_TRY(unicon__stage_step(ctx, v.first, n));
     unicon__blas_begin();
     *rank = pivot_panel(ctx, &v, end, floor, order);
@@ -346,7 +344,7 @@ typedef struct inversion {
 /* Some columns of L^{-T}: they end at the diagonal, so only as much of L counts. */
 static void inverse_slice(void *state, unicon__cell cell) {
   const inversion *v = state;
-  const int64_t first = cell.row * v->slice, count = least(v->slice, v->n - first);
+  const int64_t first = cell.row * v->slice, count = unicon__least(v->slice, v->n - first);
   for (int64_t k = 0; k < count; k++) v->out[(first + k) * (v->n + 1)] = 1;
   unicon__dtrsm_left(true, first + count, count, v->l, v->ldl, v->out + first, v->n);
 }
@@ -374,7 +372,7 @@ static void symmetric_rows(void *state, int64_t item, int worker) {
   (void)worker;
   const symmetric *s = state;
   const int64_t block = s->blocks - 1 - item; /* the longest first */
-  const int64_t first = block * SYMV_ROWS, count = least(SYMV_ROWS, s->n - first);
+  const int64_t first = block * SYMV_ROWS, count = unicon__least(SYMV_ROWS, s->n - first);
   const double *rows = s->a + first * s->lda;
   double *part = s->part + block * s->n;
   unicon__dsymv(count, rows + first, s->lda, s->x + first, part + first);
@@ -399,7 +397,7 @@ void unicon__tiled_dsymv(unicon_ctx *ctx, int64_t n, const double *a, int64_t ld
   unicon__blas_end();
   for (int64_t i = 0; i < n; i++) y[i] = 0;
   for (int64_t block = 0; block < s.blocks; block++) {
-    const int64_t length = least((block + 1) * SYMV_ROWS, n);
+    const int64_t length = unicon__least((block + 1) * SYMV_ROWS, n);
     for (int64_t i = 0; i < length; i++) y[i] += room[block * n + i];
   }
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "io/text.h"
 
 unicon_status unicon__model_create(unicon_ctx *ctx, unicon_model **out) {
   unicon__arena arena;
@@ -26,13 +27,6 @@ void unicon_model_destroy(unicon_model *model) {
   unicon__arena_release(&arena);
 }
 
-static char *copy_text(unicon_ctx *ctx, unicon__arena *arena, const char *text) {
-  const size_t size = strlen(text) + 1;
-  char *copy = unicon__arena_new(ctx, arena, (int64_t)size, 1);
-  if (copy) memcpy(copy, text, size);
-  return copy;
-}
-
 unicon_status unicon__model_note_text(unicon_ctx *ctx, unicon_model *model, const char *key,
                                       const char *value) {
   if (model->metas == model->meta_room) { /* the old list stays in the arena: it is small */
@@ -44,8 +38,8 @@ unicon_status unicon__model_note_text(unicon_ctx *ctx, unicon_model *model, cons
     model->meta_room = room;
   }
   unicon__meta *entry = &model->meta[model->metas];
-  entry->key = copy_text(ctx, &model->arena, key);
-  entry->value = entry->key ? copy_text(ctx, &model->arena, value) : NULL;
+  entry->key = unicon__text_copy(ctx, &model->arena, key);
+  entry->value = entry->key ? unicon__text_copy(ctx, &model->arena, value) : NULL;
   if (!entry->value) return UNICON_ERR_MEMORY;
   model->metas++;
   return UNICON_OK;

@@ -14,10 +14,9 @@ static bool is_on(const unicon_options *options, int id) {
 }
 
 /* Metric none is power 0, whiten 1/2. */
-static double power_of(const unicon_options *options, int id) {
-  return unicon__is(options, id, "none")     ? 0
-         : unicon__is(options, id, "whiten") ? 0.5
-                                             : unicon__number(options, id);
+static double power_of(const unicon_options *options, int side) {
+  const unicon__value metric = unicon__of_side(options, UNICON__METRIC, side);
+  return metric.word == 0 ? 0 : metric.word == 1 ? 0.5 : metric.number;
 }
 
 static unicon__goal goal_of(const unicon_options *options) {
@@ -27,13 +26,15 @@ static unicon__goal goal_of(const unicon_options *options) {
 }
 
 static void read_refine(const unicon_options *options, unicon__params *out) {
+  /* An SGD head, as is usual: nothing but refine has made the factors. */
+  const bool head = out->start != UNICON__START_MOMENT && out->iterations == 0;
   out->refine = (unicon__refine_params){
       .epochs = (int)unicon__integer(options, UNICON__REFINE),
       .batch = unicon__integer(options, UNICON__REFINE_BATCH),
       .rate = unicon__number(options, UNICON__REFINE_RATE),
-      .decay = unicon__number(options, UNICON__REFINE_DECAY),
-      .patience = (int)unicon__integer(options, UNICON__REFINE_PATIENCE),
-      .learn_temperature = is_on(options, UNICON__LEARN_TEMPERATURE),
+      .decay = head ? 0.01 : 0,
+      .patience = head ? 5 : 0,
+      .learn_temperature = unicon__is(options, UNICON__TEMPERATURE, "learn"),
       .shared = out->shared,
       .seed = out->seed,
       .loss = out->loss,
@@ -69,8 +70,12 @@ static void read_scores(const unicon_options *options, int64_t rows_y, unicon__p
   out->bank = unicon__integer(options, UNICON__BALANCE_BANK);
 }
 
+static bool has_kernel(const unicon__params *params) {
+  return params->map.kernel[0] != UNICON__KERNEL_LINEAR ||
+         params->map.kernel[1] != UNICON__KERNEL_LINEAR;
+}
+
 void unicon__params_from(const unicon_options *options, int64_t rows_y, unicon__params *out) {
-  static const int own[2] = {UNICON__METRIC_X, UNICON__METRIC_Y};
   *out = (unicon__params){
       .goal = goal_of(options),
       .shared = is_on(options, UNICON__SHARED_ENCODER),
@@ -82,12 +87,19 @@ void unicon__params_from(const unicon_options *options, int64_t rows_y, unicon__
       .svd = (unicon__svd_method)unicon__word(options, UNICON__SVD),
       .start = unicon__is(options, UNICON__START, "moment")   ? UNICON__START_MOMENT
                : unicon__is(options, UNICON__START, "random") ? UNICON__START_RANDOM
+               : unicon__is(options, UNICON__START, "zero")   ? UNICON__START_ZERO
                                                               : UNICON__START_MODEL,
       .start_path = unicon__text(options, UNICON__START),
       .iterations = (int)unicon__integer(options, UNICON__ITERATIONS),
       .safe = unicon__is(options, UNICON__DAMPING, "safe"),
-      .batch =
-          unicon__is(options, UNICON__BATCH, "full") ? 0 : unicon__integer(options, UNICON__BATCH),
+      .tolerance = unicon__number(options, UNICON__TOLERANCE),
+      .identity = unicon__number(options, UNICON__IDENTITY),
+      .solutions = unicon__is(options, UNICON__BATCH_AVERAGE, "solution"),
+      .cut = {.size = unicon__is(options, UNICON__BATCH, "full")
+                          ? 0
+                          : unicon__integer(options, UNICON__BATCH),
+              .in_order = unicon__is(options, UNICON__BATCH_ORDER, "file"),
+              .seed = (uint64_t)unicon__integer(options, UNICON__SEED)},
       .aggregate = (unicon__aggregation)unicon__word(options, UNICON__AGGREGATE),
       .budget = unicon__is(options, UNICON__BUDGET, "none")
                     ? INFINITY
@@ -99,15 +111,19 @@ void unicon__params_from(const unicon_options *options, int64_t rows_y, unicon__
   };
   unicon__map_params_from(options, &out->map);
   unicon__loss_params_from(options, &out->loss);
+  /* Towards the identity of the rows themselves, so in their coordinates and with all of them. */
+  if (out->identity > 0 && unicon__is(options, UNICON__RANK, "auto")) out->rank = INT64_MAX;
+  if (out->identity > 0 && out->map.by_size && !has_kernel(out)) {
+    out->map.by_size = false;
+    out->map.kind = UNICON__MAP_LINEAR;
+  }
   out->centring = !is_on(options, UNICON__CENTER) ? UNICON__CENTRE_NONE
                   : out->shared                   ? UNICON__CENTRE_SHARED
                                                   : UNICON__CENTRE_SIDES;
   out->rank_given = unicon__given(options, UNICON__RANK) &&
                     !unicon__is(options, UNICON__RANK, "auto") && out->rank != INT64_MAX;
-  for (int s = 0; s < 2; s++) {
-    out->whitened[s] = !unicon__is(options, own[s], "same");
-    out->power[s] = power_of(options, out->whitened[s] ? own[s] : UNICON__METRIC);
-  }
+  out->sided = unicon__of_side(options, UNICON__METRIC, 0).sided;
+  for (int s = 0; s < 2; s++) out->power[s] = power_of(options, s);
   read_refine(options, out);
   read_open(options, out);
   read_scores(options, rows_y, out);
@@ -122,16 +138,15 @@ static unicon_status write_number(unicon_ctx *ctx, unicon_options *options, int 
 unicon_status unicon__params_write(unicon_ctx *ctx, const unicon__params *params,
                                    unicon_options *options) {
   char text[UNICON__BALANCING_TEXT];
-  const int s = params->whitened[0] ? 1 : 0; /* a side that takes the common power */
   if (params->open.kernel && params->kernel)
     UNICON_TRY(unicon__options_choose(ctx, options, UNICON__KERNEL, params->kernel));
   if (params->landmarks_chosen)
     UNICON_TRY(write_number(ctx, options, UNICON__LANDMARKS, (double)params->map.landmarks));
   UNICON_TRY(write_number(ctx, options, UNICON__RIDGE, params->ridge));
-  if (params->open.power && params->power[s] == 0.5)
+  if (params->open.power && params->power[0] == 0.5)
     UNICON_TRY(unicon__options_choose(ctx, options, UNICON__METRIC, "whiten"));
   else if (params->open.power)
-    UNICON_TRY(write_number(ctx, options, UNICON__METRIC, params->power[s]));
+    UNICON_TRY(write_number(ctx, options, UNICON__METRIC, params->power[0]));
   UNICON_TRY(write_number(ctx, options, UNICON__EXPONENT, params->exponent));
   if (params->open.rank) UNICON_TRY(write_number(ctx, options, UNICON__RANK, (double)params->rank));
   unicon__balancing_print(params->balance, text);
@@ -165,6 +180,10 @@ unicon__solve_params unicon__params_solve(const unicon__params *params, int64_t 
       .loss = params->loss,
       .iterations = params->iterations,
       .safe = params->safe,
+      .start = params->start,
+      .solutions = params->solutions,
+      .tolerance = params->tolerance,
+      .identity = params->identity,
       .aggregate = params->aggregate,
   };
   unicon__params_powers(params, out.power);
@@ -177,8 +196,11 @@ unicon__prepare_plan unicon__params_prepare(const unicon__params *params,
       .map = &params->map,
       .centring = params->centring,
       .data = data,
-      .cache = params->iterations > 0 || params->refine.epochs > 0,
-      .holds = params->start == UNICON__START_MOMENT ? UNICON__STATS_CROSS : 0,
+      .cache = params->iterations > 0 || params->refine.epochs > 0 ||
+               params->start != UNICON__START_MOMENT,
+      .holds = params->start == UNICON__START_MOMENT || params->loss.kind == UNICON__LOSS_MOMENT
+                   ? UNICON__STATS_CROSS
+                   : 0,
   };
   if (params->power[0] > 0) plan.holds |= UNICON__STATS_GRAM_X;
   if (params->power[1] > 0) plan.holds |= UNICON__STATS_GRAM_Y;
@@ -187,10 +209,8 @@ unicon__prepare_plan unicon__params_prepare(const unicon__params *params,
 }
 
 bool unicon__params_fused(const unicon__params *params, int64_t rows_x) {
-  const bool kernel = params->map.kernel[0] != UNICON__KERNEL_LINEAR ||
-                      params->map.kernel[1] != UNICON__KERNEL_LINEAR;
   const bool exact = params->map.by_size || params->map.kind == UNICON__MAP_EXACT;
-  return kernel && exact && params->batch > 0 && params->batch < rows_x;
+  return has_kernel(params) && exact && params->cut.size > 0 && params->cut.size < rows_x;
 }
 
 int64_t unicon__most_rank(const unicon__params *params, const unicon__prepared *prepared) {

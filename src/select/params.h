@@ -14,12 +14,6 @@ typedef enum unicon__goal {
   UNICON__GOAL_BEST
 } unicon__goal;
 
-typedef enum unicon__start {
-  UNICON__START_MOMENT,
-  UNICON__START_RANDOM,
-  UNICON__START_MODEL
-} unicon__start;
-
 typedef struct unicon__params {
   unicon__goal goal;
   const char *kernel;    /* name of the one that was chosen, or NULL */
@@ -27,8 +21,8 @@ typedef struct unicon__params {
   unicon__map_params map;
   unicon__centring centring;
   bool shared;
-  bool unpaired;    /* rows without a partner count as well */
-  bool whitened[2]; /* the side has a power of its own */
+  bool unpaired; /* rows without a partner count as well */
+  bool sided;    /* each side has a power of its own */
   double power[2], ridge;
   int64_t rank; /* at most; INT64_MAX: full */
   bool rank_given;
@@ -39,7 +33,9 @@ typedef struct unicon__params {
   unicon__loss_params loss;
   int iterations;
   bool safe;
-  int64_t batch; /* rows of x; 0: all */
+  double tolerance, identity;
+  unicon__cut cut; /* into batches */
+  bool solutions;  /* of batches are averaged, not their C */
   unicon__aggregation aggregate;
   unicon__refine_params refine;
   unicon__balancing balance;

@@ -339,9 +339,8 @@ static unicon_status sweep_rank(unicon_ctx *ctx, selection *w, opened *o) {
 static unicon__setting first_setting(const selection *w, const opened *o) {
   const unicon__params *p = w->params;
   const bool linear = o->kernel->kind == UNICON__KERNEL_LINEAR;
-  const int s = p->whitened[0] ? 1 : 0;
   return (unicon__setting){
-      .power = w->all && p->open.power ? 0.5 : p->power[s],
+      .power = w->all && p->open.power ? 0.5 : p->power[0],
       .ridge = w->all && p->open.ridge ? (linear ? 0.01 : 0.003) : p->ridge,
       .exponent = !p->open.exponent ? p->exponent
                   : linear          ? 1.5
@@ -630,8 +629,7 @@ static void take(selection *w, const candidate *best, const unicon__refine_param
   p->ridge = s->ridge;
   p->exponent = s->exponent;
   p->balance = s->balance;
-  for (int k = 0; k < 2; k++)
-    if (!p->whitened[k]) p->power[k] = s->power;
+  for (int k = 0; k < 2 && !p->sided; k++) p->power[k] = s->power;
   if (p->open.rank) p->rank = s->rank;
   p->refine = *refine;
   p->refine.epochs = best->epochs;
@@ -641,9 +639,9 @@ static void take(selection *w, const candidate *best, const unicon__refine_param
 
 unicon__select_scope unicon__select_scope_of(const unicon__params *params, int64_t rows_y) {
   enum { FEW_ROWS = 4000 }; /* below, a choice costs little, and a rule fits less well */
-  const bool closed = params->batch == 0 && params->start == UNICON__START_MOMENT &&
-                      params->map.method != UNICON__LANDMARKS_GIVEN && !params->shared &&
-                      params->iterations == 0;
+  const bool closed =
+      params->cut.size == 0 && params->identity == 0 && params->start == UNICON__START_MOMENT &&
+      params->map.method != UNICON__LANDMARKS_GIVEN && !params->shared && params->iterations == 0;
   if (!closed) return UNICON__SELECT_NOTHING;
   if (params->goal != UNICON__GOAL_FIXED) return UNICON__SELECT_ALL;
   const bool open = params->open.exponent || params->open.balance;

@@ -59,11 +59,10 @@ static unicon_status open_moments(unicon_ctx *ctx, const unicon__dataset *held, 
 static unicon_status open_held(unicon_ctx *ctx, const unicon__dataset *held, unicon__trial *t) {
   const unicon__batch rows = through(t->prepared, &held->whole);
   t->features = (unicon__validation){.side = {rows.x, rows.y}, .pairs = rows.pairs};
-  const int64_t bank = t->params->bank < BANK_ROWS ? t->params->bank : BANK_ROWS;
-  UNICON_TRY(unicon__validation_bank(ctx, &t->train.x, t->train.pairs, 0, bank, t->params->seed,
-                                     &t->features));
-  UNICON_TRY(unicon__validation_bank(ctx, &t->train.y, t->train.pairs, 1, bank, t->params->seed,
-                                     &t->features));
+  const int64_t most = t->params->bank < BANK_ROWS ? t->params->bank : BANK_ROWS;
+  for (int s = 0; s < 2; s++)
+    UNICON_TRY(unicon__validation_bank(ctx, s == 0 ? &t->train.x : &t->train.y, t->train.pairs, s,
+                                       most, t->params->seed, &t->features));
   t->held = t->features;
   return UNICON_OK;
 }
@@ -244,8 +243,7 @@ unicon_status unicon__trial_turn(unicon_ctx *ctx, unicon__trial *trial) {
 /* The closed form of a setting; sides with a metric of their own keep it. */
 static unicon__closed_params closed_of(unicon__trial *t, double power, double ridge) {
   unicon__closed_params closed = unicon__params_closed(t->params, t->most);
-  for (int s = 0; s < 2; s++)
-    if (!t->params->whitened[s]) closed.power[s] = power;
+  for (int s = 0; s < 2 && !t->params->sided; s++) closed.power[s] = power;
   closed.ridge = ridge;
   closed.start = &t->start;
   return closed;
@@ -325,8 +323,8 @@ static unicon_status open_rows(unicon_ctx *ctx, unicon__trial *t) {
   const double share = bytes > allowed ? allowed / bytes : 1;
   const int64_t size = (int64_t)(share * (double)x->count);
   t->part.whole = t->train;
-  UNICON_TRY(
-      unicon__problem_cut(ctx, share < 1 ? (size > 2 ? size : 2) : 0, t->params->seed, &t->part));
+  const unicon__cut cut = {.size = share < 1 ? (size > 2 ? size : 2) : 0, .seed = t->params->seed};
+  UNICON_TRY(unicon__problem_cut(ctx, &cut, &t->part));
   const unicon__batch *batch = &t->part.batch[0];
   UNICON_TRY(to_axes(ctx, t, 0, &batch->x, &t->rows.x));
   UNICON_TRY(to_axes(ctx, t, 1, &batch->y, &t->rows.y));

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
@@ -28,11 +29,6 @@ int64_t unicon__grade_count(const unicon_pairs *pairs) {
   return pairs->class_x ? pairs->n_x + pairs->n_y : pairs->positive.count;
 }
 
-static int ascending(const void *a, const void *b) {
-  const int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
-  return (left > right) - (left < right);
-}
-
 static unicon_status draw_sample(unicon_ctx *ctx, grading *g, int64_t n, uint64_t seed) {
   int64_t *order;
   UNICON_NEW(ctx, order, n);
@@ -40,7 +36,7 @@ static unicon_status draw_sample(unicon_ctx *ctx, grading *g, int64_t n, uint64_
   g->samples = n < SAMPLE ? n : SAMPLE;
   UNICON_NEW(ctx, g->sample, g->samples);
   memcpy(g->sample, order, (size_t)g->samples * sizeof *g->sample);
-  qsort(g->sample, (size_t)g->samples, sizeof *g->sample, ascending);
+  qsort(g->sample, (size_t)g->samples, sizeof *g->sample, unicon__compare_int64);
   UNICON_NEW(ctx, g->sampled, g->samples * g->r);
   for (int64_t k = 0; k < g->samples; k++)
     memcpy(g->sampled + k * g->r, g->other + g->sample[k] * g->r, (size_t)g->r * sizeof(float));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* t-SNE against a naive double oracle: affinities, KL and its gradient by central differences; then
  * what a picture must do: clusters apart, neighbours kept, KL below that of its start. */
-#include "use/tsne.h"
+#include "tsne.h"
+
 #include "support.h"
 
 enum { N = 60, DIMS = 5 };
@@ -60,66 +61,70 @@ static double oracle_divergence(const double *p, const double *x, const double *
 
 /* The entropy is met to 1e-5, and float32 distances are off by 1e-6 of beta D: together 1e-4. */
 static void affinities_match(void **state) {
-  unicon_ctx *ctx = ((scratch *)*state)->ctx;
-  unicon__block *frame = unicon__frame_open(ctx);
+  (void)state;
   float *z = support_normals(1, N * DIMS);
-  unicon__tsne t;
-  CHECK_OK(ctx, unicon__tsne_open(ctx, N, &t));
-  CHECK_OK(ctx, unicon__tsne_affinities(ctx, &t, z, DIMS, 7));
+  tsne t;
+  assert_int_equal(tsne_open(N, &t), TSNE_DONE);
+  assert_int_equal(tsne_affinities(&t, z, DIMS, 7, NULL, NULL), TSNE_DONE);
   double *wanted = oracle_affinities(z, N, DIMS, 7), total = 0;
   for (int64_t k = 0; k < N * N; k++) {
     CHECK_CLOSE(t.p[k], wanted[k], 2e-4 * wanted[k] + 1e-9);
     total += (double)t.p[k];
   }
   CHECK_CLOSE(total, 1, 1e-5);
+  tsne_close(&t);
   free(wanted);
   free(z);
-  unicon__frame_close(ctx, frame);
 }
 
 /* Central differences of the double oracle; float32 sums of 60 terms of size below 1. */
 static void the_gradient_is_right(void **state) {
-  unicon_ctx *ctx = ((scratch *)*state)->ctx;
-  unicon__block *frame = unicon__frame_open(ctx);
+  (void)state;
   float *z = support_normals(2, N * DIMS);
-  double *p = support_doubles(N * N), place[2][N];
+  double *p = support_doubles(N * N), at[2][N];
   uint64_t draw = 4;
-  unicon__tsne t;
-  CHECK_OK(ctx, unicon__tsne_open(ctx, N, &t));
-  CHECK_OK(ctx, unicon__tsne_affinities(ctx, &t, z, DIMS, 5));
+  tsne t;
+  assert_int_equal(tsne_open(N, &t), TSNE_DONE);
+  assert_int_equal(tsne_affinities(&t, z, DIMS, 5, NULL, NULL), TSNE_DONE);
   for (int i = 0; i < N; i++) {
-    t.x[i] = (float)support_normal(&draw);
-    t.y[i] = (float)support_normal(&draw);
-    place[0][i] = (double)t.x[i];
-    place[1][i] = (double)t.y[i];
+    t.at[0][i] = (float)support_normal(&draw);
+    t.at[1][i] = (float)support_normal(&draw);
+    at[0][i] = (double)t.at[0][i];
+    at[1][i] = (double)t.at[1][i];
   }
   for (int k = 0; k < N * N; k++) p[k] = (double)t.p[k];
-  CHECK_CLOSE(unicon__tsne_divergence(&t), oracle_divergence(p, place[0], place[1], N), 1e-5);
-  unicon__tsne_gradient(ctx, &t, 1);
+  CHECK_CLOSE(tsne_divergence(&t), oracle_divergence(p, at[0], at[1], N), 1e-5);
+  tsne_gradient(&t, 1);
   for (int k = 0; k < 2; k++)
     for (int i = 0; i < N; i++) {
-      const double h = 1e-4, at = place[k][i];
-      place[k][i] = at + h;
-      const double above = oracle_divergence(p, place[0], place[1], N);
-      place[k][i] = at - h;
-      const double below = oracle_divergence(p, place[0], place[1], N);
-      place[k][i] = at;
+      const double h = 1e-4, here = at[k][i];
+      at[k][i] = here + h;
+      const double above = oracle_divergence(p, at[0], at[1], N);
+      at[k][i] = here - h;
+      const double below = oracle_divergence(p, at[0], at[1], N);
+      at[k][i] = here;
       CHECK_CLOSE(t.change[k][i], (above - below) / (2 * h), 1e-6);
     }
+  tsne_close(&t);
   free(p);
   free(z);
-  unicon__frame_close(ctx, frame);
 }
 
 /* ---- pictures ----------------------------------------------------------------------------- */
 
-static int64_t nearest(const float *place, int64_t width, int64_t n, int64_t i, double *least) {
+static double place(const float *z, int64_t n, int64_t d, double perplexity, float *out) {
+  double divergence;
+  assert_int_equal(tsne_place(z, n, d, perplexity, NULL, NULL, out, &divergence), TSNE_DONE);
+  return divergence;
+}
+
+static int64_t nearest(const float *at, int64_t width, int64_t n, int64_t i, double *least) {
   int64_t best = -1;
   *least = INFINITY;
   for (int64_t j = 0; j < n; j++) {
     double square = 0;
     for (int64_t k = 0; k < width; k++) {
-      const double gap = (double)place[i * width + k] - (double)place[j * width + k];
+      const double gap = (double)at[i * width + k] - (double)at[j * width + k];
       square += gap * gap;
     }
     if (j != i && square < *least) {
@@ -130,23 +135,19 @@ static int64_t nearest(const float *place, int64_t width, int64_t n, int64_t i, 
   return best;
 }
 
-/* Far from the origin, too, where a float32 dot product would see no distances, and where squares
- * of the points are no float32 or vanish. */
+/* Far from the origin, too, where a float32 dot product would see no distances. */
 static void clusters_stay_apart(void **state) {
-  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  (void)state;
   enum { GROUPS = 6, EACH = 40, POINTS = GROUPS * EACH, WIDE = 12 };
-  static const struct {
-    float shift, scale;
-  } places[] = {{0, 1}, {20000, 1}, {0, 1e25f}, {0, 1e-25f}};
+  static const float shift[] = {0, 20000};
   float *z = support_normals(3, POINTS * WIDE), *moved = support_floats(POINTS * WIDE);
   float out[POINTS * 2];
   for (int64_t i = 0; i < POINTS; i++) z[i * WIDE + i / EACH] += 8;
-  for (size_t t = 0; t < sizeof places / sizeof *places; t++) {
-    double divergence = 0, least;
+  for (int t = 0; t < 2; t++) {
+    double least;
     int64_t kept = 0;
-    for (int64_t k = 0; k < POINTS * WIDE; k++)
-      moved[k] = (z[k] + places[t].shift) * places[t].scale;
-    CHECK_OK(ctx, unicon_layout(ctx, moved, POINTS, WIDE, NULL, out, &divergence));
+    for (int64_t k = 0; k < POINTS * WIDE; k++) moved[k] = z[k] + shift[t];
+    const double divergence = place(moved, POINTS, WIDE, 30, out);
     for (int64_t i = 0; i < POINTS; i++)
       kept += nearest(out, 2, POINTS, i, &least) / EACH == i / EACH;
     assert_int_equal(kept, POINTS);
@@ -159,11 +160,10 @@ static void clusters_stay_apart(void **state) {
 /* Points on a curled strip: a point's nearest neighbour stays among its nearest in the picture, and
  * KL is far below that of the PCA picture of the same size. */
 static void neighbours_are_kept(void **state) {
-  unicon_ctx *ctx = ((scratch *)*state)->ctx;
-  unicon__block *frame = unicon__frame_open(ctx);
+  (void)state;
   enum { POINTS = 300 };
   float z[POINTS * 3], out[POINTS * 2];
-  double divergence, gap, least;
+  double gap;
   uint64_t draw = 8;
   int64_t kept = 0;
   for (int64_t i = 0; i < POINTS; i++) {
@@ -172,7 +172,7 @@ static void neighbours_are_kept(void **state) {
     z[i * 3 + 1] = (float)(turn * sin(turn));
     z[i * 3 + 2] = (float)(6 * support_uniform(&draw));
   }
-  CHECK_OK(ctx, unicon_layout(ctx, z, POINTS, 3, NULL, out, &divergence));
+  const double divergence = place(z, POINTS, 3, 30, out);
   for (int64_t i = 0; i < POINTS; i++) {
     const int64_t true_one = nearest(z, 3, POINTS, i, &gap);
     int closer = 0;
@@ -186,101 +186,76 @@ static void neighbours_are_kept(void **state) {
     kept += closer < 10;
   }
   assert_true(kept > POINTS * 9 / 10);
-  unicon_options *pca = support_options(ctx, "layout", "pca", NULL);
-  unicon__tsne t;
+  tsne t;
   float flat[POINTS * 2];
-  CHECK_OK(ctx, unicon_layout(ctx, z, POINTS, 3, pca, flat, &least));
-  assert_true(isnan(least));
-  unicon_options_destroy(pca);
-  CHECK_OK(ctx, unicon__tsne_open(ctx, POINTS, &t));
-  CHECK_OK(ctx, unicon__tsne_affinities(ctx, &t, z, 3, 30));
+  assert_true(isnan(place(z, POINTS, 3, 0, flat)));
+  assert_int_equal(tsne_open(POINTS, &t), TSNE_DONE);
+  assert_int_equal(tsne_affinities(&t, z, 3, 30, NULL, NULL), TSNE_DONE);
   for (int64_t i = 0; i < POINTS; i++) {
-    t.x[i] = flat[2 * i];
-    t.y[i] = flat[2 * i + 1];
+    t.at[0][i] = flat[2 * i];
+    t.at[1][i] = flat[2 * i + 1];
   }
-  assert_true(divergence < 0.8 * unicon__tsne_divergence(&t));
+  assert_true(divergence < 0.8 * tsne_divergence(&t));
   for (int64_t i = 0; i < POINTS; i++) { /* the value returned is that of the places returned */
-    t.x[i] = out[2 * i];
-    t.y[i] = out[2 * i + 1];
+    t.at[0][i] = out[2 * i];
+    t.at[1][i] = out[2 * i + 1];
   }
-  /* the affinities here are of points that were not centred: float32 squares of about 10 differ by
-   * 1e-6, and so do their exponentials */
-  CHECK_CLOSE(divergence, unicon__tsne_divergence(&t), 1e-5);
-  unicon__frame_close(ctx, frame);
+  CHECK_CLOSE(divergence, tsne_divergence(&t), 1e-12);
+  tsne_close(&t);
 }
 
 /* PCA: along the axes, by variance, centred. */
 static void main_directions_come_first(void **state) {
-  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  (void)state;
   const float z[] = {11, 5, 9, 5, 10, 6, 10, 4, 16, 5, 4, 5};
   float out[12];
-  unicon_options *pca = support_options(ctx, "layout", "pca", NULL);
-  CHECK_OK(ctx, unicon_layout(ctx, z, 6, 2, pca, out, NULL));
+  (void)place(z, 6, 2, 0, out);
   for (int i = 0; i < 6; i++) { /* up to a sign */
     CHECK_CLOSE(fabsf(out[2 * i]), fabsf(z[2 * i] - 10), 1e-5);
     CHECK_CLOSE(fabsf(out[2 * i + 1]), fabsf(z[2 * i + 1] - 5), 1e-5);
   }
-  unicon_options_destroy(pca);
 }
 
 /* ---- promises ----------------------------------------------------------------------------- */
 
-static void threads_do_not_matter(void **state) {
-  unicon_ctx *ctx = ((scratch *)*state)->ctx;
-  enum { POINTS = 203, WIDE = 40 };
-  float *z = support_normals(5, POINTS * WIDE), one[POINTS * 2], three[POINTS * 2];
-  CHECK_OK(ctx, unicon_ctx_set(ctx, "threads", "1"));
-  CHECK_OK(ctx, unicon_layout(ctx, z, POINTS, WIDE, NULL, one, NULL));
-  CHECK_OK(ctx, unicon_ctx_set(ctx, "threads", "3"));
-  CHECK_OK(ctx, unicon_layout(ctx, z, POINTS, WIDE, NULL, three, NULL));
-  assert_memory_equal(one, three, sizeof one);
-  free(z);
-}
-
 static void few_points_are_placed(void **state) {
-  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  (void)state;
   float *z = support_normals(6, 12), same[10] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, out[24];
   for (int64_t width = 1; width <= 2; width++)
     for (int64_t n = 1; n <= 6; n++) {
-      CHECK_OK(ctx, unicon_layout(ctx, z, n, width, NULL, out, NULL));
+      (void)place(z, n, width, 30, out);
       for (int64_t k = 0; k < 2 * n; k++) assert_true(isfinite(out[k]));
     }
-  CHECK_OK(ctx, unicon_layout(ctx, same, 5, 2, NULL, out, NULL));
+  (void)place(same, 5, 2, 30, out);
   for (int k = 0; k < 10; k++) assert_true(isfinite(out[k]));
   free(z);
 }
 
-static int stop_at_once(void *user, const char *phase, double done, double left) {
+/* Stops as soon as the share is above that of `user`. */
+static int stop_above(void *user, const char *phase, double done, double left) {
   (void)left;
-  (void)phase;
-  *(double *)user = done;
-  return done > 0;
+  double *least = user;
+  assert_string_equal(phase, "layout");
+  assert_true(done >= 0 && done < 1);
+  return done > *least;
 }
 
-static void mistakes_and_cancel(void **state) {
-  scratch *s = *state;
+static void it_can_be_stopped(void **state) {
+  (void)state;
   float *z = support_normals(7, 100 * 4), out[200];
-  double seen = -1;
-  unicon_ctx_set_progress(s->ctx, stop_at_once, &seen);
-  s->ctx->progress_interval = 0;
-  scratch_failed(s, unicon_layout(s->ctx, z, 100, 4, NULL, out, NULL), UNICON_ERR_CANCELLED, "",
-                 "");
-  assert_true(seen > 0 && seen < 1);
-  unicon_ctx_set_progress(s->ctx, NULL, NULL);
-  z[17] = NAN;
-  scratch_failed(s, unicon_layout(s->ctx, z, 100, 4, NULL, out, NULL), UNICON_ERR_DATA, "point 4",
-                 "finite");
-  scratch_failed(s, unicon_layout(s->ctx, z, 0, 4, NULL, out, NULL), UNICON_ERR_ARGUMENT, "layout",
-                 "0 by 4");
+  double divergence, least[2] = {0, 0.5};
+  for (int k = 0; k < 2; k++)
+    assert_int_equal(tsne_place(z, 100, 4, 30, stop_above, &least[k], out, &divergence),
+                     TSNE_STOPPED);
   free(z);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCRATCH_TEST(affinities_match),           SCRATCH_TEST(the_gradient_is_right),
-      SCRATCH_TEST(clusters_stay_apart),        SCRATCH_TEST(neighbours_are_kept),
-      SCRATCH_TEST(main_directions_come_first), SCRATCH_TEST(threads_do_not_matter),
-      SCRATCH_TEST(few_points_are_placed),      SCRATCH_TEST(mistakes_and_cancel),
+      cmocka_unit_test(affinities_match),           cmocka_unit_test(the_gradient_is_right),
+      cmocka_unit_test(clusters_stay_apart),        cmocka_unit_test(neighbours_are_kept),
+      cmocka_unit_test(main_directions_come_first), cmocka_unit_test(few_points_are_placed),
+      cmocka_unit_test(it_can_be_stopped),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
