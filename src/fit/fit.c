@@ -316,11 +316,10 @@ static unicon_status judge_model(unicon_ctx *ctx, const fit *f, const unicon_mod
 static unicon_status choose_balance(unicon_ctx *ctx, const fit *f, unicon_model *model) {
   const unicon__balancing now = model->balance.how;
   const bool softmax = now.kind == UNICON__BALANCE_SOFTMAX;
-  const unicon__balancing others[] = {
-      {UNICON__BALANCE_SOFTMAX, softmax ? 1.5 * now.strength : 10},
-      {softmax ? UNICON__BALANCE_CSLS : UNICON__BALANCE_SOFTMAX, softmax ? 10 : 15},
-      {UNICON__BALANCE_OFF, 0},
-      {UNICON__BALANCE_SOFTMAX, softmax ? now.strength / 2 : 5}};
+  const unicon__balancing others[] = {{UNICON__BALANCE_SOFTMAX, softmax ? 1.5 * now.strength : 10},
+                                      {UNICON__BALANCE_SOFTMAX, softmax ? 2 * now.strength : 15},
+                                      {UNICON__BALANCE_OFF, 0},
+                                      {UNICON__BALANCE_SOFTMAX, softmax ? now.strength / 2 : 5}};
   unicon__balancing best = now;
   double top;
   UNICON_TRY(judge_model(ctx, f, model, best, &top));

@@ -283,8 +283,8 @@ static unicon_status sweep_ridge(unicon_ctx *ctx, selection *w, opened *o) {
 
 static unicon_status sweep_exponent(unicon_ctx *ctx, selection *w, opened *o) {
   static const double ladder[] = {1, 1.5, 2, 2.5};
-  enum { STEPS = 4 };
-  return walk(ctx, w, o, ladder, STEPS, place_in(ladder, STEPS, w->now.setting.exponent),
+  const int steps = w->larger ? 4 : 3;
+  return walk(ctx, w, o, ladder, steps, place_in(ladder, steps, w->now.setting.exponent),
               set_exponent);
 }
 
@@ -304,15 +304,16 @@ static unicon_status sweep_power(unicon_ctx *ctx, selection *w, opened *o) {
   return UNICON_OK;
 }
 
-/* Strengths up and down from the usual one while they help, the nearest bank rows, none at all. */
+/* Strengths up and down from the usual one while they help, none at all and, for preset best, the
+ * nearest bank rows. */
 static unicon_status sweep_balance(unicon_ctx *ctx, selection *w, opened *o) {
   static const double ladder[] = {2.5, 5, 10, 15, 20, 30};
   static const unicon__balancing others[] = {
-      {UNICON__BALANCE_CSLS, 10}, {UNICON__BALANCE_OFF, 0}, {UNICON__BALANCE_CSLS, 50}};
+      {UNICON__BALANCE_OFF, 0}, {UNICON__BALANCE_CSLS, 10}, {UNICON__BALANCE_CSLS, 50}};
   enum { STEPS = 6 };
   const int at = place_in(ladder, STEPS, w->now.setting.balance.strength);
   UNICON_TRY(walk(ctx, w, o, ladder, STEPS, at, set_softmax));
-  for (int k = 0; k < (w->larger ? 3 : 2); k++) {
+  for (int k = 0; k < (w->larger ? 3 : 1); k++) {
     unicon__setting s = w->now.setting;
     double score;
     s.balance = others[k];
@@ -474,7 +475,7 @@ static double refine_time(const selection *w, const unicon__refine_params *refin
 
 /* Ways to balance that refined factors, whose scores spread wider, may like better. */
 static const unicon__balancing stronger[] = {
-    {UNICON__BALANCE_SOFTMAX, 15}, {UNICON__BALANCE_SOFTMAX, 20}, {UNICON__BALANCE_CSLS, 10}};
+    {UNICON__BALANCE_SOFTMAX, 15}, {UNICON__BALANCE_SOFTMAX, 20}, {UNICON__BALANCE_SOFTMAX, 30}};
 enum { STRONGER = 3 };
 
 /* The epoch with the best mean score over the folds, and the balance that its factors like. */

@@ -37,7 +37,7 @@ static inline int unicon__select_folds(int64_t rows) {
 
 enum {
   UNICON__SELECT_LANDMARKS = 1024, /* that tell kernels apart, for preset best ... */
-  UNICON__AUTO_LANDMARKS = 1500,   /* ... and those of the model: auto's */
+  UNICON__AUTO_LANDMARKS = 2000,   /* ... and those of the model: auto's */
   UNICON__BEST_LANDMARKS = 5000    /* ... and best's */
 };
 
