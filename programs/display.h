@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "unicon/unicon.h"
+#include "unicon/tools.h"
 
 typedef struct display {
   const char *command; /* named in messages */

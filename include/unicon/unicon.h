@@ -60,12 +60,13 @@
 #define UNICON_VERSION_MINOR 1
 #define UNICON_VERSION_PATCH 0
 
+/* UNICON_API: exported. UNICON_CALL: exported, and the status it returns must be looked at. */
 #if defined(__GNUC__)
 #define UNICON_API __attribute__((visibility("default")))
-#define UNICON_CHECK __attribute__((warn_unused_result))
+#define UNICON_CALL UNICON_API __attribute__((warn_unused_result))
 #else
 #define UNICON_API
-#define UNICON_CHECK
+#define UNICON_CALL
 #endif
 
 #ifdef __cplusplus
@@ -103,13 +104,12 @@ UNICON_API const char *unicon_status_name(unicon_status status);
 /* Where and how work runs: threads, memory limit, callbacks, the text of the last error. */
 typedef struct unicon_ctx unicon_ctx;
 
-UNICON_API UNICON_CHECK unicon_status unicon_ctx_create(unicon_ctx **out);
+UNICON_CALL unicon_status unicon_ctx_create(unicon_ctx **out);
 /* Not from a callback of a call that runs: see the rules. */
 UNICON_API void unicon_ctx_destroy(unicon_ctx *ctx);
 
 /* Sets an option of scope UNICON_SCOPE_CONTEXT by name: "threads", "max_mem". */
-UNICON_API UNICON_CHECK unicon_status unicon_ctx_set(unicon_ctx *ctx, const char *name,
-                                                     const char *value);
+UNICON_CALL unicon_status unicon_ctx_set(unicon_ctx *ctx, const char *name, const char *value);
 
 /* The sentence of the last failure, "" if there was none. Valid until the next call. */
 UNICON_API const char *unicon_ctx_error(const unicon_ctx *ctx);
@@ -168,13 +168,13 @@ typedef struct unicon_option_info {
 UNICON_API size_t unicon_option_count(void);
 UNICON_API const unicon_option_info *unicon_option_at(size_t index); /* NULL past the end */
 
-UNICON_API UNICON_CHECK unicon_status unicon_options_create(unicon_ctx *ctx, unicon_options **out);
+UNICON_CALL unicon_status unicon_options_create(unicon_ctx *ctx, unicon_options **out);
 UNICON_API void unicon_options_destroy(unicon_options *options);
 
 /* Sets one option; the error names the value, what is accepted and, for an unknown name, the
  * nearest known one. "-" and "_" are the same in names. */
-UNICON_API UNICON_CHECK unicon_status unicon_options_set(unicon_ctx *ctx, unicon_options *options,
-                                                         const char *name, const char *value);
+UNICON_CALL unicon_status unicon_options_set(unicon_ctx *ctx, unicon_options *options,
+                                             const char *name, const char *value);
 
 /* The value in force (given, from the preset, or default) as text; NULL for an unknown name.
  * Valid until the options change. */
@@ -201,24 +201,22 @@ typedef enum unicon_dtype {
 } unicon_dtype;
 
 /* Opens PATH: .npy, FILE.safetensors:TENSOR, .fvecs, .fbin, or a folder of numbered .npy shards. */
-UNICON_API UNICON_CHECK unicon_status unicon_rows_open(unicon_ctx *ctx, const char *path,
-                                                       unicon_rows **out);
+UNICON_CALL unicon_status unicon_rows_open(unicon_ctx *ctx, const char *path, unicon_rows **out);
 
 /* Rows in the caller's memory, borrowed. Strides are in bytes and may be negative or zero; `name`
  * is what errors call the matrix. */
-UNICON_API UNICON_CHECK unicon_status unicon_rows_wrap(unicon_ctx *ctx, const char *name,
-                                                       const void *data, unicon_dtype dtype,
-                                                       int64_t count, int64_t width,
-                                                       int64_t row_stride, int64_t col_stride,
-                                                       unicon_rows **out);
+UNICON_CALL unicon_status unicon_rows_wrap(unicon_ctx *ctx, const char *name, const void *data,
+                                           unicon_dtype dtype, int64_t count, int64_t width,
+                                           int64_t row_stride, int64_t col_stride,
+                                           unicon_rows **out);
 UNICON_API void unicon_rows_close(unicon_rows *rows);
 
 UNICON_API int64_t unicon_rows_count(const unicon_rows *rows);
 UNICON_API int64_t unicon_rows_width(const unicon_rows *rows);
 
 /* Rows first .. first+count-1 as float32, width floats each. */
-UNICON_API UNICON_CHECK unicon_status unicon_rows_read(unicon_ctx *ctx, const unicon_rows *rows,
-                                                       int64_t first, int64_t count, float *out);
+UNICON_CALL unicon_status unicon_rows_read(unicon_ctx *ctx, const unicon_rows *rows, int64_t first,
+                                           int64_t count, float *out);
 
 typedef enum unicon_side { UNICON_X = 0, UNICON_Y = 1 } unicon_side;
 
@@ -229,80 +227,53 @@ typedef enum unicon_side { UNICON_X = 0, UNICON_Y = 1 } unicon_side;
 typedef struct unicon_pairs unicon_pairs;
 
 /* Row i with row i; n_x must equal n_y. */
-UNICON_API UNICON_CHECK unicon_status unicon_pairs_identity(unicon_ctx *ctx, int64_t n_x,
-                                                            int64_t n_y, unicon_pairs **out);
+UNICON_CALL unicon_status unicon_pairs_identity(unicon_ctx *ctx, int64_t n_x, int64_t n_y,
+                                                unicon_pairs **out);
 /* Rows k*i .. k*i+k-1 of y belong to row i of x; n_y must equal k*n_x. */
-UNICON_API UNICON_CHECK unicon_status unicon_pairs_per_x(unicon_ctx *ctx, int64_t n_x, int64_t n_y,
-                                                         int64_t k, unicon_pairs **out);
+UNICON_CALL unicon_status unicon_pairs_per_x(unicon_ctx *ctx, int64_t n_x, int64_t n_y, int64_t k,
+                                             unicon_pairs **out);
 /* The mirror image: n_x must equal k*n_y. */
-UNICON_API UNICON_CHECK unicon_status unicon_pairs_per_y(unicon_ctx *ctx, int64_t n_x, int64_t n_y,
-                                                         int64_t k, unicon_pairs **out);
+UNICON_CALL unicon_status unicon_pairs_per_y(unicon_ctx *ctx, int64_t n_x, int64_t n_y, int64_t k,
+                                             unicon_pairs **out);
 /* `count` pairs (x[p], y[p]) with weights of 0 to FLT_MAX, or NULL for weight 1. A pair given twice
  * is an error. */
-UNICON_API UNICON_CHECK unicon_status unicon_pairs_list(unicon_ctx *ctx, int64_t n_x, int64_t n_y,
-                                                        const int64_t *x, const int64_t *y,
-                                                        const double *weight, int64_t count,
-                                                        unicon_pairs **out);
+UNICON_CALL unicon_status unicon_pairs_list(unicon_ctx *ctx, int64_t n_x, int64_t n_y,
+                                            const int64_t *x, const int64_t *y,
+                                            const double *weight, int64_t count,
+                                            unicon_pairs **out);
 /* (i, j) is a pair if label_x[i] == label_y[j]. */
-UNICON_API UNICON_CHECK unicon_status unicon_pairs_labels(unicon_ctx *ctx, const int64_t *label_x,
-                                                          int64_t n_x, const int64_t *label_y,
-                                                          int64_t n_y, unicon_pairs **out);
+UNICON_CALL unicon_status unicon_pairs_labels(unicon_ctx *ctx, const int64_t *label_x, int64_t n_x,
+                                              const int64_t *label_y, int64_t n_y,
+                                              unicon_pairs **out);
 /* From a file: TSV `x_row<TAB>y_row[<TAB>weight]`, header line optional, or an integer npy n by 2.
  */
-UNICON_API UNICON_CHECK unicon_status unicon_pairs_read(unicon_ctx *ctx, const char *path,
-                                                        int64_t n_x, int64_t n_y,
-                                                        unicon_pairs **out);
+UNICON_CALL unicon_status unicon_pairs_read(unicon_ctx *ctx, const char *path, int64_t n_x,
+                                            int64_t n_y, unicon_pairs **out);
 /* From two label files: one label per line (any text), or an integer npy. */
-UNICON_API UNICON_CHECK unicon_status unicon_pairs_read_labels(unicon_ctx *ctx, const char *x_path,
-                                                               const char *y_path, int64_t n_x,
-                                                               int64_t n_y, unicon_pairs **out);
+UNICON_CALL unicon_status unicon_pairs_read_labels(unicon_ctx *ctx, const char *x_path,
+                                                   const char *y_path, int64_t n_x, int64_t n_y,
+                                                   unicon_pairs **out);
 UNICON_API void unicon_pairs_destroy(unicon_pairs *pairs);
 
 /* Pairs that are neither positive nor negative; a count of 0 is none. To be called at most once,
  * before the pairs are first used. A pair that is positive, or also in the other set, is an error.
  */
-UNICON_API UNICON_CHECK unicon_status unicon_pairs_set_ignored(unicon_ctx *ctx, unicon_pairs *pairs,
-                                                               const int64_t *x, const int64_t *y,
-                                                               int64_t count);
+UNICON_CALL unicon_status unicon_pairs_set_ignored(unicon_ctx *ctx, unicon_pairs *pairs,
+                                                   const int64_t *x, const int64_t *y,
+                                                   int64_t count);
 /* The only negatives there are, at least one; without this call every pair that is not positive and
  * not ignored is one. The same rules hold. */
-UNICON_API UNICON_CHECK unicon_status unicon_pairs_set_negatives(unicon_ctx *ctx,
-                                                                 unicon_pairs *pairs,
-                                                                 const int64_t *x, const int64_t *y,
-                                                                 int64_t count);
+UNICON_CALL unicon_status unicon_pairs_set_negatives(unicon_ctx *ctx, unicon_pairs *pairs,
+                                                     const int64_t *x, const int64_t *y,
+                                                     int64_t count);
 /* The same from files like those of unicon_pairs_read, without weights. */
-UNICON_API UNICON_CHECK unicon_status unicon_pairs_read_ignored(unicon_ctx *ctx,
-                                                                unicon_pairs *pairs,
-                                                                const char *path);
-UNICON_API UNICON_CHECK unicon_status unicon_pairs_read_negatives(unicon_ctx *ctx,
-                                                                  unicon_pairs *pairs,
-                                                                  const char *path);
+UNICON_CALL unicon_status unicon_pairs_read_ignored(unicon_ctx *ctx, unicon_pairs *pairs,
+                                                    const char *path);
+UNICON_CALL unicon_status unicon_pairs_read_negatives(unicon_ctx *ctx, unicon_pairs *pairs,
+                                                      const char *path);
 
 /* Number of positive pairs. */
 UNICON_API int64_t unicon_pairs_count(const unicon_pairs *pairs);
-
-/* How many rows of the other side belong to row `row` of `side` (0 for a row that is not there);
- * the first `room` of them, ascending, go to `partner`. */
-UNICON_API int64_t unicon_pairs_partners(const unicon_pairs *pairs, unicon_side side, int64_t row,
-                                         int64_t room, int64_t *partner);
-
-/* Labels of the rows of one or two files, as class numbers 0, 1, ... in the order of the labels,
- * with their texts. */
-typedef struct unicon_labels unicon_labels;
-
-/* From one label per line (any text) or an integer npy. Labels of `other_path` (NULL: none) are
- * numbered together with those of `path`, and must be of the same kind. `rows` and `other_rows` are
- * how many there must be. */
-UNICON_API UNICON_CHECK unicon_status unicon_labels_read(unicon_ctx *ctx, const char *path,
-                                                         int64_t rows, const char *other_path,
-                                                         int64_t other_rows, unicon_labels **out);
-UNICON_API void unicon_labels_destroy(unicon_labels *labels);
-
-/* Class numbers, one for each row, of the first file (0) or the other (1). */
-UNICON_API const int64_t *unicon_labels_numbers(const unicon_labels *labels, int file);
-UNICON_API int64_t unicon_labels_classes(const unicon_labels *labels);
-/* The label of class `number` as text; NULL past the end. */
-UNICON_API const char *unicon_labels_name(const unicon_labels *labels, int64_t number);
 
 /* A training or validation set. `pairs` NULL means row i with row i. `groups`: n_x group numbers
  * that a hold-out never splits, or NULL (connected components of the pairs). All borrowed. */
@@ -312,25 +283,6 @@ typedef struct unicon_data {
   const int64_t *groups;
 } unicon_data;
 
-/* A set cut in two, for training (0) and for a test or validation (1). */
-typedef struct unicon_split unicon_split;
-
-/* Holds out about `fraction` of the pairs. Rows that belong together stay together: whole groups or
- * connected components of the pairs; with class labels single rows; where one component has most
- * of the rows, rows of y alone, with a warning: their x rows are then in both parts; where a side
- * has few rows, those of the other side alone, likewise. Rows that
- * cannot be used are an error or dropped, as option bad_rows says; a fraction of 0 does that alone,
- * and part 1 has no rows (NULL). Option seed sets the draw. The rows of `data` are borrowed, and so
- * are its pairs where nothing changed: they must outlive the split. */
-UNICON_API UNICON_CHECK unicon_status unicon_split_make(unicon_ctx *ctx, const unicon_data *data,
-                                                        double fraction,
-                                                        const unicon_options *options,
-                                                        unicon_split **out);
-UNICON_API void unicon_split_destroy(unicon_split *split);
-
-/* The rows, pairs and groups of a part, which belong to the split. */
-UNICON_API const unicon_data *unicon_split_part(const unicon_split *split, int part);
-
 /* ---- 5. Model ----------------------------------------------------------------------------- */
 
 typedef struct unicon_model unicon_model;
@@ -338,31 +290,16 @@ typedef struct unicon_model unicon_model;
 /* Fits a model on `train`. `validation` (may be NULL) holds other pairs that choose between
  * candidates. Without options (preset auto) closed forms are compared on held-out pairs and the
  * best is refined where that helps. */
-UNICON_API UNICON_CHECK unicon_status unicon_fit(unicon_ctx *ctx, const unicon_data *train,
-                                                 const unicon_data *validation,
-                                                 const unicon_options *options, unicon_model **out);
+UNICON_CALL unicon_status unicon_fit(unicon_ctx *ctx, const unicon_data *train,
+                                     const unicon_data *validation, const unicon_options *options,
+                                     unicon_model **out);
 UNICON_API void unicon_model_destroy(unicon_model *model);
-
-/* What such a fit will take, before it starts. Estimates, good to about a factor of 1.5. */
-typedef struct unicon_plan_result {
-  uint64_t memory;      /* bytes the library will hold at most; max_mem must be above it */
-  int64_t reads[2];     /* how often the rows of x and of y are read */
-  int64_t plane_sweeps; /* walks over all n_x n_y scores */
-  double flops;
-  double seconds;   /* from a product timed here and now */
-  char advice[256]; /* a sentence: fits, or what to change */
-} unicon_plan_result;
-
-UNICON_API UNICON_CHECK unicon_status unicon_plan(unicon_ctx *ctx, const unicon_data *data,
-                                                  const unicon_options *options,
-                                                  unicon_plan_result *out);
 
 /* One .safetensors file, written under a temporary name and renamed, so that an older file stays
  * whole until the new one is. docs/model-format.md lists the tensors. */
-UNICON_API UNICON_CHECK unicon_status unicon_model_save(unicon_ctx *ctx, const unicon_model *model,
-                                                        const char *path);
-UNICON_API UNICON_CHECK unicon_status unicon_model_load(unicon_ctx *ctx, const char *path,
-                                                        unicon_model **out);
+UNICON_CALL unicon_status unicon_model_save(unicon_ctx *ctx, const unicon_model *model,
+                                            const char *path);
+UNICON_CALL unicon_status unicon_model_load(unicon_ctx *ctx, const char *path, unicon_model **out);
 
 UNICON_API int64_t unicon_model_rank(const unicon_model *model);
 UNICON_API int64_t unicon_model_width(const unicon_model *model, unicon_side side);
@@ -388,9 +325,10 @@ typedef struct unicon_balance unicon_balance;
  * (auto: as the model says, which may be NULL; then off, or softmax:10 with banks). `bank_x` and
  * `bank_y` are embedded rows, at least 16, that take the place of the model's (NULL: those of the
  * model). Everything is copied. */
-UNICON_API UNICON_CHECK unicon_status
-unicon_balance_create(unicon_ctx *ctx, const unicon_model *model, const unicon_options *options,
-                      const unicon_rows *bank_x, const unicon_rows *bank_y, unicon_balance **out);
+UNICON_CALL unicon_status unicon_balance_create(unicon_ctx *ctx, const unicon_model *model,
+                                                const unicon_options *options,
+                                                const unicon_rows *bank_x,
+                                                const unicon_rows *bank_y, unicon_balance **out);
 UNICON_API void unicon_balance_destroy(unicon_balance *balance);
 
 /* What came of it: "off", "softmax:10", ... as option `balance` writes it. */
@@ -426,34 +364,24 @@ typedef struct unicon_view {
 
 /* Embeds rows first .. first+count-1 into out (float32, unicon_form_width numbers each). Rows that
  * are not finite or all zero are an error. */
-UNICON_API UNICON_CHECK unicon_status unicon_embed(unicon_ctx *ctx, const unicon_view *view,
-                                                   int64_t first, int64_t count, unicon_form form,
-                                                   float *out);
-
-/* The rows that can be used through the view: finite and, where they must have a direction, not all
- * zero. They are numbered anew and borrowed from the rows of the view, which must outlive them; row
- * i of them is row number[i] there (`number` has room for all rows, or is NULL). A view without any
- * such row is an error. */
-UNICON_API UNICON_CHECK unicon_status unicon_rows_usable(unicon_ctx *ctx, const unicon_view *view,
-                                                         int64_t *number, unicon_rows **out);
+UNICON_CALL unicon_status unicon_embed(unicon_ctx *ctx, const unicon_view *view, int64_t first,
+                                       int64_t count, unicon_form form, float *out);
 
 /* The model with new banks from rows of the given sets (their pairs, if any, say which rows may
  * enter): for another domain, or with option balance quadratic:BETA to keep no training rows.
  * Nothing is fitted again. Options: balance (auto: that of the model; where it is off softmax:10,
  * or softmax:5 below 4000 rows of y), balance_bank, seed, bad_rows. */
-UNICON_API UNICON_CHECK unicon_status unicon_model_rebalance(unicon_ctx *ctx,
-                                                             const unicon_model *model,
-                                                             const unicon_data *data,
-                                                             const unicon_options *options,
-                                                             unicon_model **out);
+UNICON_CALL unicon_status unicon_model_rebalance(unicon_ctx *ctx, const unicon_model *model,
+                                                 const unicon_data *data,
+                                                 const unicon_options *options, unicon_model **out);
 
 /* The k rows of `base` with the largest score for each query row, exactly: ids and scores are
  * queries by k; where base has fewer than k rows the rest is -1 and -inf. Equal scores come in
  * row order. The score is the cosine, less the bias of the base row where scores are balanced: the
  * float64 product of the float32 rows that forms QUERY and INDEX give. */
-UNICON_API UNICON_CHECK unicon_status unicon_search(unicon_ctx *ctx, const unicon_view *queries,
-                                                    const unicon_view *base, int64_t k,
-                                                    int64_t *ids, float *scores);
+UNICON_CALL unicon_status unicon_search(unicon_ctx *ctx, const unicon_view *queries,
+                                        const unicon_view *base, int64_t k, int64_t *ids,
+                                        float *scores);
 
 enum {
   UNICON_HIT_1, /* share of queries with a true match among the first k: papers' R@k */
@@ -490,158 +418,10 @@ typedef struct unicon_metrics {
 /* Retrieval quality in both directions; ties count against us. `to_y` has x as queries. Option
  * bad_rows drop leaves out rows that cannot be used, with their pairs. A warning says where the
  * queries look unlike the bank that balances them. */
-UNICON_API UNICON_CHECK unicon_status unicon_evaluate(unicon_ctx *ctx, const unicon_view *x,
-                                                      const unicon_view *y,
-                                                      const unicon_pairs *pairs,
-                                                      const unicon_options *options,
-                                                      unicon_metrics *to_y, unicon_metrics *to_x);
-
-/* The rank of the first match of every row, 1 being best and 0 for rows without a match, counted as
- * unicon_evaluate does. `to_y` has a place for each row of x, `to_x` for each row of y; either may
- * be NULL. */
-UNICON_API UNICON_CHECK unicon_status unicon_ranks(unicon_ctx *ctx, const unicon_view *x,
-                                                   const unicon_view *y, const unicon_pairs *pairs,
-                                                   int64_t *to_y, int64_t *to_x);
-
-/* Hubs: how often each row is among the first ten of a query, over all queries; index 0 counts the
- * rows of y with x as queries, 1 those of x, and `plain` is without balance. Any may be NULL. */
-UNICON_API UNICON_CHECK unicon_status unicon_hubs(unicon_ctx *ctx, const unicon_view *x,
-                                                  const unicon_view *y, const unicon_pairs *pairs,
-                                                  int64_t *found[2], int64_t *plain[2]);
-
-/* The scores s of all rows of x with all of y and the weights S = -dL/ds that the loss of the
- * options gives them, each n_x by n_y (either may be NULL), and the loss L (may be NULL). The one
- * call that makes whole matrices: it is for a picture of a few rows. Scores are cosines, but dot
- * products for the loss `spectral`; `moment` is S at s = 0. */
-UNICON_API UNICON_CHECK unicon_status unicon_weights(unicon_ctx *ctx, const unicon_view *x,
-                                                     const unicon_view *y,
-                                                     const unicon_pairs *pairs,
-                                                     const unicon_options *options, float *scores,
-                                                     float *weights, double *loss);
-
-/* A picture: places `count` points of `width` numbers each in the plane, `out` being count by 2.
- * Exact t-SNE from a PCA start, or PCA (options `layout` and `perplexity`); t-SNE keeps count by
- * count floats. `divergence` (may be NULL) is what t-SNE reached, NaN for PCA. */
-UNICON_API UNICON_CHECK unicon_status unicon_layout(unicon_ctx *ctx, const float *points,
-                                                    int64_t count, int64_t width,
-                                                    const unicon_options *options, float *out,
-                                                    double *divergence);
-
-/* The distinct labels of two sets, ascending: how many there are, and in `label` (NULL, or room for
- * count_a + count_b) which. */
-UNICON_API UNICON_CHECK unicon_status unicon_probe_classes(unicon_ctx *ctx, const int64_t *label_a,
-                                                           int64_t count_a, const int64_t *label_b,
-                                                           int64_t count_b, int64_t *classes,
-                                                           int64_t *label);
-
-typedef struct unicon_probe_result {
-  int64_t classes;       /* distinct labels of both sets */
-  int64_t unseen;        /* test rows with a label that no training row has: counted as wrong */
-  double accuracy;       /* share of the test rows that got their label */
-  double train_accuracy; /* the same on the training rows */
-  double chance;         /* of answering the most frequent training label always */
-  double loss;           /* minimum reached: mean cross-entropy plus ridge/2 |W|^2 */
-  double gradient;       /* length of its gradient there */
-  int64_t iterations;
-} unicon_probe_result;
-
-/* A linear probe: multinomial logistic regression with intercept on the unit embeddings of `train`
- * and their labels (any integers), tried on `test`. `confusion` (may be NULL) is classes by
- * classes, `classes` being what unicon_probe_classes says: entry (a, b) counts test rows of class a
- * that were given class b, classes in the order of their labels. */
-UNICON_API UNICON_CHECK unicon_status unicon_probe(unicon_ctx *ctx, const unicon_view *train,
-                                                   const int64_t *train_label,
-                                                   const unicon_view *test,
-                                                   const int64_t *test_label,
-                                                   const unicon_options *options, int64_t classes,
-                                                   int64_t *confusion, unicon_probe_result *out);
-
-typedef struct unicon_classify_result {
-  int64_t rows, classes;
-  double accuracy; /* share of the rows whose class is the closest; ties count against us */
-  double top5;     /* ... among the five closest */
-  double mean_class_accuracy; /* mean of the accuracies of the classes that have rows */
-  double chance;              /* of a random answer: 1 / classes */
-} unicon_classify_result;
-
-/* Zero-shot classification: each row is given the class whose vector, a row of `classes`, has the
- * largest cosine with it. `label` says which row of `classes` is right. `answer` (rows) and
- * `confusion` (classes by classes; entry (a, b) counts rows of class a that were given b) may be
- * NULL. */
-UNICON_API UNICON_CHECK unicon_status unicon_classify(unicon_ctx *ctx, const unicon_view *rows,
-                                                      const int64_t *label,
-                                                      const unicon_view *classes, int64_t *answer,
-                                                      int64_t *confusion,
-                                                      unicon_classify_result *out);
-
-enum { UNICON_CHECK_SPECTRUM = 64 };
-
-typedef struct unicon_check_result {
-  int64_t pairs;          /* positive pairs */
-  int64_t rows_x, rows_y; /* rows in use */
-  /* Canonical correlations on all pairs, shrunk by the ridge, largest first, against the largest
-   * one of shuffled pairs: */
-  double spectrum[UNICON_CHECK_SPECTRUM];
-  int64_t spectrum_count; /* in use */
-  double noise;           /* the largest of shuffled pairs */
-  int64_t rank;           /* how many lie above it, at most 256: a fit may well use more */
-  /* A fit on one half of the pairs, tried on the other half: */
-  double cosine;  /* mean cosine of true pairs */
-  double chance;  /* mean cosine of shuffled pairs */
-  double p_value; /* share of 1000 shuffles at least as close as the true pairs, those included */
-  /* Fits on either half, tried on the other: */
-  double closer;    /* mean share of other rows that are farther than the partner: .5 is chance */
-  int64_t graded;   /* pairs (with class labels: rows) that were tried */
-  int64_t doubtful; /* those for which that share is below .5 */
-  int64_t suspects; /* written to the caller's list */
-} unicon_check_result;
-
-/* A pair that may be wrong. With class labels a single row that may have the wrong label: the other
- * number is -1. */
-typedef struct unicon_suspect {
-  int64_t x, y;
-  double cosine; /* of the pair, by a fit that did not see it; with class labels the mean */
-  double closer; /* share of other rows that are farther than the partner, of both directions */
-} unicon_suspect;
-
-/* Says before a fit whether there is anything to align, how many dimensions carry it, and which
- * pairs look wrong: the `room` worst, worst first, in `suspects` (NULL when room is 0). */
-UNICON_API UNICON_CHECK unicon_status unicon_check(unicon_ctx *ctx, const unicon_data *data,
-                                                   const unicon_options *options, int64_t room,
-                                                   unicon_suspect *suspects,
-                                                   unicon_check_result *out);
-
-/* ---- 7. Files and synthetic data ---------------------------------------------------------- */
-
-/* Writes an .npy or (by suffix) .fbin file row block by row block under a temporary name. */
-typedef struct unicon_writer unicon_writer;
-
-typedef enum unicon_file_dtype {
-  UNICON_WRITE_F32 = 0,
-  UNICON_WRITE_F16 = 1,
-  UNICON_WRITE_I64 = 2
-} unicon_file_dtype;
-
-UNICON_API UNICON_CHECK unicon_status unicon_writer_open(unicon_ctx *ctx, const char *path,
-                                                         unicon_file_dtype dtype, int64_t rows,
-                                                         int64_t width, unicon_writer **out);
-/* `count` more rows: float for F32 and F16 files, int64_t for I64. */
-UNICON_API UNICON_CHECK unicon_status unicon_writer_append(unicon_ctx *ctx, unicon_writer *writer,
-                                                           const void *rows, int64_t count);
-/* Completes and renames the file. The writer is destroyed, whatever the status. */
-UNICON_API UNICON_CHECK unicon_status unicon_writer_commit(unicon_ctx *ctx, unicon_writer *writer);
-/* Drops the file. */
-UNICON_API void unicon_writer_discard(unicon_writer *writer);
-
-/* The paper's synthetic latent-factor models. With z around one of `clusters` centres:
- * linear x = U_1 z + xi_1, y = U_2 z + xi_2; nonlinear: tanh of both. Options of scope
- * UNICON_SCOPE_SYNTH (dim_x, dim_y, latent, clusters, spread, centers, noise, seed) set the rest.
- * Fills x (count by dim_x), y (count by dim_y), label (count). Sample `first + i` depends on the
- * seed and its number alone, so a test set is another range of numbers. */
-UNICON_API UNICON_CHECK unicon_status unicon_synth(unicon_ctx *ctx, const char *kind,
-                                                   const unicon_options *options, int64_t first,
-                                                   int64_t count, float *x, float *y,
-                                                   int64_t *label);
+UNICON_CALL unicon_status unicon_evaluate(unicon_ctx *ctx, const unicon_view *x,
+                                          const unicon_view *y, const unicon_pairs *pairs,
+                                          const unicon_options *options, unicon_metrics *to_y,
+                                          unicon_metrics *to_x);
 
 #ifdef __cplusplus
 }

@@ -171,7 +171,7 @@ def test_bad_arguments(linear):
 def test_length_of_the_spectrum_is_that_of_the_header():
     from unicon._measure import CHECK_SPECTRUM
 
-    header = (Path(__file__).resolve().parents[2] / "include/unicon/unicon.h").read_text()
+    header = (Path(__file__).resolve().parents[2] / "include/unicon/tools.h").read_text()
     assert f"UNICON_CHECK_SPECTRUM = {CHECK_SPECTRUM} " in header
 
 

@@ -4,6 +4,7 @@
 
 #include "features/dataset.h"
 #include "io/object.h"
+#include "unicon/tools.h"
 
 struct unicon_split {
   unicon__arena arena; /* holds the groups and this struct */

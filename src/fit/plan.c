@@ -10,6 +10,7 @@
 #include "base/parallel.h"
 #include "select/select.h"
 #include "linalg/tiled.h"
+#include "unicon/tools.h"
 
 typedef struct side_sizes {
   double n, d;      /* rows and their width */

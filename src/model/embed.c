@@ -7,6 +7,7 @@
 #include "features/project.h"
 #include "io/object.h"
 #include "linalg/blas.h"
+#include "unicon/tools.h"
 
 /* Columns that a form has beside the vector. */
 static int64_t extra_columns(unicon_form form) {

@@ -16,8 +16,7 @@ typedef struct unicon__retrieval {
   /* Wanted beside the metrics; NULL: not that. */
   double *rank;   /* of the first match of each query, 0 where there is none */
   int64_t *found; /* per candidate: how often among the first UNICON__HUB_TOP of a query */
-  double
-      *margin;    /* mean over the queries of (t - w) / (t - m): t the score of the best match, w
+  double *margin; /* mean over the queries of (t - w) / (t - m): t the score of the best match, w
                      and m the largest and the mean of the others; 1 at best, scale does not matter */
   bool intervals; /* bootstrap, with the seed */
   uint64_t seed;

@@ -17,6 +17,7 @@
 #include "use/suspect.h"
 #include "linalg/blas.h"
 #include "linalg/tiled.h"
+#include "unicon/tools.h"
 
 enum { FEWEST_ROWS = 20, MOST_RANK = 256, SHUFFLED_SPECTRA = 6, ROUND_SPECTRA = 1 << 23 };
 

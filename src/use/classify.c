@@ -13,6 +13,7 @@
 #include "model/embed.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
+#include "unicon/tools.h"
 
 enum { BLOCK_ROWS = 8192, TILE_ROWS = 128, TILE_CLASSES = 1024, TOP = 5 };
 

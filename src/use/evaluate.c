@@ -9,6 +9,7 @@
 #include "score/retrieval.h"
 #include "base/options.h"
 #include "linalg/vec.h"
+#include "unicon/tools.h"
 
 /* Both sides embedded, with the pairs between them. Rows have one column more than the space where
  * scores are balanced: 1 in a query, minus the bias in a candidate. */

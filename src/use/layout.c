@@ -7,6 +7,7 @@
 #include "linalg/spectral.h"
 #include "use/tsne.h"
 #include "linalg/blas.h"
+#include "unicon/tools.h"
 
 enum { TSNE_MOST = 2000, TSNE_LEAST = 4, LAYOUT_AUTO = 0, LAYOUT_TSNE = 1 };
 

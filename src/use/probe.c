@@ -6,6 +6,7 @@
 #include "model/embed.h"
 #include "use/logistic.h"
 #include "base/options.h"
+#include "unicon/tools.h"
 
 enum { BLOCK_ROWS = 8192 }; /* test rows embedded at once */
 

@@ -5,6 +5,7 @@
 #define UNICON_USE_SUSPECT_H
 
 #include "features/batch.h"
+#include "unicon/tools.h"
 
 /* Pairs with their grades; with class labels rows, the other number being -1. */
 typedef struct unicon__grades {

@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "base/options.h"
 #include "linalg/reflect.h"
+#include "unicon/tools.h"
 
 typedef struct model {
   int64_t d[2], latent, clusters;

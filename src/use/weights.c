@@ -5,6 +5,7 @@
 #include "model/embed.h"
 #include "loss/pass.h"
 #include "linalg/tiled.h"
+#include "unicon/tools.h"
 
 typedef struct picture {
   float *weights;
