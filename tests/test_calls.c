@@ -167,6 +167,24 @@ static unicon_status call_model_load(things *t) {
   return status;
 }
 
+static unicon_status call_model_to_bytes(things *t) {
+  size_t size = 1;
+  const unicon_status status = unicon_model_to_bytes(t->ctx, t->model, NULL, 0, &size);
+  assert_int_equal(size > 0, status == UNICON_OK);
+  return status;
+}
+
+static unicon_status call_model_from_bytes(things *t) {
+  unicon_model *out = NULL;
+  size_t size;
+  unsigned char *bytes = support_slurp(t->path, &size);
+  const unicon_status status = unicon_model_from_bytes(t->ctx, bytes, size, &out);
+  assert_int_equal(out != NULL, status == UNICON_OK);
+  unicon_model_destroy(out);
+  free(bytes);
+  return status;
+}
+
 static unicon_status call_embed(things *t) {
   float z[N * 3];
   return unicon_embed(
@@ -264,12 +282,36 @@ static unicon_status call_writer(things *t) {
 }
 
 static const public_call calls[] = {
-    call_set,        call_options_create, call_options_set,    call_rows_open,   call_rows_wrap,
-    call_rows_read,  call_pairs_list,     call_pairs_identity, call_pairs_per_y, call_pairs_labels,
-    call_pairs_read, call_labels,         call_split,          call_fit,         call_plan,
-    call_model_save, call_model_load,     call_embed,          call_search,      call_evaluate,
-    call_ranks,      call_weights,        call_layout,         call_probe,       call_classify,
-    call_check,      call_synth,          call_writer,
+    call_set,
+    call_options_create,
+    call_options_set,
+    call_rows_open,
+    call_rows_wrap,
+    call_rows_read,
+    call_pairs_list,
+    call_pairs_identity,
+    call_pairs_per_y,
+    call_pairs_labels,
+    call_pairs_read,
+    call_labels,
+    call_split,
+    call_fit,
+    call_plan,
+    call_model_save,
+    call_model_load,
+    call_embed,
+    call_search,
+    call_evaluate,
+    call_ranks,
+    call_weights,
+    call_layout,
+    call_probe,
+    call_classify,
+    call_check,
+    call_synth,
+    call_writer,
+    call_model_to_bytes,
+    call_model_from_bytes,
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
@@ -433,6 +475,8 @@ static void bad_arguments_leave_the_context_free(void **state) {
   REFUSED(unicon_plan(ctx, NULL, NULL, NULL));
   REFUSED(unicon_model_save(ctx, NULL, NULL));
   REFUSED(unicon_model_load(ctx, NULL, NULL));
+  REFUSED(unicon_model_to_bytes(ctx, NULL, NULL, 0, NULL));
+  REFUSED(unicon_model_from_bytes(ctx, NULL, 0, NULL));
   REFUSED(unicon_embed(ctx, NULL, 0, 0, 1, NULL));
   REFUSED(unicon_search(ctx, NULL, NULL, 1, NULL, NULL));
   REFUSED(unicon_evaluate(ctx, NULL, NULL, NULL, NULL, NULL, NULL));

@@ -105,6 +105,19 @@ static unicon_status call_load(scratch *s, void *user) {
   return status;
 }
 
+static unicon_status call_bytes(scratch *s, void *user) {
+  stage *g = user;
+  unicon_model *model = (unicon_model *)(void *)s;
+  unsigned char bytes[1 << 16];
+  size_t size;
+  unicon_status status = unicon_model_to_bytes(s->ctx, g->model, bytes, sizeof bytes, &size);
+  if (status != UNICON_OK) return status;
+  status = unicon_model_from_bytes(s->ctx, bytes, size, &model);
+  assert_int_equal(model == NULL, status != UNICON_OK);
+  unicon_model_destroy(model);
+  return status;
+}
+
 static unicon_status call_synth(scratch *s, void *user) {
   (void)user;
   float x[2 * 40], y[2 * 30];
@@ -133,6 +146,7 @@ static const struct {
              {"evaluate", call_evaluate_identity, 8, 4},
              {"save", call_save, 3, 0},
              {"load", call_load, 8, 0},
+             {"bytes", call_bytes, 11, 0},
              {"plan", call_plan, 1, 0},
              {"synth", call_synth, 4, 0}};
 

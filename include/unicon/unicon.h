@@ -301,6 +301,14 @@ UNICON_CALL unicon_status unicon_model_save(unicon_ctx *ctx, const unicon_model 
                                             const char *path);
 UNICON_CALL unicon_status unicon_model_load(unicon_ctx *ctx, const char *path, unicon_model **out);
 
+/* The same bytes in memory. *size is how many there are; `out` NULL asks for that alone, and less
+ * `room` than that is an error. */
+UNICON_CALL unicon_status unicon_model_to_bytes(unicon_ctx *ctx, const unicon_model *model,
+                                                void *out, size_t room, size_t *size);
+/* The bytes may lie at any address and are not needed any more afterwards. */
+UNICON_CALL unicon_status unicon_model_from_bytes(unicon_ctx *ctx, const void *bytes, size_t size,
+                                                  unicon_model **out);
+
 UNICON_API int64_t unicon_model_rank(const unicon_model *model);
 UNICON_API int64_t unicon_model_width(const unicon_model *model, unicon_side side);
 

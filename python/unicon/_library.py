@@ -72,6 +72,8 @@ _status_functions: dict[str, list] = {
     "fit": [POINTER(Data), POINTER(Data), _handle, _out],
     "model_save": [_handle, c_char_p],
     "model_load": [c_char_p, _out],
+    "model_to_bytes": [_handle, c_void_p, c_size_t, POINTER(c_size_t)],
+    "model_from_bytes": [c_void_p, c_size_t, _out],
     "model_rebalance": [_handle, POINTER(Data), _handle, _out],
     "balance_create": [_handle, _handle, _handle, _handle, _out],
     "embed": [POINTER(View), c_int64, c_int64, c_int, c_void_p],

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import tempfile
-from pathlib import Path
 from typing import Any, Mapping, Optional, Union
 
 import numpy as np
@@ -69,18 +67,21 @@ class Model(Handle):
 
     def to_bytes(self) -> bytes:
         """The content of the model file."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.safetensors"
-            self.save(path)
-            return path.read_bytes()
+        size = ctypes.c_size_t()
+        with Call({}, SCOPE_CONTEXT) as call:
+            call("model_to_bytes", self.pointer, None, 0, ctypes.byref(size))
+            content = ctypes.create_string_buffer(size.value)
+            call("model_to_bytes", self.pointer, content, size, ctypes.byref(size))
+        return content.raw
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Model:
         """A model from the content of its file."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.safetensors"
-            path.write_bytes(content)
-            return cls.load(path)
+        out, size = ctypes.c_void_p(), len(content)
+        with Call({}, SCOPE_CONTEXT) as call:
+            call("model_from_bytes", (ctypes.c_char * size).from_buffer_copy(content), size,
+                 ctypes.byref(out))
+        return cls(out)
 
     def __reduce__(self) -> tuple:
         return Model.from_bytes, (self.to_bytes(),)
