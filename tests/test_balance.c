@@ -7,6 +7,7 @@
 #include "model/banks.h"
 #include "score/retrieval.h"
 #include "score/validation.h"
+#include "figures.h"
 #include "support.h"
 
 enum { N = 300, M = 40, R = 8 };
@@ -187,8 +188,8 @@ static void fitted_make(unicon_ctx *ctx, const char *balance, const char *batch,
       support_options(ctx, "balance", balance, "rank", "6", "kernel", batch ? "angular" : "linear",
                       "batch", batch ? batch : "full", NULL);
   f->model = support_fit(ctx, f->p.rows_x, f->p.rows_y, NULL, options);
-  f->x = (unicon_view){.rows = f->p.rows_x, .model = f->model, .side = UNICON_X};
-  f->y = (unicon_view){.rows = f->p.rows_y, .model = f->model, .side = UNICON_Y};
+  f->x = UNICON_VIEW(.rows = f->p.rows_x, .model = f->model, .side = UNICON_X);
+  f->y = UNICON_VIEW(.rows = f->p.rows_y, .model = f->model, .side = UNICON_Y);
   unicon_options_destroy(options);
 }
 
@@ -233,12 +234,14 @@ static void check_index(unicon_ctx *ctx, const fitted *f, unicon_view queries, u
   }
   assert_true(shift > 1e-3);
   unicon_rows *written = support_rows(ctx, "index", b, N, w);
-  const unicon_view index = {.rows = written, .side = base.side};
+  const unicon_view index = UNICON_VIEW(.rows = written, .side = base.side);
   CHECK_OK(ctx, unicon_search(ctx, &queries, &index, K, again, scores));
   assert_memory_equal(ids, again, N * K * sizeof *ids);
   unicon_rows *asked = support_rows(ctx, "queries", q, N, w);
-  const unicon_view ready = {.rows = asked, .side = queries.side, .form = UNICON_FORM_QUERY};
-  const unicon_view known = {.rows = written, .side = base.side, .form = UNICON_FORM_INDEX};
+  const unicon_view ready =
+      UNICON_VIEW(.rows = asked, .side = queries.side, .form = UNICON_FORM_QUERY);
+  const unicon_view known =
+      UNICON_VIEW(.rows = written, .side = base.side, .form = UNICON_FORM_INDEX);
   CHECK_OK(ctx, unicon_search(ctx, &ready, &known, K, again, scores));
   assert_memory_equal(ids, again, N * K * sizeof *ids);
   unicon_rows_close(asked);
@@ -269,7 +272,7 @@ static void an_index_ranks_as_search_does(void **state) {
 static void metrics_follow_the_scores(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   fitted f;
-  unicon_metrics m[2], off[2];
+  figures m[2], off[2];
   unicon_balance *none = NULL;
   fitted_make(ctx, "softmax:20", NULL, &f);
   const int64_t r = unicon_model_rank(f.model), w = r + 1;
@@ -277,17 +280,17 @@ static void metrics_follow_the_scores(void **state) {
   CHECK_OK(ctx, unicon_balance_create(ctx, f.model, options, NULL, NULL, &none));
   unicon_view x = f.x, y = f.y;
   x.balance = y.balance = none;
-  CHECK_OK(ctx, unicon_evaluate(ctx, &f.x, &f.y, NULL, NULL, &m[0], &m[1]));
-  CHECK_OK(ctx, unicon_evaluate(ctx, &x, &y, NULL, NULL, &off[0], &off[1]));
+  CHECK_OK(ctx, figures_evaluate(ctx, &f.x, &f.y, NULL, NULL, &m[0], &m[1]));
+  CHECK_OK(ctx, figures_evaluate(ctx, &x, &y, NULL, NULL, &off[0], &off[1]));
   for (int d = 0; d < 2; d++) {
-    for (int k = 0; k < UNICON_METRIC_COUNT; k++) {
+    for (int k = 0; k < UNICON__METRIC_COUNT; k++) {
       CHECK_CLOSE(m[d].plain[k], off[d].value[k], 0);
       CHECK_CLOSE(off[d].plain[k], off[d].value[k], 0);
     }
     CHECK_CLOSE(m[d].plain_hub_skew, off[d].hub_skew, 0);
     CHECK_CLOSE(m[d].plain_hub_never, off[d].hub_never, 0);
   }
-  assert_true(m[0].value[UNICON_MEAN_RANK] != off[0].value[UNICON_MEAN_RANK]);
+  assert_true(m[0].value[UNICON__MEAN_RANK] != off[0].value[UNICON__MEAN_RANK]);
   float *q = support_floats(N * w), *b = support_floats(N * w);
   int64_t *rank = calloc(N, sizeof *rank), *label = calloc(N, sizeof *label);
   int64_t *answer = calloc(N, sizeof *answer);
@@ -295,8 +298,8 @@ static void metrics_follow_the_scores(void **state) {
   CHECK_OK(ctx, unicon_embed(ctx, &f.y, 0, N, UNICON_FORM_INDEX, b));
   CHECK_OK(ctx, unicon_ranks(ctx, &f.x, &f.y, NULL, rank, NULL));
   for (int64_t i = 0; i < N; i++) label[i] = i;
-  unicon_classify_result result;
-  CHECK_OK(ctx, unicon_classify(ctx, &f.x, label, &f.y, answer, NULL, &result));
+  classify_figures result;
+  CHECK_OK(ctx, figures_classify(ctx, &f.x, label, &f.y, answer, NULL, &result));
   int64_t right = 0;
   for (int64_t i = 0; i < N; i++) {
     int64_t better = 0;
@@ -334,8 +337,8 @@ static void hubs_are_counted(void **state) {
   unicon_options *options = support_options(ctx, "balance", "softmax:10", NULL);
   CHECK_OK(ctx, unicon_pairs_identity(ctx, N, N, &pairs));
   CHECK_OK(ctx, unicon_balance_create(ctx, NULL, options, rx, ry, &balance));
-  const unicon_view vx = {.rows = rx, .side = UNICON_X, .balance = balance};
-  const unicon_view vy = {.rows = ry, .side = UNICON_Y, .balance = balance};
+  const unicon_view vx = UNICON_VIEW(.rows = rx, .side = UNICON_X, .balance = balance);
+  const unicon_view vy = UNICON_VIEW(.rows = ry, .side = UNICON_Y, .balance = balance);
   int64_t found[N], plain[N], sum = 0, before = 0;
   CHECK_OK(ctx, unicon_hubs(ctx, &vx, &vy, pairs, (int64_t *[2]){found, NULL},
                             (int64_t *[2]){plain, NULL}));
@@ -347,14 +350,14 @@ static void hubs_are_counted(void **state) {
   assert_int_equal(before, 10 * N);
   assert_true(plain[7] > N / 2 && found[7] < plain[7] / 4);
   double skew[2], never[2];
-  unicon_metrics m[2];
+  figures m[2];
   unicon__hubness(plain, N, &skew[0], &never[0]);
   unicon__hubness(found, N, &skew[1], &never[1]);
   assert_true(skew[1] < skew[0] && never[1] < never[0]);
-  CHECK_OK(ctx, unicon_evaluate(ctx, &vx, &vy, pairs, NULL, &m[0], &m[1]));
+  CHECK_OK(ctx, figures_evaluate(ctx, &vx, &vy, pairs, NULL, &m[0], &m[1]));
   CHECK_CLOSE(m[0].hub_skew, skew[1], 1e-12);
   CHECK_CLOSE(m[0].plain_hub_never, never[0], 1e-12);
-  assert_true(m[0].value[UNICON_HIT_1] > m[0].plain[UNICON_HIT_1]);
+  assert_true(m[0].value[UNICON__HIT_1] > m[0].plain[UNICON__HIT_1]);
   unicon_balance_destroy(balance);
   unicon_options_destroy(options);
   unicon_pairs_destroy(pairs);
@@ -411,11 +414,11 @@ static void held_out_rows_are_in_no_bank(void **state) {
   unicon_model *model = NULL;
   unicon_options *options = NULL;
   CHECK_OK(ctx, unicon_options_create(ctx, &options));
-  const unicon_data train = {x, y, NULL, NULL}, held = {hx, hy, NULL, NULL};
+  const unicon_data train = UNICON_DATA(.x = x, .y = y), held = UNICON_DATA(.x = hx, .y = hy);
   CHECK_OK(ctx, unicon_fit(ctx, &train, &held, options, &model));
   const int64_t r = unicon_model_rank(model);
   float *z = support_floats(900 * r);
-  const unicon_view all = {.rows = p.rows_x, .model = model, .side = UNICON_X};
+  const unicon_view all = UNICON_VIEW(.rows = p.rows_x, .model = model, .side = UNICON_X);
   CHECK_OK(ctx, unicon_embed(ctx, &all, 0, 900, UNICON_FORM_UNIT, z));
   for (int64_t i = 0; i < model->balance.bank[0].count; i++) {
     int64_t near = -1;
@@ -451,8 +454,8 @@ static void shuffled_pairs_stay_at_chance(void **state) {
   unicon_pairs *pairs = NULL;
   unicon_model *model = NULL;
   CHECK_OK(ctx, unicon_pairs_list(ctx, 1500, 1500, x, y, NULL, 1500, &pairs));
-  CHECK_OK(ctx,
-           unicon_fit(ctx, &(unicon_data){p.rows_x, p.rows_y, pairs, NULL}, NULL, NULL, &model));
+  CHECK_OK(ctx, unicon_fit(ctx, &UNICON_DATA(.x = p.rows_x, .y = p.rows_y, .pairs = pairs), NULL,
+                           NULL, &model));
   /* 150 candidates held out: hit@10 is .067 and mrr .037 by chance, so the score .052; the best of
    * about 40 settings on three splits of 300 queries may lie three deviations of .006 above */
   assert_true(atof(unicon_model_meta(model, "auto_score")) < 0.075);
@@ -470,7 +473,7 @@ static void banks_can_be_renewed(void **state) {
   const int64_t r = unicon_model_rank(f.model), w = r + 1;
   unicon_rows *x = support_rows(s->ctx, "x", f.p.x, 40, 12);
   unicon_rows *y = support_rows(s->ctx, "y", f.p.y, 50, 10);
-  const unicon_data data = {x, y, NULL, NULL};
+  const unicon_data data = UNICON_DATA(.x = x, .y = y);
   CHECK_OK(s->ctx, unicon_model_rebalance(s->ctx, f.model, &data, NULL, &renewed));
   assert_string_equal(unicon_model_meta(renewed, "balance"), "softmax:10");
   assert_int_equal(renewed->balance.bank[0].count, 40);
@@ -480,7 +483,7 @@ static void banks_can_be_renewed(void **state) {
   new_y.model = renewed;
   CHECK_OK(s->ctx, unicon_embed(s->ctx, &f.y, 0, N, UNICON_FORM_INDEX, a));
   CHECK_OK(s->ctx, unicon_embed(s->ctx, &new_y, 0, N, UNICON_FORM_INDEX, b));
-  const unicon_view bank_x = {.rows = x, .model = f.model, .side = UNICON_X};
+  const unicon_view bank_x = UNICON_VIEW(.rows = x, .model = f.model, .side = UNICON_X);
   CHECK_OK(s->ctx, unicon_embed(s->ctx, &bank_x, 0, 40, UNICON_FORM_UNIT, bank));
   unicon__bank_round(bank, 40 * r);
   double moved = 0;
@@ -493,24 +496,23 @@ static void banks_can_be_renewed(void **state) {
   }
   assert_true(moved > 1e-3);
   unicon_options *options = support_options(s->ctx, "balance", "quadratic:10", NULL);
-  CHECK_OK(s->ctx, unicon_model_rebalance(s->ctx, f.model,
-                                          &(unicon_data){f.p.rows_x, f.p.rows_y, NULL, NULL},
-                                          options, &free_of_rows));
+  CHECK_OK(s->ctx,
+           unicon_model_rebalance(s->ctx, f.model, &UNICON_DATA(.x = f.p.rows_x, .y = f.p.rows_y),
+                                  options, &free_of_rows));
   assert_null(free_of_rows->balance.bank[0].row);
   assert_non_null(free_of_rows->balance.curve[1]);
   unicon_model_destroy(free_of_rows);
-  scratch_failed(s,
-                 unicon_model_rebalance(s->ctx, f.model, &(unicon_data){y, x, NULL, NULL}, NULL,
-                                        &free_of_rows),
-                 UNICON_ERR_SHAPE, "side x of the model takes 12", "");
+  scratch_failed(
+      s, unicon_model_rebalance(s->ctx, f.model, &UNICON_DATA(.x = y, .y = x), NULL, &free_of_rows),
+      UNICON_ERR_SHAPE, "side x of the model takes 12", "");
   float *bad = support_floats(50 * 12); /* all zero: dropped, and then too few are left */
   unicon_rows *zeros = support_rows(s->ctx, "zeros", bad, 50, 12);
   CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "balance", "softmax:10"));
   CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "bad_rows", "drop"));
   bad[0] = 1;
   scratch_failed(s,
-                 unicon_model_rebalance(s->ctx, f.model, &(unicon_data){zeros, y, NULL, NULL},
-                                        options, &free_of_rows),
+                 unicon_model_rebalance(s->ctx, f.model, &UNICON_DATA(.x = zeros, .y = y), options,
+                                        &free_of_rows),
                  UNICON_ERR_DATA, "zeros has 1 rows that can be used", "at least 16");
   unicon_rows_close(zeros);
   free(bad);
@@ -556,7 +558,7 @@ static void bad_banks_are_sentences(void **state) {
   float data[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, score[2];
   int64_t id[2];
   unicon_rows *other = support_rows(s->ctx, "other", data, 4, 3);
-  const unicon_view plain = {.rows = other, .side = UNICON_Y, .balance = balance};
+  const unicon_view plain = UNICON_VIEW(.rows = other, .side = UNICON_Y, .balance = balance);
   scratch_failed(s, unicon_search(s->ctx, &plain, &plain, 1, id, score), UNICON_ERR_SHAPE,
                  "banks have rows of 6", "space has 3");
   unicon_options *options = NULL;
@@ -581,7 +583,7 @@ static void bad_banks_are_sentences(void **state) {
 static void other_domains_are_noticed(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   fitted f;
-  unicon_metrics m[2];
+  figures m[2];
   log_book book = {0};
   fitted_make(ctx, "softmax:10", NULL, &f);
   problem p;
@@ -594,11 +596,11 @@ static void other_domains_are_noticed(void **state) {
   x.rows = fresh;
   unicon_view y = f.y;
   y.rows = fresh_y;
-  CHECK_OK(ctx, unicon_evaluate(ctx, &x, &y, NULL, NULL, &m[0], &m[1]));
+  CHECK_OK(ctx, figures_evaluate(ctx, &x, &y, NULL, NULL, &m[0], &m[1]));
   assert_int_equal(book.count[UNICON_LOG_WARNING], 0);
   x = f.x;
   x.rows = p.rows_x;
-  CHECK_OK(ctx, unicon_evaluate(ctx, &x, &f.y, NULL, NULL, &m[0], &m[1]));
+  CHECK_OK(ctx, figures_evaluate(ctx, &x, &f.y, NULL, NULL, &m[0], &m[1]));
   assert_non_null(strstr(book.last[UNICON_LOG_WARNING], "looks unlike"));
   unicon_rows_close(fresh_y);
   unicon_rows_close(fresh);

@@ -279,7 +279,7 @@ static void one_side_leaves_the_other_alone(void **state) {
                       "none", "ridge", "0.05", "rank", "4", "refine", "0", NULL);
   unicon_options *plain = support_options(s->ctx, "metric_x", "none", "metric_y", "whiten", "ridge",
                                           "0.05", "rank", "4", NULL);
-  const unicon_data data = {t.p.rows_x, t.p.rows_y, NULL, NULL};
+  const unicon_data data = UNICON_DATA(.x = t.p.rows_x, .y = t.p.rows_y);
   unicon_model *a = NULL; /* with validation pairs the contest's own model is returned */
   CHECK_OK(s->ctx, unicon_fit(s->ctx, &data, &data, swept, &a));
   unicon_model *b = support_fit(s->ctx, t.p.rows_x, t.p.rows_y, NULL, plain);
@@ -302,7 +302,7 @@ static void a_shared_encoder_has_one_metric(void **state) {
   unicon_options *options =
       support_options(s->ctx, "shared_encoder", "on", "metric_y", "none", NULL);
   unicon_model *model = NULL;
-  const unicon_data data = {t.p.rows_x, t.p.rows_y, NULL, NULL};
+  const unicon_data data = UNICON_DATA(.x = t.p.rows_x, .y = t.p.rows_y);
   scratch_failed(s, unicon_fit(s->ctx, &data, NULL, options, &model), UNICON_ERR_OPTION,
                  "one metric", "metric_y");
   unicon_options_destroy(options);

@@ -8,6 +8,7 @@
  * 2 h = 2e-2. */
 #include "solve/hidden.h"
 #include "features/mapfit.h"
+#include "figures.h"
 #include "support.h"
 
 enum { N = 20, D = 7, M = 13 }; /* M: no multiple of the four draws at a time */
@@ -234,11 +235,11 @@ static void circle(uint64_t seed, int64_t n, float *x, float *y) {
 /* Median rank of the true partner among n, from x to y. */
 static double median_rank(unicon_ctx *ctx, const unicon_model *model, const unicon_rows *x,
                           const unicon_rows *y) {
-  unicon_metrics to_y, to_x;
-  const unicon_view vx = {.rows = x, .model = model, .side = UNICON_X},
-                    vy = {.rows = y, .model = model, .side = UNICON_Y};
-  CHECK_OK(ctx, unicon_evaluate(ctx, &vx, &vy, NULL, NULL, &to_y, &to_x));
-  return to_y.value[UNICON_MEDIAN_RANK];
+  figures to_y, to_x;
+  const unicon_view vx = UNICON_VIEW(.rows = x, .model = model, .side = UNICON_X),
+                    vy = UNICON_VIEW(.rows = y, .model = model, .side = UNICON_Y);
+  CHECK_OK(ctx, figures_evaluate(ctx, &vx, &vy, NULL, NULL, &to_y, &to_x));
+  return to_y.value[UNICON__MEDIAN_RANK];
 }
 
 static void fits_what_no_line_can(void **state) {
@@ -292,7 +293,7 @@ static void a_shared_encoder_is_refused(void **state) {
   unicon_options *options =
       support_options(s->ctx, "map", "hidden", "features", "8", "shared_encoder", "on", NULL);
   unicon_model *model = NULL;
-  const unicon_data data = {p.rows_x, p.rows_y, NULL, NULL};
+  const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_y);
   scratch_failed(s, unicon_fit(s->ctx, &data, NULL, options, &model), UNICON_ERR_UNSUPPORTED,
                  "map hidden", "shared encoder");
   unicon_options_destroy(options);

@@ -44,12 +44,12 @@ static void check_round_trip(scratch *s, const unicon_options *options) {
       float *of_a = support_floats(N * rank), *of_b = support_floats(N * rank);
       CHECK_OK(
           s->ctx,
-          unicon_embed(s->ctx, &(unicon_view){.rows = rows, .model = a, .side = (unicon_side)side},
-                       0, N, (unicon_form)unit, of_a));
+          unicon_embed(s->ctx, &UNICON_VIEW(.rows = rows, .model = a, .side = (unicon_side)side), 0,
+                       N, (unicon_form)unit, of_a));
       CHECK_OK(
           s->ctx,
-          unicon_embed(s->ctx, &(unicon_view){.rows = rows, .model = b, .side = (unicon_side)side},
-                       0, N, (unicon_form)unit, of_b));
+          unicon_embed(s->ctx, &UNICON_VIEW(.rows = rows, .model = b, .side = (unicon_side)side), 0,
+                       N, (unicon_form)unit, of_b));
       assert_memory_equal(of_a, of_b, (size_t)(N * rank) * sizeof *of_a);
       free(of_a);
       free(of_b);
@@ -145,12 +145,12 @@ static void views_are_checked(void **state) {
   float *out = support_floats(N * DX);
   scratch_failed(
       s,
-      unicon_embed(s->ctx, &(unicon_view){.rows = p.rows_y, .model = model, .side = UNICON_X}, 0, N,
+      unicon_embed(s->ctx, &UNICON_VIEW(.rows = p.rows_y, .model = model, .side = UNICON_X), 0, N,
                    0, out),
       UNICON_ERR_SHAPE, "y.npy has rows of 5 values", "side x of the model takes 6");
   scratch_failed(
       s,
-      unicon_embed(s->ctx, &(unicon_view){.rows = p.rows_x, .model = model, .side = UNICON_Y}, 0, N,
+      unicon_embed(s->ctx, &UNICON_VIEW(.rows = p.rows_x, .model = model, .side = UNICON_Y), 0, N,
                    0, out),
       UNICON_ERR_SHAPE, "x.npy has rows of 6 values", "side y of the model takes 5");
   free(out);

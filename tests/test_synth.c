@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The synthetic models, and the figures a fit must reach on them. */
+/* The synthetic models, and the quality a fit must reach on them. */
+#include "figures.h"
 #include "support.h"
 
 enum { DX = 40, DY = 30, TRAIN = 600, TEST = 400 };
@@ -136,9 +137,9 @@ static void misuse_is_a_sentence(void **state) {
 
 /* ---- the paper's setting ------------------------------------------------------------------ */
 
-typedef struct figures {
+typedef struct quality {
   double hit, same_cluster; /* both directions, averaged */
-} figures;
+} quality;
 
 static double top_match_in_cluster(unicon_ctx *ctx, const unicon_view *queries,
                                    const unicon_view *base, const int64_t *label) {
@@ -150,7 +151,7 @@ static double top_match_in_cluster(unicon_ctx *ctx, const unicon_view *queries,
   return right / TEST;
 }
 
-static figures run_setting(unicon_ctx *ctx, const char *noise, const char *seed,
+static quality run_setting(unicon_ctx *ctx, const char *noise, const char *seed,
                            const char *metric) {
   unicon_options *options =
       support_options(ctx, "noise", noise, "seed", seed, "metric", metric, NULL);
@@ -161,11 +162,11 @@ static figures run_setting(unicon_ctx *ctx, const char *noise, const char *seed,
   unicon_rows *test_x = support_rows(ctx, "test x", test.x, TEST, DX);
   unicon_rows *test_y = support_rows(ctx, "test y", test.y, TEST, DY);
   unicon_model *model = support_fit(ctx, x, y, NULL, options);
-  const unicon_view vx = {.rows = test_x, .model = model, .side = UNICON_X},
-                    vy = {.rows = test_y, .model = model, .side = UNICON_Y};
-  unicon_metrics to_y, to_x;
-  CHECK_OK(ctx, unicon_evaluate(ctx, &vx, &vy, NULL, NULL, &to_y, &to_x));
-  const figures f = {(to_y.value[UNICON_HIT_1] + to_x.value[UNICON_HIT_1]) / 2,
+  const unicon_view vx = UNICON_VIEW(.rows = test_x, .model = model, .side = UNICON_X),
+                    vy = UNICON_VIEW(.rows = test_y, .model = model, .side = UNICON_Y);
+  figures to_y, to_x;
+  CHECK_OK(ctx, figures_evaluate(ctx, &vx, &vy, NULL, NULL, &to_y, &to_x));
+  const quality f = {(to_y.value[UNICON__HIT_1] + to_x.value[UNICON__HIT_1]) / 2,
                      (top_match_in_cluster(ctx, &vx, &vy, test.label) +
                       top_match_in_cluster(ctx, &vy, &vx, test.label)) /
                          2};
@@ -185,11 +186,11 @@ static void papers_setting_is_solved(void **state) {
   static const char *const seeds[] = {"0", "1", "2", "3", "4"};
   double whitened = 0, plain = 0, quiet = 0;
   for (int k = 0; k < 5; k++) {
-    const figures a = run_setting(ctx, "0.3", seeds[k], "whiten");
+    const quality a = run_setting(ctx, "0.3", seeds[k], "whiten");
     assert_true(a.same_cluster == 1);
     whitened += a.hit / 5;
     plain += run_setting(ctx, "0.3", seeds[k], "none").hit / 5;
-    const figures c = run_setting(ctx, "0.05", seeds[k], "whiten");
+    const quality c = run_setting(ctx, "0.05", seeds[k], "whiten");
     assert_true(c.hit >= 0.99 && c.same_cluster == 1);
     quiet += c.hit / 5;
   }

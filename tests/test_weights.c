@@ -28,8 +28,8 @@ static void check(unicon_ctx *ctx, const char *loss, const oracle_problem *set) 
   oracle_rows_draw(4, set->n_y, DIMS, false, &y);
   unicon_rows *rows_x = support_rows(ctx, "x", x.z, x.n, DIMS),
               *rows_y = support_rows(ctx, "y", y.z, y.n, DIMS);
-  const unicon_view vx = {.rows = rows_x, .model = NULL, .side = UNICON_X},
-                    vy = {.rows = rows_y, .model = NULL, .side = UNICON_Y};
+  const unicon_view vx = UNICON_VIEW(.rows = rows_x, .side = UNICON_X),
+                    vy = UNICON_VIEW(.rows = rows_y, .side = UNICON_Y);
   CHECK_OK(ctx, unicon_weights(ctx, &vx, &vy, set->pairs, options, scores, weights, &value));
   oracle_scores(&x, &y, &s);
   unicon__loss_params_from(options, &params);
@@ -72,8 +72,8 @@ static void the_loss_alone_is_small(void **state) {
   float *z = support_normals(7, 2 * ROWS * DIMS), *weights = support_floats(ROWS * ROWS);
   unicon_rows *x = support_rows(ctx, "x", z, ROWS, DIMS);
   unicon_rows *y = support_rows(ctx, "y", z + ROWS * DIMS, ROWS, DIMS);
-  const unicon_view vx = {.rows = x, .model = NULL, .side = UNICON_X},
-                    vy = {.rows = y, .model = NULL, .side = UNICON_Y};
+  const unicon_view vx = UNICON_VIEW(.rows = x, .side = UNICON_X),
+                    vy = UNICON_VIEW(.rows = y, .side = UNICON_Y);
   unicon_pairs *pairs = NULL;
   CHECK_OK(ctx, unicon_pairs_identity(ctx, ROWS, ROWS, &pairs));
   unicon__ctx_set_threads(ctx, 2); /* each has its tiles */
@@ -101,13 +101,13 @@ static void mistakes_are_named(void **state) {
   unicon_pairs *pairs = NULL;
   unicon_rows *two = support_rows(s->ctx, "two", z, 3, 2),
               *three = support_rows(s->ctx, "three", z, 2, 3);
-  const unicon_view a = {.rows = two, .model = NULL, .side = UNICON_X},
-                    b = {.rows = three, .model = NULL, .side = UNICON_Y};
+  const unicon_view a = UNICON_VIEW(.rows = two, .side = UNICON_X),
+                    b = UNICON_VIEW(.rows = three, .side = UNICON_Y);
   CHECK_OK(s->ctx, unicon_pairs_identity(s->ctx, 3, 3, &pairs));
   scratch_failed(s, unicon_weights(s->ctx, &a, &b, pairs, NULL, NULL, weights, NULL),
                  UNICON_ERR_SHAPE, "3 by 2", "2 by 3");
   scratch_failed(s, unicon_weights(s->ctx, &a, &a, NULL, NULL, NULL, weights, NULL),
-                 UNICON_ERR_ARGUMENT, "weights", "pairs");
+                 UNICON_ERR_ARGUMENT, "pairs is NULL", "");
   CHECK_OK(s->ctx, unicon_weights(s->ctx, &a, &a, pairs, NULL, weights, NULL, NULL));
   CHECK_CLOSE(weights[2], sqrt(0.5), 1e-6); /* scores alone */
   unicon_pairs_destroy(pairs);

@@ -14,54 +14,36 @@ extern "C" {
 
 /* ---- 1. Before a fit ---------------------------------------------------------------------- */
 
-/* What such a fit will take, before it starts. Estimates, good to about a factor of 1.5. */
-typedef struct unicon_plan_result {
-  uint64_t memory;      /* bytes the library will hold at most; max_mem must be above it */
-  int64_t reads[2];     /* how often the rows of x and of y are read */
-  int64_t plane_sweeps; /* walks over all n_x n_y scores */
-  double flops;
-  double seconds;   /* from a product timed here and now */
-  char advice[256]; /* a sentence: fits, or what to change */
-} unicon_plan_result;
-
+/* What a fit will take, before it starts. Estimates, good to about a factor of 1.5. The result:
+ *     memory            bytes the library will hold at most; max_mem must be above it
+ *     reads_x, reads_y  how often the rows of each side are read
+ *     plane_sweeps      walks over all n_x n_y scores
+ *     flops
+ *     seconds           from a product timed here and now
+ *     advice            a sentence: that it fits, or what to change */
 UNICON_CALL unicon_status unicon_plan(unicon_ctx *ctx, const unicon_data *data,
-                                      const unicon_options *options, unicon_plan_result *out);
-
-enum { UNICON_CHECK_SPECTRUM = 64 };
-
-typedef struct unicon_check_result {
-  int64_t pairs;          /* positive pairs */
-  int64_t rows_x, rows_y; /* rows in use */
-  /* Canonical correlations on all pairs, shrunk by the ridge, largest first, against the largest
-   * one of shuffled pairs: */
-  double spectrum[UNICON_CHECK_SPECTRUM];
-  int64_t spectrum_count; /* in use */
-  double noise;           /* the largest of shuffled pairs */
-  int64_t rank;           /* how many lie above it, at most 256: a fit may well use more */
-  /* A fit on one half of the pairs, tried on the other half: */
-  double cosine;  /* mean cosine of true pairs */
-  double chance;  /* mean cosine of shuffled pairs */
-  double p_value; /* share of 1000 shuffles at least as close as the true pairs, those included */
-  /* Fits on either half, tried on the other: */
-  double closer;    /* mean share of other rows that are farther than the partner: .5 is chance */
-  int64_t graded;   /* pairs (with class labels: rows) that were tried */
-  int64_t doubtful; /* those for which that share is below .5 */
-  int64_t suspects; /* written to the caller's list */
-} unicon_check_result;
-
-/* A pair that may be wrong. With class labels a single row that may have the wrong label: the other
- * number is -1. */
-typedef struct unicon_suspect {
-  int64_t x, y;
-  double cosine; /* of the pair, by a fit that did not see it; with class labels the mean */
-  double closer; /* share of other rows that are farther than the partner, of both directions */
-} unicon_suspect;
+                                      const unicon_options *options, unicon_result **out);
 
 /* Says before a fit whether there is anything to align, how many dimensions carry it, and which
- * pairs look wrong: the `room` worst, worst first, in `suspects` (NULL when room is 0). */
+ * pairs look wrong. Needs at least 20 rows of each side. The result:
+ *     verdict                 a sentence for someone who does not know the numbers
+ *     pairs, rows_x, rows_y   in use
+ *   Canonical correlations on all pairs, shrunk by the ridge:
+ *     spectrum                a list, largest first, of at most 64
+ *     noise                   the largest one of shuffled pairs
+ *     rank                    how many lie above it, at most 256: a fit may well use more
+ *   A fit on one half of the pairs, tried on the other half:
+ *     cosine, chance          mean cosine of true and of shuffled pairs
+ *     p_value                 share of 1000 shuffles at least as close as the true pairs, those
+ *                             included
+ *   Fits on either half, tried on the other:
+ *     closer                  mean share of other rows that are farther than the partner: .5 is chance
+ *     graded, doubtful        pairs tried (with class labels: rows), and those with a share below .5
+ *     suspects.x .y .cosine .closer   lists of the worst, at most `suspects`, worst first. With class
+ *                             labels an entry is a single row: the other number is -1 */
 UNICON_CALL unicon_status unicon_check(unicon_ctx *ctx, const unicon_data *data,
-                                       const unicon_options *options, int64_t room,
-                                       unicon_suspect *suspects, unicon_check_result *out);
+                                       const unicon_options *options, int64_t suspects,
+                                       unicon_result **out);
 
 /* A set cut in two, for training (0) and for a test or validation (1). */
 typedef struct unicon_split unicon_split;
@@ -145,49 +127,35 @@ UNICON_CALL unicon_status unicon_layout(unicon_ctx *ctx, const float *points, in
 
 /* ---- 4. Classes --------------------------------------------------------------------------- */
 
-/* The distinct labels of two sets, ascending: how many there are, and in `label` (NULL, or room for
- * count_a + count_b) which. */
-UNICON_CALL unicon_status unicon_probe_classes(unicon_ctx *ctx, const int64_t *label_a,
-                                               int64_t count_a, const int64_t *label_b,
-                                               int64_t count_b, int64_t *classes, int64_t *label);
-
-typedef struct unicon_probe_result {
-  int64_t classes;       /* distinct labels of both sets */
-  int64_t unseen;        /* test rows with a label that no training row has: counted as wrong */
-  double accuracy;       /* share of the test rows that got their label */
-  double train_accuracy; /* the same on the training rows */
-  double chance;         /* of answering the most frequent training label always */
-  double loss;           /* minimum reached: mean cross-entropy plus ridge/2 |W|^2 */
-  double gradient;       /* length of its gradient there */
-  int64_t iterations;
-} unicon_probe_result;
-
 /* A linear probe: multinomial logistic regression with intercept on the unit embeddings of `train`
- * and their labels (any integers), tried on `test`. `confusion` (may be NULL) is classes by
- * classes, `classes` being what unicon_probe_classes says: entry (a, b) counts test rows of class a
- * that were given class b, classes in the order of their labels. */
+ * and their labels (any integers), tried on `test`. The result:
+ *     accuracy, train_accuracy   share of the rows that got their label
+ *     chance                     of always answering the most frequent training label
+ *     loss, gradient, iterations minimum reached, mean cross-entropy + ridge/2 |W|^2; length of its
+ *                                gradient there; steps taken
+ *     train_rows, test_rows
+ *     unseen                     test rows with a label that no training row has: counted as wrong
+ *     labels                     the distinct labels of both sets, ascending
+ *     confusion                  entry (a, b): test rows with labels[a] that were given labels[b];
+ *                                not there above 4096 labels */
 UNICON_CALL unicon_status unicon_probe(unicon_ctx *ctx, const unicon_view *train,
                                        const int64_t *train_label, const unicon_view *test,
                                        const int64_t *test_label, const unicon_options *options,
-                                       int64_t classes, int64_t *confusion,
-                                       unicon_probe_result *out);
-
-typedef struct unicon_classify_result {
-  int64_t rows, classes;
-  double accuracy; /* share of the rows whose class is the closest; ties count against us */
-  double top5;     /* ... among the five closest */
-  double mean_class_accuracy; /* mean of the accuracies of the classes that have rows */
-  double chance;              /* of a random answer: 1 / classes */
-} unicon_classify_result;
+                                       unicon_result **out);
 
 /* Zero-shot classification: each row is given the class whose vector, a row of `classes`, has the
- * largest cosine with it. `label` says which row of `classes` is right. `answer` (rows) and
- * `confusion` (classes by classes; entry (a, b) counts rows of class a that were given b) may be
- * NULL. */
+ * largest score with it. `label` says which row of `classes` is right, `answer` (one number for each
+ * row; may be NULL) takes what was given. The result:
+ *     accuracy             share of the rows whose class is the closest; a tie counts as a miss
+ *     top5                 ... among the five closest
+ *     mean_class_accuracy  mean of the accuracies of the classes that have rows
+ *     chance               of a random answer: 1 / classes
+ *     rows, classes
+ *     confusion            entry (a, b): rows of class a that were given class b; not there above
+ *                          4096 classes */
 UNICON_CALL unicon_status unicon_classify(unicon_ctx *ctx, const unicon_view *rows,
                                           const int64_t *label, const unicon_view *classes,
-                                          int64_t *answer, int64_t *confusion,
-                                          unicon_classify_result *out);
+                                          int64_t *answer, unicon_result **out);
 
 /* ---- 5. Files and synthetic data ---------------------------------------------------------- */
 

@@ -11,17 +11,20 @@
  *     unicon_rows *x = NULL, *y = NULL;
  *     unicon_pairs *pairs = NULL;
  *     unicon_model *model = NULL;
- *     unicon_metrics to_y, to_x;
+ *     unicon_result *result = NULL;
+ *     double hit = 0;
  *     if (unicon_ctx_create(&ctx) != UNICON_OK) return 1;
  *     if (unicon_rows_open(ctx, "image.npy", &x) || unicon_rows_open(ctx, "text.npy", &y) ||
  *         unicon_pairs_per_x(ctx, unicon_rows_count(x), unicon_rows_count(y), 5, &pairs) ||
- *         unicon_fit(ctx, &(unicon_data){x, y, pairs, NULL}, NULL, NULL, &model) ||
- *         unicon_evaluate(ctx, &(unicon_view){.rows = x, .model = model, .side = UNICON_X},
- *                         &(unicon_view){.rows = y, .model = model, .side = UNICON_Y}, pairs,
- *                         NULL, &to_y, &to_x))
+ *         unicon_fit(ctx, &UNICON_DATA(.x = x, .y = y, .pairs = pairs), NULL, NULL, &model) ||
+ *         unicon_evaluate(ctx, &UNICON_VIEW(.rows = x, .model = model, .side = UNICON_X),
+ *                         &UNICON_VIEW(.rows = y, .model = model, .side = UNICON_Y), pairs, NULL,
+ *                         &result) ||
+ *         unicon_result_number(result, "x_to_y.hit@1", &hit))
  *       fprintf(stderr, "%s\n", unicon_ctx_error(ctx));
  *     else
- *       printf("hit@1 on the rows it was fitted on: %.3f\n", to_y.value[UNICON_HIT_1]);
+ *       printf("hit@1 on the rows it was fitted on: %.3f\n", hit);
+ *     unicon_result_destroy(result);
  *     unicon_model_destroy(model);
  *     unicon_pairs_destroy(pairs);
  *     unicon_rows_close(y);
@@ -185,7 +188,48 @@ UNICON_API const char *unicon_options_get(const unicon_options *options, const c
 UNICON_API int unicon_preset_at(const char *preset, size_t index, const char **name,
                                 const char **value);
 
-/* ---- 4. Data ------------------------------------------------------------------------------ */
+/* ---- 4. Results --------------------------------------------------------------------------- */
+
+/* What a call found: named numbers, texts and arrays, listed where the call is declared. New versions
+ * may add entries, so read by name. A dot in a name is an object in the JSON: "x_to_y.hit@1" is
+ * {"x_to_y": {"hit@1": ...}}. A value that does not exist (a chance that nobody knows) has no entry.
+ * Everything that is returned lives as long as the result. */
+typedef struct unicon_result unicon_result;
+
+typedef enum unicon_kind {
+  UNICON_KIND_NONE = 0, /* there is no such entry */
+  UNICON_KIND_INTEGER = 1,
+  UNICON_KIND_REAL = 2,
+  UNICON_KIND_TEXT = 3,
+  UNICON_KIND_INTEGERS = 4, /* arrays: a list, or a matrix row by row */
+  UNICON_KIND_REALS = 5
+} unicon_kind;
+
+UNICON_API void unicon_result_destroy(unicon_result *result);
+
+/* The number of that name, integer or real. If there is none: UNICON_ERR_ARGUMENT, and NaN. */
+UNICON_API unicon_status unicon_result_number(const unicon_result *result, const char *name,
+                                              double *value);
+/* NULL if there is no such text. */
+UNICON_API const char *unicon_result_text(const unicon_result *result, const char *name);
+
+/* An array of `rows` by `width` values, or a list of `rows` values: then the width is 0. NULL if
+ * there is no such array of this kind. `rows` and `width` may be NULL. */
+UNICON_API const double *unicon_result_reals(const unicon_result *result, const char *name,
+                                             int64_t *rows, int64_t *width);
+UNICON_API const int64_t *unicon_result_integers(const unicon_result *result, const char *name,
+                                                 int64_t *rows, int64_t *width);
+
+/* All entries: the name of entry `index`, NULL past the end, and the kind of a name. */
+UNICON_API const char *unicon_result_name(const unicon_result *result, size_t index);
+UNICON_API unicon_kind unicon_result_kind(const unicon_result *result, const char *name);
+
+/* The result as a JSON object, as the command prints it with --json. Works like snprintf: at most
+ * `room` bytes are written, the end of the text included; the length of the whole text, without its
+ * end, is returned. */
+UNICON_API size_t unicon_result_json(const unicon_result *result, char *out, size_t room);
+
+/* ---- 5. Data ------------------------------------------------------------------------------ */
 
 /* A matrix given by rows: a file, a folder of shards, or the caller's memory. Files are mapped and
  * converted to float32 tile by tile, so they may be larger than memory. */
@@ -275,15 +319,24 @@ UNICON_CALL unicon_status unicon_pairs_read_negatives(unicon_ctx *ctx, unicon_pa
 /* Number of positive pairs. */
 UNICON_API int64_t unicon_pairs_count(const unicon_pairs *pairs);
 
-/* A training or validation set. `pairs` NULL means row i with row i. `groups`: n_x group numbers
- * that a hold-out never splits, or NULL (connected components of the pairs). All borrowed. */
+/* A training or validation set, made by UNICON_DATA. `pairs` NULL means row i with row i. `groups`:
+ * n_x group numbers that a hold-out never splits, or NULL (connected components of the pairs). All
+ * are borrowed, for the time of a call. */
 typedef struct unicon_data {
+  size_t size; /* of this struct; see the rules on sized structs */
   const unicon_rows *x, *y;
   const unicon_pairs *pairs;
   const int64_t *groups;
 } unicon_data;
 
-/* ---- 5. Model ----------------------------------------------------------------------------- */
+#ifdef __cplusplus
+#define UNICON_DATA() \
+  { sizeof(unicon_data), NULL, NULL, NULL, NULL }
+#else
+#define UNICON_DATA(...) ((unicon_data){.size = sizeof(unicon_data), __VA_ARGS__})
+#endif
+
+/* ---- 6. Model ----------------------------------------------------------------------------- */
 
 typedef struct unicon_model unicon_model;
 
@@ -321,7 +374,7 @@ UNICON_API const char *unicon_model_meta(const unicon_model *model, const char *
 UNICON_API int unicon_model_meta_at(const unicon_model *model, size_t index, const char **key,
                                     const char **value);
 
-/* ---- 6. Use ------------------------------------------------------------------------------- */
+/* ---- 7. Use ------------------------------------------------------------------------------- */
 
 /* Balanced scores. A candidate that is near everything pushes true matches down, so a model keeps a
  * bank of embedded training rows of each side, and from the bank of the other side every candidate
@@ -359,16 +412,25 @@ typedef enum unicon_form {
 /* Numbers of a row of that form, for vectors of `rank` dimensions. */
 UNICON_API int64_t unicon_form_width(int64_t rank, unicon_form form);
 
-/* Rows as seen through a model. `model` NULL: the rows are vectors of a shared space already, of
- * the given form: RAW or UNIT vectors are scaled to length 1, QUERY and INDEX rows are taken as
- * they are. `balance` NULL: as the model says; of two views that of the candidates counts. */
+/* Rows as seen through a model, made by UNICON_VIEW. `model` NULL: the rows are vectors of a shared
+ * space already, of the given form: RAW or UNIT vectors are scaled to length 1, QUERY and INDEX rows
+ * are taken as they are. `balance` NULL: as the model says; of two views that of the candidates
+ * counts. All are borrowed, for the time of a call. */
 typedef struct unicon_view {
+  size_t size; /* of this struct; see the rules on sized structs */
   const unicon_rows *rows;
   const unicon_model *model;
-  unicon_side side;
   const unicon_balance *balance;
+  unicon_side side;
   unicon_form form;
 } unicon_view;
+
+#ifdef __cplusplus
+#define UNICON_VIEW() \
+  { sizeof(unicon_view), NULL, NULL, NULL, UNICON_X, UNICON_FORM_RAW }
+#else
+#define UNICON_VIEW(...) ((unicon_view){.size = sizeof(unicon_view), __VA_ARGS__})
+#endif
 
 /* Embeds rows first .. first+count-1 into out (float32, unicon_form_width numbers each). Rows that
  * are not finite or all zero are an error. */
@@ -391,45 +453,30 @@ UNICON_CALL unicon_status unicon_search(unicon_ctx *ctx, const unicon_view *quer
                                         const unicon_view *base, int64_t k, int64_t *ids,
                                         float *scores);
 
-enum {
-  UNICON_HIT_1, /* share of queries with a true match among the first k: papers' R@k */
-  UNICON_HIT_5,
-  UNICON_HIT_10,
-  UNICON_RECALL_1, /* mean share of a query's matches that are among the first k */
-  UNICON_RECALL_5,
-  UNICON_RECALL_10,
-  UNICON_MRR, /* mean 1/rank of the first match */
-  UNICON_MAP, /* mean average precision */
-  UNICON_NDCG_10,
-  UNICON_MEDIAN_RANK, /* of the first match, 1 is best */
-  UNICON_MEAN_RANK,
-  UNICON_METRIC_COUNT
-};
-
-/* "hit@1", ... NULL past the end. */
-UNICON_API const char *unicon_metric_name(size_t index);
-
-typedef struct unicon_metrics {
-  int64_t queries;    /* rows with at least one match: the ones that count */
-  int64_t candidates; /* rows searched */
-  int64_t pairs;      /* positive pairs among the rows in use */
-  double value[UNICON_METRIC_COUNT];
-  double low[UNICON_METRIC_COUNT], high[UNICON_METRIC_COUNT]; /* 95 % bootstrap, or NaN */
-  double chance[UNICON_METRIC_COUNT]; /* of a random order, for hit@k; NaN for the rest */
-  /* The same without balance, equal to `value` where scores are not balanced: */
-  double plain[UNICON_METRIC_COUNT];
-  /* Hubs: how often each candidate is among the first ten of a query, over all queries. */
-  double hub_skew, plain_hub_skew;   /* skewness of these counts; 0: no hubs */
-  double hub_never, plain_hub_never; /* share of the candidates that are never found */
-} unicon_metrics;
-
-/* Retrieval quality in both directions; ties count against us. `to_y` has x as queries. Option
- * bad_rows drop leaves out rows that cannot be used, with their pairs. A warning says where the
- * queries look unlike the bank that balances them. */
+/* Retrieval quality in both directions. A tie counts as a miss. Option ci adds intervals (95 %
+ * bootstrap); bad_rows drop leaves out rows that cannot be used, with their pairs. A warning says
+ * where the queries look unlike the bank that balances them. The result:
+ *     pairs                     positive pairs among the rows in use
+ *     x_to_y                    rows of x are the queries, rows of y the candidates:
+ *       queries, candidates     queries are the rows with at least one match
+ *       hit@1 hit@5 hit@10      share of queries with a match among the first k: papers' R@k
+ *       recall@1 ...            mean share of a query's matches among the first k
+ *       mrr                     mean of 1 / rank of the first match
+ *       map, ndcg@10
+ *       median_rank, mean_rank  of the first match, 1 being best
+ *       chance.hit@1 ...        of a random order
+ *       plain.hit@1 ...         all of these without balance
+ *       ci.hit@1 ...            low and high, with option ci
+ *       hubs.skewness           of how often each candidate is among the first ten of a query, over
+ *                               all queries; 0: no hubs
+ *       hubs.never_found        share of the candidates that never are
+ *       hubs.plain_skewness, hubs.plain_never_found
+ *     y_to_x                    the other way round
+ *     balance, bank_x, bank_y   how scores were balanced, and rows of the banks
+ *     dropped.x, dropped.y      rows left out */
 UNICON_CALL unicon_status unicon_evaluate(unicon_ctx *ctx, const unicon_view *x,
                                           const unicon_view *y, const unicon_pairs *pairs,
-                                          const unicon_options *options, unicon_metrics *to_y,
-                                          unicon_metrics *to_x);
+                                          const unicon_options *options, unicon_result **out);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C library through ctypes: the prototypes of unicon/unicon.h, and handles that free.
+"""The C library through ctypes: prototypes of unicon/unicon.h and tools.h, and handles that free.
 
 ctypes releases the GIL during every call.
 """
@@ -29,13 +29,21 @@ class OptionInfo(Structure):
                 ("help", c_char_p), ("low", c_double), ("high", c_double), ("scope", c_uint)]
 
 
-class Data(Structure):
-    _fields_ = [("x", c_void_p), ("y", c_void_p), ("pairs", c_void_p), ("groups", c_void_p)]
+class _Sized(Structure):
+    """A struct whose first member is its size, so that the library may know more members."""
+
+    def __init__(self, *members: Any):
+        super().__init__(ctypes.sizeof(self), *members)
 
 
-class View(Structure):
-    _fields_ = [("rows", c_void_p), ("model", c_void_p), ("side", c_int), ("balance", c_void_p),
-                ("form", c_int)]
+class Data(_Sized):
+    _fields_ = [("size", c_size_t), ("x", c_void_p), ("y", c_void_p), ("pairs", c_void_p),
+                ("groups", c_void_p)]
+
+
+class View(_Sized):
+    _fields_ = [("size", c_size_t), ("rows", c_void_p), ("model", c_void_p),
+                ("balance", c_void_p), ("side", c_int), ("form", c_int)]
 
 
 def _open() -> ctypes.CDLL:
@@ -78,11 +86,11 @@ _status_functions: dict[str, list] = {
     "balance_create": [_handle, _handle, _handle, _handle, _out],
     "embed": [POINTER(View), c_int64, c_int64, c_int, c_void_p],
     "search": [POINTER(View), POINTER(View), c_int64, c_void_p, c_void_p],
-    "evaluate": [POINTER(View), POINTER(View), _handle, _handle, c_void_p, c_void_p],
+    "evaluate": [POINTER(View), POINTER(View), _handle, _handle, _out],
     "ranks": [POINTER(View), POINTER(View), _handle, c_void_p, c_void_p],
     "hubs": [POINTER(View), POINTER(View), _handle, _out, _out],
-    "classify": [POINTER(View), c_void_p, POINTER(View), c_void_p, c_void_p, c_void_p],
-    "check": [POINTER(Data), _handle, c_int64, c_void_p, c_void_p],
+    "classify": [POINTER(View), c_void_p, POINTER(View), c_void_p, _out],
+    "check": [POINTER(Data), _handle, c_int64, _out],
     "synth": [c_char_p, _handle, c_int64, c_int64, c_void_p, c_void_p, c_void_p],
 }
 _other_functions: dict[str, tuple] = {
@@ -115,7 +123,13 @@ _other_functions: dict[str, tuple] = {
     "model_spectrum": (POINTER(c_float), [_handle]),
     "model_meta": (c_char_p, [_handle, c_char_p]),
     "model_meta_at": (c_int, [_handle, c_size_t, _text_out, _text_out]),
-    "metric_name": (c_char_p, [c_size_t]),
+    "result_destroy": (None, [_handle]),
+    "result_name": (c_char_p, [_handle, c_size_t]),
+    "result_kind": (c_int, [_handle, c_char_p]),
+    "result_number": (c_int, [_handle, c_char_p, POINTER(c_double)]),
+    "result_text": (c_char_p, [_handle, c_char_p]),
+    "result_integers": (POINTER(c_int64), [_handle, c_char_p, POINTER(c_int64), POINTER(c_int64)]),
+    "result_reals": (POINTER(c_double), [_handle, c_char_p, POINTER(c_int64), POINTER(c_int64)]),
 }
 
 
@@ -136,26 +150,6 @@ _declare()
 def text(value: bytes | None) -> str:
     """Text of the library."""
     return (value or b"").decode("utf-8", "replace")
-
-
-def metric_names() -> list[str]:
-    names: list[str] = []
-    while True:
-        name = lib.unicon_metric_name(len(names))
-        if not name:
-            return names
-        names.append(text(name))
-
-
-METRICS = metric_names()
-
-
-class Metrics(Structure):
-    _values = c_double * len(METRICS)
-    _fields_ = [("queries", c_int64), ("candidates", c_int64), ("pairs", c_int64),
-                ("value", _values), ("low", _values), ("high", _values), ("chance", _values),
-                ("plain", _values), ("hub_skew", c_double), ("plain_hub_skew", c_double),
-                ("hub_never", c_double), ("plain_hub_never", c_double)]
 
 
 class Handle:

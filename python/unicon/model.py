@@ -217,18 +217,17 @@ class Model(Handle):
 
     def classify(self, rows: Matrix, classes: Matrix, labels: Any, *, side: str = "x",
                  balance: Any = None, bank_x: Matrix = None, bank_y: Matrix = None,
-                 confusion: bool = True, progress: Progress = None,
-                 **options: Any) -> dict[str, Any]:
+                 progress: Progress = None, **options: Any) -> dict[str, Any]:
         """Zero-shot classification: each row is given the row of `classes` with the largest score;
         classes are of the other side (embedded prompts, say).
 
         `labels` holds the right one for each row. Returns accuracy, top5, mean_class_accuracy,
-        chance, the answer for each row and the confusion matrix (unless False): entry (a, b) counts
-        rows of class a that were given b. Answers without labels: search(rows, classes, 1).
+        chance, the answer for each row and, up to 4096 classes, the confusion matrix: entry (a, b)
+        counts rows of class a that were given b. Answers without labels: search(rows, classes, 1).
         """
         side_number(side)
         return _measure.classify(self, rows, side, classes, labels,
-                                 Balance(balance, bank_x, bank_y), confusion, progress, options)
+                                 Balance(balance, bank_x, bank_y), progress, options)
 
     def to_torch(self, trainable: bool = False) -> Any:
         """An nn.Module with the encoders `.x` and `.y`; see unicon.export_torch."""
@@ -331,8 +330,8 @@ def check(X: Matrix, Y: Matrix, pairs: Pairs = None, *, weights: Any = None, lab
 
     p_value: how often shuffled pairs are as close as these, held out. closer: mean share of other
     rows that are farther than the partner, .5 is chance. rank: canonical correlations (spectrum)
-    above the largest of shuffled pairs (noise). suspects: the worst pairs as a structured array
-    with x, y, cosine and closer, worst first; with labels single rows, the other being -1.
+    above the largest of shuffled pairs (noise). suspects: the worst pairs as lists x, y, cosine
+    and closer, worst first; with labels single rows, the other being -1. verdict: a sentence.
     """
     data = dict(X=X, Y=Y, pairs=pairs, weights=weights, labels=labels, groups=groups,
                 ignore=ignore)

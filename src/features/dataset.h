@@ -13,6 +13,9 @@ typedef struct unicon__dataset {
   uint64_t hash;       /* of every value of the rows */
 } unicon__dataset;
 
+/* A copy of the caller's set, which must have rows of both sides. */
+unicon_status unicon__data_take(unicon_ctx *ctx, const unicon_data *given, unicon_data *out);
+
 /* Checks shapes and values. unicon__dataset_close frees what it made, also after a failure. */
 unicon_status unicon__dataset_open(unicon_ctx *ctx, const unicon_data *data,
                                    const unicon_options *options, unicon__dataset *out);

@@ -20,9 +20,8 @@ static void embed(unicon_ctx *ctx, const unicon_model *model, unicon_side side) 
   if (target_ok(ctx,
                 unicon_rows_wrap(ctx, "rows", in, UNICON_F32, ROWS, width, 4 * width, 4, &rows)))
     for (int64_t i = 0; i < ROWS; i++)
-      if (target_ok(ctx,
-                    unicon_embed(ctx, &(unicon_view){.rows = rows, .model = model, .side = side}, i,
-                                 1, 1, out)))
+      if (target_ok(ctx, unicon_embed(ctx, &UNICON_VIEW(.rows = rows, .model = model, .side = side),
+                                      i, 1, 1, out)))
         for (int64_t k = 0; k < rank; k++) TARGET_HOLDS(!isnan(out[k]));
   unicon_rows_close(rows);
   free(in);
