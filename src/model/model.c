@@ -6,31 +6,16 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "io/object.h"
+#include "io/text.h"
 
 unicon_status unicon__model_create(unicon_ctx *ctx, unicon_model **out) {
-  unicon__arena arena;
-  unicon__arena_init(&arena, ctx->arena.budget);
-  unicon_model *model = unicon__arena_new(ctx, &arena, 1, sizeof *model);
-  if (!model) {
-    unicon__arena_release(&arena);
-    return UNICON_ERR_MEMORY;
-  }
-  model->arena = arena;
-  *out = model;
-  return UNICON_OK;
+  *out = unicon__object_new(ctx, sizeof **out);
+  return *out ? UNICON_OK : UNICON_ERR_MEMORY;
 }
 
 void unicon_model_destroy(unicon_model *model) {
-  if (!model) return;
-  unicon__arena arena = model->arena;
-  unicon__arena_release(&arena);
-}
-
-static char *copy_text(unicon_ctx *ctx, unicon__arena *arena, const char *text) {
-  const size_t size = strlen(text) + 1;
-  char *copy = unicon__arena_new(ctx, arena, (int64_t)size, 1);
-  if (copy) memcpy(copy, text, size);
-  return copy;
+  unicon__object_free(model);
 }
 
 unicon_status unicon__model_note_text(unicon_ctx *ctx, unicon_model *model, const char *key,
@@ -44,8 +29,8 @@ unicon_status unicon__model_note_text(unicon_ctx *ctx, unicon_model *model, cons
     model->meta_room = room;
   }
   unicon__meta *entry = &model->meta[model->metas];
-  entry->key = copy_text(ctx, &model->arena, key);
-  entry->value = entry->key ? copy_text(ctx, &model->arena, value) : NULL;
+  entry->key = unicon__text_copy(ctx, &model->arena, key);
+  entry->value = entry->key ? unicon__text_copy(ctx, &model->arena, value) : NULL;
   if (!entry->value) return UNICON_ERR_MEMORY;
   model->metas++;
   return UNICON_OK;

@@ -59,7 +59,9 @@ done
 # The exported functions are the declared ones, no more and no fewer.
 cat "$prefix"/include/unicon/*.h | tr '\n' ' ' | tr ';' '\n' |
   sed -En 's/.*UNICON_(API|CALL) [^(]*[ *](unicon_[a-z0-9_]*)\(.*/\2/p' | sort >"$scratch/declared"
-nm -D --defined-only "$library" | awk '$2 ~ /[A-Z]/ {print $3}' | sort >"$scratch/exported"
+soname=$(basename "$(readlink -f "$library")" | cut -d. -f1-4)
+nm -D --defined-only "$library" | awk '$2 ~ /[A-Z]/ && $2 != "A" {print $3}' | sort >"$scratch/versioned"
+sed "s/@@UNICON_${soname#libunicon.so.}\$//" "$scratch/versioned" >"$scratch/exported"
 if ! diff -u "$scratch/declared" "$scratch/exported"; then
   echo "exported symbols (+) differ from the functions the headers declare (-)" >&2
   exit 1
