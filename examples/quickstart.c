@@ -22,10 +22,9 @@ int main(void) {
       unicon_fit(ctx, &UNICON_DATA(.x = x, .y = y, .pairs = pairs), NULL, NULL, &model) ||
       unicon_evaluate(ctx, &UNICON_VIEW(.rows = x, .model = model, .side = UNICON_X),
                       &UNICON_VIEW(.rows = y, .model = model, .side = UNICON_Y), pairs, NULL,
-                      &result) ||
-      unicon_result_number(result, "x_to_y.hit@1", &hit))
+                      &result))
     fprintf(stderr, "%s\n", unicon_ctx_error(ctx));
-  else
+  else if (!unicon_result_number(result, "x_to_y.hit@1", &hit))
     printf("hit@1 on the rows it was fitted on: %.3f\n", hit);
   const int failed = unicon_ctx_error(ctx)[0] != '\0';
   unicon_result_destroy(result);

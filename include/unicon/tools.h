@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unicon: tools around unicon/unicon.h that make no promise. The command needs them and so may you,
- * but any version may change or drop them; what has to last stays within unicon/unicon.h. Its rules
- * hold here too.
+/* unicon: tools around unicon/unicon.h, whose rules hold here too, but without its promise: any
+ * version may change or drop them. The command is written with them, and you may use them as well.
  */
 #ifndef UNICON_TOOLS_H
 #define UNICON_TOOLS_H
@@ -37,82 +36,84 @@ UNICON_CALL unicon_status unicon_plan(unicon_ctx *ctx, const unicon_data *data,
  *     p_value                 share of 1000 shuffles at least as close as the true pairs, those
  *                             included
  *   Fits on either half, tried on the other:
- *     closer                  mean share of other rows that are farther than the partner: .5 is chance
- *     graded, doubtful        pairs tried (with class labels: rows), and those with a share below .5
- *     suspects.x .y .cosine .closer   lists of the worst, at most `suspects`, worst first. With class
- *                             labels an entry is a single row: the other number is -1 */
+ *     closer                  mean share of others that are farther than the partner; .5: chance
+ *     graded, doubtful        pairs tried (rows, for class labels), and those with a share below .5
+ *     suspects.x, .y, .cosine, .closer
+ *                             lists of the worst pairs, at most `suspects`, worst first. For class
+ *                             labels an entry is a single row, and the other number is -1 */
 UNICON_CALL unicon_status unicon_check(unicon_ctx *ctx, const unicon_data *data,
                                        const unicon_options *options, int64_t suspects,
                                        unicon_result **out);
 
-/* A set cut in two, for training (0) and for a test or validation (1). */
+/* A set cut in two, for training (part 0) and for testing or validation (part 1). */
 typedef struct unicon_split unicon_split;
 
-/* Holds out about `fraction` of the pairs. Rows that belong together stay together: whole groups or
- * connected components of the pairs; with class labels single rows; where one component has most
- * of the rows, rows of y alone, with a warning: their x rows are then in both parts; where a side
- * has few rows, those of the other side alone, likewise. Rows that
- * cannot be used are an error or dropped, as option bad_rows says; a fraction of 0 does that alone,
- * and part 1 has no rows (NULL). Option seed sets the draw. The rows of `data` are borrowed, and so
- * are its pairs where nothing changed: they must outlive the split. */
+/* Holds out about `fraction` of the pairs, 0 <= fraction < 1, as option seed draws them. What
+ * belongs together stays together:
+ *   - the groups of the set or, if it has none, rows that are connected by pairs;
+ *   - with class labels, nothing: single rows are drawn;
+ *   - if most rows are connected, rows of y are drawn, and if one side has few rows, rows of the
+ *     other; their partners are then in both parts, and a warning says so.
+ * Unusable rows are an error or dropped, as option bad_rows says; a fraction of 0 does only that,
+ * and part 1 then has no rows (NULL). The split borrows the rows of `data`, and its pairs if they
+ * are unchanged. */
 UNICON_CALL unicon_status unicon_split_make(unicon_ctx *ctx, const unicon_data *data,
                                             double fraction, const unicon_options *options,
                                             unicon_split **out);
 UNICON_API void unicon_split_destroy(unicon_split *split);
 
-/* The rows, pairs and groups of a part, which belong to the split. */
+/* A part of the split, which owns its rows, pairs and groups. */
 UNICON_API const unicon_data *unicon_split_part(const unicon_split *split, int part);
 
 /* ---- 2. Labels ---------------------------------------------------------------------------- */
 
-/* Labels of the rows of one or two files, as class numbers 0, 1, ... in the order of the labels,
- * with their texts. */
+/* The labels in one file or two, as class numbers 0, 1, ... in the order of the labels. */
 typedef struct unicon_labels unicon_labels;
 
-/* From one label per line (any text) or an integer npy. Labels of `other_path` (NULL: none) are
- * numbered together with those of `path`, and must be of the same kind. `rows` and `other_rows` are
- * how many there must be. */
+/* Reads files of one label per line (any text), or .npy files of integers, that must have `rows`
+ * and `other_rows` labels. Both files are numbered together and must be of one kind. `other_path`
+ * may be NULL. */
 UNICON_CALL unicon_status unicon_labels_read(unicon_ctx *ctx, const char *path, int64_t rows,
                                              const char *other_path, int64_t other_rows,
                                              unicon_labels **out);
 UNICON_API void unicon_labels_destroy(unicon_labels *labels);
 
-/* Class numbers, one for each row, of the first file (0) or the other (1). */
+/* The class number of each row of the first file (0) or of the other (1). */
 UNICON_API const int64_t *unicon_labels_numbers(const unicon_labels *labels, int file);
 UNICON_API int64_t unicon_labels_classes(const unicon_labels *labels);
-/* The label of class `number` as text; NULL past the end. */
+/* The label of class `number`; NULL past the end. */
 UNICON_API const char *unicon_labels_name(const unicon_labels *labels, int64_t number);
 
 /* ---- 3. Rows and pairs one by one --------------------------------------------------------- */
 
-/* How many rows of the other side belong to row `row` of `side` (0 for a row that is not there);
- * the first `room` of them, ascending, go to `partner`. */
+/* How many partners row `row` of `side` has on the other side; 0 for a row that does not exist. The
+ * first `room` of them, in ascending order, go to `partner`. */
 UNICON_API int64_t unicon_pairs_partners(const unicon_pairs *pairs, unicon_side side, int64_t row,
                                          int64_t room, int64_t *partner);
 
-/* The rows that can be used through the view: finite and, where they must have a direction, not all
- * zero. They are numbered anew and borrowed from the rows of the view, which must outlive them; row
- * i of them is row number[i] there (`number` has room for all rows, or is NULL). A view without any
- * such row is an error. */
+/* The usable rows of a view: finite and, where rows are scaled to length 1, not all zero. Row i of
+ * *out is row number[i] of the view; `number` has room for all rows, or is NULL. *out borrows the
+ * rows of the view. It is an error if no row is usable. */
 UNICON_CALL unicon_status unicon_rows_usable(unicon_ctx *ctx, const unicon_view *view,
                                              int64_t *number, unicon_rows **out);
 
-/* The rank of the first match of every row, 1 being best and 0 for rows without a match, counted as
- * unicon_evaluate does. `to_y` has a place for each row of x, `to_x` for each row of y; either may
- * be NULL. */
+/* The rank of each row's first match, as unicon_evaluate counts it: 1 is best, 0 means that the row
+ * has no match. `to_y` has a number for each row of x, `to_x` for each row of y; either may be
+ * NULL. */
 UNICON_CALL unicon_status unicon_ranks(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
                                        const unicon_pairs *pairs, int64_t *to_y, int64_t *to_x);
 
-/* Hubs: how often each row is among the first ten of a query, over all queries; index 0 counts the
- * rows of y with x as queries, 1 those of x, and `plain` is without balance. Any may be NULL. */
+/* How often each row is among the first ten of a query, over all queries: found[0] counts rows of y
+ * for queries of x, found[1] rows of x for queries of y; `plain` is without balance. Any of them
+ * may be NULL. */
 UNICON_CALL unicon_status unicon_hubs(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
                                       const unicon_pairs *pairs, int64_t *found[2],
                                       int64_t *plain[2]);
 
-/* The scores s of all rows of x with all of y and the weights S = -dL/ds that the loss of the
- * options gives them, each n_x by n_y (either may be NULL), and the loss L (may be NULL). The one
- * call that makes whole matrices: it is for a picture of a few rows. Scores are cosines, but dot
- * products for the loss `spectral`; `moment` is S at s = 0. */
+/* The scores s of all rows of x with all rows of y, the weights S = -dL/ds of the loss in the
+ * options, and the loss L; any of them may be NULL. Both matrices are n_x by n_y, so this is for
+ * pictures of a few rows. Scores are cosines, for the loss `spectral` dot products; for `moment` S
+ * is at s = 0. */
 UNICON_CALL unicon_status unicon_weights(unicon_ctx *ctx, const unicon_view *x,
                                          const unicon_view *y, const unicon_pairs *pairs,
                                          const unicon_options *options, float *scores,
@@ -144,8 +145,8 @@ UNICON_CALL unicon_status unicon_probe(unicon_ctx *ctx, const unicon_view *train
                                        unicon_result **out);
 
 /* Zero-shot classification: each row is given the class whose vector, a row of `classes`, has the
- * largest score with it. `label` says which row of `classes` is right, `answer` (one number for each
- * row; may be NULL) takes what was given. The result:
+ * largest score with it. `label` says which row of `classes` is right, `answer` (one number for
+ * each row; may be NULL) takes what was given. The result:
  *     accuracy             share of the rows whose class is the closest; a tie counts as a miss
  *     top5                 ... among the five closest
  *     mean_class_accuracy  mean of the accuracies of the classes that have rows
@@ -159,7 +160,7 @@ UNICON_CALL unicon_status unicon_classify(unicon_ctx *ctx, const unicon_view *ro
 
 /* ---- 5. Files and synthetic data ---------------------------------------------------------- */
 
-/* Writes an .npy or (by suffix) .fbin file row block by row block under a temporary name. */
+/* Writes a .npy or, by its suffix, a .fbin file piece by piece under a temporary name. */
 typedef struct unicon_writer unicon_writer;
 
 typedef enum unicon_file_dtype {
@@ -171,12 +172,12 @@ typedef enum unicon_file_dtype {
 UNICON_CALL unicon_status unicon_writer_open(unicon_ctx *ctx, const char *path,
                                              unicon_file_dtype dtype, int64_t rows, int64_t width,
                                              unicon_writer **out);
-/* `count` more rows: float for F32 and F16 files, int64_t for I64. */
+/* Appends `count` rows: of float for F32 and F16 files, of int64_t for I64. */
 UNICON_CALL unicon_status unicon_writer_append(unicon_ctx *ctx, unicon_writer *writer,
                                                const void *rows, int64_t count);
-/* Completes and renames the file. The writer is destroyed, whatever the status. */
+/* Completes and renames the file. Destroys the writer, whatever the status. */
 UNICON_CALL unicon_status unicon_writer_commit(unicon_ctx *ctx, unicon_writer *writer);
-/* Drops the file. */
+/* Drops the file and destroys the writer. */
 UNICON_API void unicon_writer_discard(unicon_writer *writer);
 
 /* The paper's synthetic latent-factor models. With z around one of `clusters` centres:
