@@ -10,7 +10,7 @@
 
 /* Members never end in padding, so that a new one makes the struct longer. */
 enum { DATA_LEAST = offsetof(unicon_data, groups) + sizeof(const int64_t *) };
-_Static_assert(sizeof(unicon_data) == DATA_LEAST, "unicon_data of version 0.1");
+_Static_assert(sizeof(unicon_data) == DATA_LEAST, "no padding at the end");
 
 unicon_status unicon__data_take(unicon_ctx *ctx, const unicon_data *given, unicon_data *out) {
   UNICON_TRY(unicon__take_sized(ctx, "UNICON_DATA", given, out, DATA_LEAST, sizeof *out));

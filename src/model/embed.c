@@ -26,7 +26,7 @@ static bool is_form(unicon_form form) {
 
 /* Members never end in padding, so that a new one makes the struct longer. */
 enum { VIEW_LEAST = offsetof(unicon_view, form) + sizeof(unicon_form) };
-_Static_assert(sizeof(unicon_view) == VIEW_LEAST, "unicon_view of version 0.1");
+_Static_assert(sizeof(unicon_view) == VIEW_LEAST, "no padding at the end");
 
 unicon_status unicon__view_take(unicon_ctx *ctx, const unicon_view *given, unicon_view *out) {
   UNICON_TRY(unicon__take_sized(ctx, "UNICON_VIEW", given, out, VIEW_LEAST, sizeof *out));
