@@ -7,14 +7,11 @@
 
 #include "jury.h"
 
-/* The SGD heads: AdamW from a random start on the symmetric cross-entropy, batches of a tenth of
+/* The SGD head: AdamW from a random start on the symmetric cross-entropy, batches of a tenth of
  * the rows, cosine decay, weight decay, early stop; the temperature is learned from .07 as CLIP
  * does, or held at .1, which small sets like better. Step lengths are relative to weights of unit
  * size. docs/method.md section 5 shows why CCA, PLS, Procrustes and ridge regression are corners of
  * one formula. */
-#define SGD "preset=fast start=random metric=none refine_batch=tenth refine_decay=0.01 "
-#define SGD_TEMPERATURES \
-  "temperature=0.07 learn_temperature=on|temperature=0.1 learn_temperature=off"
 
 const contestant contestants[] = {
     {.name = "fast", .judged = true, .settings = "preset=fast"},
@@ -24,13 +21,10 @@ const contestant contestants[] = {
     {.name = "sgd_linear",
      .baseline = true,
      .judged = true,
-     .settings = SGD "refine=30 refine_patience=5",
-     .axis = {"refine_rate=0.01|refine_rate=0.03|refine_rate=0.1", SGD_TEMPERATURES}},
-    {.name = "sgd_mlp",
-     .baseline = true,
-     .judged = true,
-     .settings = SGD "refine=15 refine_patience=4 map=hidden features=1024 dropout=0.3",
-     .axis = {"refine_rate=0.01|refine_rate=0.03", SGD_TEMPERATURES}},
+     .settings = "preset=fast start=random metric=none refine_batch=tenth refine_decay=0.01 "
+                 "refine=30 refine_patience=5",
+     .axis = {"refine_rate=0.01|refine_rate=0.03|refine_rate=0.1",
+              "temperature=0.07 learn_temperature=on|temperature=0.1 learn_temperature=off"}},
     {.name = "cca",
      .baseline = true,
      .judged = true,

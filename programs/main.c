@@ -54,8 +54,8 @@ const cli_command cli_commands[] = {
      2,
      "X Y [--val-x X2 --val-y Y2] [--test-x X3 --test-y Y3] [options]",
      "try our presets and the usual methods on your data",
-     "Fits the presets fast, auto, best and paper, and beside them an SGD-CLIP head (sgd_linear), "
-     "one with a hidden layer (sgd_mlp), cca, pls, procrustes, ridge regression in both directions "
+     "Fits the presets fast, auto, best and paper, and beside them a linear SGD-CLIP head "
+     "(sgd_linear), cca, pls, procrustes, ridge regression in both directions "
      "and no alignment at all (none), on the same rows, and measures all of them on the same test "
      "rows. Every method has two lines: by the cosine alone (plain), and with balanced scores. "
      "What "

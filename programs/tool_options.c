@@ -138,8 +138,8 @@ const cli_option cli_tool_options[] = {
      "Their labels, as in --y-labels."},
 
     {CLI_OPT_ONLY, "only", 0, "NAMES", "", NULL, CLI_COMPARE, "Methods",
-     "The rows to compare, separated by commas: fast, auto, best, paper, sgd_linear, sgd_mlp, cca, "
-     "pls, procrustes, ridge, none. Left out: all; best and sgd_mlp take longest."},
+     "The rows to compare, separated by commas: fast, auto, best, paper, sgd_linear, cca, pls, "
+     "procrustes, ridge, none. Left out: all; best and sgd_linear take longest."},
 
     {CLI_OPT_JSON, "json", 0, NULL, "", NULL, CLI_ALL, CLI_GENERAL,
      "Print the result as one JSON object."},

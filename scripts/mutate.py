@@ -64,7 +64,7 @@ SKIP = re.compile(
 
 FORMULAS = (  # these carry the mathematics: three times as many
     "loss", "kernel", "metric", "moment", "gradient", "spectral", "solve", "state", "vec_body",
-    "refine", "head", "hidden", "adam", "metrics", "feature", "logistic",
+    "refine", "head", "adam", "metrics", "feature", "logistic",
 )
 
 # The tests that know a file best, tried first; then the quick ones.
@@ -73,7 +73,7 @@ TESTS = {
     "check": "test_check", "classify": "test_classify", "contest": "test_auto test_fit", "convert": "test_convert test_npy",
     "cross": "test_loss_features test_solve", "dataset": "test_dataset test_fit",
     "embed": "test_search test_map_fused", "feature": "test_feature test_map",
-    "adam": "test_adam test_refine test_hidden", "hidden": "test_hidden", "idle": "test_fit_limits",
+    "adam": "test_adam test_refine", "idle": "test_fit_limits",
     "fit": "test_fit test_fit_limits test_auto test_map_fused", "gradient": "test_refine",
     "head": "test_refine", "judge": "test_auto test_refine",
     "kernel": "test_kernel test_map", "layout": "test_layout", "logistic": "test_probe", "loss": "test_loss",
@@ -84,7 +84,7 @@ TESTS = {
     "model_file": "test_model test_golden test_map_model", "moment": "test_loss_features",
     "options": "test_options", "part": "test_fit test_map_model", "pass": "test_loss_features",
     "pivot": "test_map_pivot", "plan": "test_plan", "probe": "test_probe",
-    "project": "test_search test_golden", "refine": "test_refine test_hidden", "search": "test_search",
+    "project": "test_search test_golden", "refine": "test_refine", "search": "test_search",
     "shuffle": "test_shuffle test_check", "side": "test_feature test_fit",
     "solve": "test_solve", "split": "test_split", "tsne": "test_layout", "weights": "test_weights",
     "spectral": "test_spectral", "state": "test_state test_solve test_refine",

@@ -343,8 +343,7 @@ static void idle_options_are_announced(void **state) {
       {"width", "2", "kernel", "angular", "width has no effect with a kernel that has no width"},
       {"degree", "2", "kernel", "rbf", "degree has no effect without kernel poly"},
       {"landmarks", "9", "map", "linear", "landmarks has no effect without map nystrom"},
-      {"features", "9", NULL, NULL, "features has no effect without map random or hidden"},
-      {"dropout", "0.5", NULL, NULL, "dropout has no effect without map hidden"},
+      {"features", "9", NULL, NULL, "features has no effect without map random"},
       {"refine_rate", "0.5", NULL, NULL, "refine_rate has no effect without refine"},
       {"preset", "auto", "batch", "20", "preset auto chooses nothing beside"},
       {"loss", "moment", "iterations", "2", "iterations have no effect"}};

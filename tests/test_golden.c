@@ -6,8 +6,8 @@
  * another digit, and the factor of the landmarks multiplies what is left by up to 10: 1e-4. */
 #include "support.h"
 
-static const char *const models[] = {"linear", "plain", "nystrom", "poly", "random",   "arccos",
-                                     "hidden", "fused", "softmax", "csls", "quadratic"};
+static const char *const models[] = {"linear", "plain", "nystrom", "poly", "random",
+                                     "arccos", "fused", "softmax", "csls", "quadratic"};
 
 static const char *golden_path(const char *name, const char *suffix) {
   static char path[4][1024];

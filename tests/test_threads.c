@@ -141,8 +141,7 @@ static void the_number_of_threads_changes_no_byte(void **state) {
       {"kernel", "angular", "landmarks", "150", "map", "nystrom", "landmark_method", "pivot", NULL},
       {"svd", "random", "rank", "14", "loss", "siglip", "iterations", "1", NULL},
       {"map", "random", "kernel", "rbf", "features", "300", "rank", "30", NULL},
-      {"batch", "200", "iterations", "1", "rank", "10", NULL},
-      {"map", "hidden", "features", "40", "refine", "2", "metric", "none", NULL}};
+      {"batch", "200", "iterations", "1", "rank", "10", NULL}};
   for (size_t k = 0; k < 2 * sizeof kinds / sizeof *kinds; k++) {
     const char *const *o = kinds[k / 2];
     const bool large = k % 2;

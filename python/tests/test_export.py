@@ -13,7 +13,6 @@ MAPS = [dict(kernel="linear"), dict(kernel="linear", center="off", normalize="of
         dict(kernel="angular", map="nystrom", landmarks=50),
         dict(kernel="rbf", batch=70),  # fused: a model for each batch
         dict(kernel="rbf", map="nystrom", landmarks=50, normalize="off"),
-        dict(kernel="arccos1", map="hidden", features=40, refine=2, refine_batch=50),
         *(dict(kernel=kernel, map="random", features=300)
           for kernel in ("arccos0", "arccos1", "arccos2", "rbf", "matern32"))]
 

@@ -17,8 +17,7 @@ from .errors import UnsupportedError
 from .model import Model
 
 _MAPS = {"linear": {"weight"}, "exact": {"weight", "landmarks"},
-         "nystrom": {"weight", "landmarks"}, "random": {"weight", "directions"},
-         "hidden": {"weight", "directions", "phases"}}
+         "nystrom": {"weight", "landmarks"}, "random": {"weight", "directions"}}
 _OPTIONAL = {"mean", "phases"}
 _DTYPES = {"F32": "<f4", "F16": "<f2"}
 _ORDERS = {"arccos0": 0, "angular": 1, "arccos1": 1, "arccos2": 2}
@@ -184,7 +183,7 @@ def _embed_part(part: Part, tensors: Mapping[str, Any], ops: Any, rows: Any) -> 
     features = rows
     if part.map in ("exact", "nystrom"):
         features = _kernel(part, tensors, ops, rows)
-    elif part.map in ("random", "hidden"):
+    elif part.map == "random":
         features = _directed(part, tensors, ops, rows)
     if "mean" in tensors:
         features = features - tensors["mean"]
@@ -195,8 +194,6 @@ def _directed(part: Part, tensors: Mapping[str, Any], ops: Any, rows: Any) -> An
     directions = tensors["directions"]
     scale = math.sqrt(2 / part.tensors["directions"].shape[0])
     products = ops.matmul(rows, ops.transpose(directions))
-    if part.map == "hidden":
-        return scale * ops.relu(products + tensors["phases"])
     order = _ORDERS.get(part.kernel)
     if order is None:
         return scale * ops.cos(products + tensors["phases"])

@@ -10,8 +10,8 @@
 #define UNICON__OPTIONS(X)                                                                         \
   X(PRESET, "preset", "word", "auto", "auto|best|fast|paper", "NAME", 0, 0, FIT, "Method",         \
     "A set of settings; an option given beside it wins. auto: kernel, ridge, metric, rank, "       \
-    "exponent, balance and refine chosen on held-out pairs (not beside iterations, batch, start, " \
-    "shared_encoder or a hidden layer). best: the same with a larger grid. fast: linear, "         \
+    "exponent, balance and refine chosen on held-out pairs (not beside iterations, batch, start "  \
+    "or shared_encoder). best: the same with a larger grid. fast: linear, "                        \
     "whitened, closed form; below 4000 rows of y exponent and balance are chosen. paper: a "       \
     "literal reading of the paper's text (clip, temperature 1, no centring, no whitening, split "  \
     "0, batches of 500, rank 128, one plain step), kept for comparison.")                          \
@@ -79,12 +79,10 @@
   X(WIDTH, "width", "real", "auto", "auto", "L", 1e-6, 1e6, FIT, "Kernel",                         \
     "Width of expcos, rbf and matern. auto: the median distance between rows.")                    \
   X(DEGREE, "degree", "integer", "3", "", "N", 1, 16, FIT, "Kernel", "Degree of poly.")            \
-  X(MAP, "map", "word", "auto", "auto|linear|exact|nystrom|random|hidden", "HOW", 0, 0, FIT,       \
-    "Kernel",                                                                                      \
+  X(MAP, "map", "word", "auto", "auto|linear|exact|nystrom|random", "HOW", 0, 0, FIT, "Kernel",    \
     "How features are made. auto: linear for the linear kernel, else exact up to 4000 rows, else " \
     "nystrom. exact: every training row is a landmark. random: random features, for arc-cosine, "  \
-    "rbf and matern kernels. hidden: a layer of rectified units that refine trains too, an MLP "   \
-    "head.")                                                                                       \
+    "rbf and matern kernels.")                                                                     \
   X(LANDMARKS, "landmarks", "integer", "2000", "", "N", 1, 1e6, FIT, "Kernel",                     \
     "Landmarks of nystrom, fewer where there are fewer rows.")                                     \
   X(LANDMARK_METHOD, "landmark_method", "text", "uniform", "uniform|pivot", "HOW", 0, 0, FIT,      \
@@ -92,7 +90,7 @@
     "uniform: random rows. pivot: randomly pivoted Cholesky. Else a file of x_row<TAB>y_row "      \
     "lines.")                                                                                      \
   X(FEATURES, "features", "integer", "2048", "", "N", 1, 1e6, FIT, "Kernel",                       \
-    "Number of random features or hidden units.")                                                  \
+    "Number of random features.")                                                                  \
   X(ORTHOGONAL, "orthogonal", "word", "on", "on|off", "on|off", 0, 0, FIT, "Kernel",               \
     "Draw the directions of random features in orthogonal blocks.")                                \
   X(KERNEL_RIDGE, "kernel_ridge", "real", "0", "", "L", 0, 1e6, FIT, "Kernel",                     \
@@ -114,8 +112,6 @@
     "Weight decay of refine (AdamW).")                                                             \
   X(REFINE_PATIENCE, "refine_patience", "integer", "0", "", "N", 0, 1e4, FIT, "Solver",            \
     "Stop refine after N epochs without a better held-out score; 0: never.")                       \
-  X(DROPOUT, "dropout", "real", "0", "", "P", 0, 0.95, FIT, "Solver",                              \
-    "Share of the hidden units that refine leaves out in a step, drawn anew for every row.")       \
   X(LEARN_TEMPERATURE, "learn_temperature", "word", "off", "on|off", "on|off", 0, 0, FIT,          \
     "Solver", "Let refine learn the temperature, on L/T.")                                         \
   X(BATCH, "batch", "integer", "full", "full", "N", 2, 1e12, FIT, "Solver",                        \

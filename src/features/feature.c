@@ -181,13 +181,11 @@ static void apply_linear(const unicon__map *map, float *rows, int64_t count) {
   }
 }
 
-/* Projections W x become random or hidden features: powers of the positive part, or cosines. */
+/* Projections W x become random features: powers of the positive part, or cosines. */
 static void random_features(const unicon__map *map, float *t, int64_t count) {
   const float scale = sqrtf(2.0f / (float)map->points);
   const unicon__kernel_kind kind = map->kernel.kind;
-  const bool hidden = map->kind == UNICON__MAP_HIDDEN;
   for (int64_t i = 0; i < count; i++, t += map->points) {
-    if (hidden) unicon__vec_best()->add_scaled(t, map->square, map->points, 1);
     for (int64_t k = 0; k < map->points; k++) {
       const float positive = t[k] > 0 ? t[k] : 0;
       if (kind == UNICON__KERNEL_ARCCOS0)
@@ -232,7 +230,7 @@ static void apply_points(const unicon__map *map, float *buffer, int64_t count) {
   float *products = map->factor ? values : buffer;
   unicon__sgemm(false, true, count, map->points, map->in, 1, raw, map->in,
                 map->center ? map->near : map->base, map->in, 0, products, map->points);
-  if (map->kind == UNICON__MAP_RANDOM || map->kind == UNICON__MAP_HIDDEN) {
+  if (map->kind == UNICON__MAP_RANDOM) {
     random_features(map, products, count);
     return;
   }

@@ -9,7 +9,6 @@
  *                   no distance
  *     random        phi(x) = sqrt(2/m) relu(W x/|x|)^n - mean, or
  *                   sqrt(2/m) cos(W x/|x| + b) - mean
- *     hidden        phi(x) = sqrt(2/m) relu(W x/|x| + b) - mean, W and b trained by refine
  *
  * A source is one side of a problem: which rows, seen through which map. Everything that walks the
  * data asks a source for tiles. */
@@ -24,8 +23,7 @@ typedef enum unicon__map_kind {
   UNICON__MAP_LINEAR,
   UNICON__MAP_EXACT,
   UNICON__MAP_NYSTROM,
-  UNICON__MAP_RANDOM,
-  UNICON__MAP_HIDDEN
+  UNICON__MAP_RANDOM
 } unicon__map_kind;
 
 /* A fitted feature map. Immutable once fitted, shared by threads. */
@@ -37,12 +35,12 @@ typedef struct unicon__map {
   float *mean;    /* of the training features; NULL: no centring */
   /* all but linear: */
   unicon__kernel kernel;
-  int64_t points; /* landmarks, random directions or hidden units */
+  int64_t points; /* landmarks or random directions */
   float *base;    /* points by in: landmarks or W */
   float *center;  /* in: mean of the landmarks where the kernel is one of distances, else NULL */
   float *near;    /* points by in: landmarks - center, where there is one */
   float *square;  /* points: squared lengths of the landmarks (those of `near`, where there is one),
-                     or b of Fourier and hidden features */
+                     or b of Fourier features */
   float *factor;  /* points by out, upper triangular; NULL: none, out is points */
 } unicon__map;
 

@@ -272,35 +272,6 @@ static unicon_status fit_random(unicon_ctx *ctx, unicon__arena *arena,
   return UNICON_OK;
 }
 
-/* ---- hidden units ------------------------------------------------------------------------- */
-
-/* The start of a layer: normal W, and b = -W c so that units act on rows without their mean c. */
-static unicon_status fit_hidden(unicon_ctx *ctx, unicon__arena *arena,
-                                const unicon_options *options, int side,
-                                const unicon__source *source, unicon__map *map) {
-  const uint64_t seed = (uint64_t)unicon__integer(options, UNICON__SEED);
-  const uint32_t stream = side == 0 ? UNICON__STREAM_FEATURE_X : UNICON__STREAM_FEATURE_Y;
-  const int64_t m = unicon__integer(options, UNICON__FEATURES), d = map->in;
-  const unicon__map plain = {.in = d, .out = d, .normalize = map->normalize};
-  unicon__source input = *source;
-  float *mean;
-  input.map = &plain;
-  input.cache = NULL;
-  map->points = map->out = m;
-  map->kernel = (unicon__kernel){.kind = UNICON__KERNEL_ARCCOS1};
-  UNICON_ARENA_NEW(ctx, arena, map->base, m * d);
-  UNICON_ARENA_NEW(ctx, arena, map->square, m);
-  UNICON_NEW(ctx, mean, d);
-  if (unicon__word(options, UNICON__CENTER) == 0)
-    UNICON_TRY(unicon__feature_mean(ctx, &input, mean, NULL));
-  for (int64_t i = 0; i < m; i++) {
-    unicon__normals(seed, stream, (uint64_t)i, d, map->base + i * d);
-    map->square[i] = -(float)unicon__vec_best()->dot(map->base + i * d, mean, d);
-  }
-  unicon__drop(ctx, mean);
-  return UNICON_OK;
-}
-
 /* ---- the choice --------------------------------------------------------------------------- */
 
 static unicon__map_kind choose_kind(const unicon_options *options, unicon__kernel_kind kernel,
@@ -328,8 +299,6 @@ unicon_status unicon__map_fit(unicon_ctx *ctx, unicon__arena *arena, const unico
                         "nystrom or random");
   if (map->kind == UNICON__MAP_RANDOM)
     UNICON_TRY(fit_random(ctx, arena, options, side, map));
-  else if (map->kind == UNICON__MAP_HIDDEN)
-    UNICON_TRY(fit_hidden(ctx, arena, options, side, source, map));
   else if (map->kind != UNICON__MAP_LINEAR)
     UNICON_TRY(fit_landmarks(ctx, arena, options, side, landmark, landmarks, source, map));
   return UNICON_OK;

@@ -47,14 +47,6 @@ static bool random_map(const unicon_options *o) {
   return map_is(o, UNICON__MAP_RANDOM);
 }
 
-static bool hidden(const unicon_options *o) {
-  return map_is(o, UNICON__MAP_HIDDEN);
-}
-
-static bool counted(const unicon_options *o) {
-  return random_map(o) || hidden(o);
-}
-
 static bool landmarks(const unicon_options *o) {
   const bool chosen = unicon__word(o, UNICON__MAP) == 0;
   return map_is(o, UNICON__MAP_NYSTROM) ||
@@ -88,9 +80,8 @@ static const struct {
     {UNICON__WIDTH, wide, "with a kernel that has no width"},
     {UNICON__DEGREE, poly, "without kernel poly"},
     {UNICON__LANDMARKS, landmarks, "without map nystrom"},
-    {UNICON__FEATURES, counted, "without map random or hidden"},
+    {UNICON__FEATURES, random_map, "without map random"},
     {UNICON__ORTHOGONAL, random_map, "without map random"},
-    {UNICON__DROPOUT, hidden, "without map hidden"},
     {UNICON__REFINE_BATCH, refined, "without refine"},
     {UNICON__REFINE_RATE, refined, "without refine"},
     {UNICON__REFINE_DECAY, refined, "without refine"},
@@ -128,8 +119,8 @@ void unicon__warn_idle(unicon_ctx *ctx, const unicon_options *options, unicon__f
   const bool idle = !steps && !refined(options);
   if (!kind.sweeps && (unicon__has_preset(options, "auto") || unicon__has_preset(options, "best")))
     unicon__log(ctx, UNICON_LOG_WARNING,
-                "preset %s chooses nothing beside iterations, batch, start, shared_encoder, a "
-                "hidden layer or a file of landmarks: what is not given is as in preset fast",
+                "preset %s chooses nothing beside iterations, batch, start, shared_encoder or "
+                "a file of landmarks: what is not given is as in preset fast",
                 unicon__text(options, UNICON__PRESET));
   for (size_t k = 0; k < sizeof rules / sizeof *rules; k++)
     if (unicon__given(options, rules[k].id) && !rules[k].matters(options))

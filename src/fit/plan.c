@@ -67,7 +67,7 @@ static void size_side(estimate *e, int number, bool kernel) {
   if (s->linear) return;
   const bool landmarks = unicon__given(e->options, UNICON__LANDMARKS) ||
                          unicon__given(e->options, UNICON__LANDMARK_METHOD);
-  if (map == 1 + UNICON__MAP_RANDOM || map == 1 + UNICON__MAP_HIDDEN)
+  if (map == 1 + UNICON__MAP_RANDOM)
     s->points = (double)unicon__integer(e->options, UNICON__FEATURES);
   else if (map == 1 + UNICON__MAP_EXACT || (map == 0 && !kernel) ||
            (map == 0 && s->n <= 4000 && !landmarks))
@@ -75,7 +75,7 @@ static void size_side(estimate *e, int number, bool kernel) {
   else
     s->points = least(s->n, (double)unicon__integer(e->options, UNICON__LANDMARKS));
   const int word = own <= UNICON__KERNEL_POLY ? own : unicon__word(e->options, UNICON__KERNEL);
-  const bool landmark = map != 1 + UNICON__MAP_RANDOM && map != 1 + UNICON__MAP_HIDDEN;
+  const bool landmark = map != 1 + UNICON__MAP_RANDOM;
   s->tables = landmark && unicon__kernel_of_distance((unicon__kernel_kind)word) ? 2 : 1;
   if (kernel) s->points = least(s->points, e->most_points);
   s->p = s->points;
@@ -161,12 +161,6 @@ static void plan_solver(estimate *e) {
   const double sides = x->p + y->p, steps = (double)epochs * most(1, most(x->n, y->n) / batch);
   pass_by(e, 4 * (6 * sides * e->rank + x->p * x->p + y->p * y->p) +
                  8 * (x->p * x->p + y->p * y->p) + batch * 4 * (room(x) + room(y) + 4 * e->rank));
-  for (int k = 0; k < 2 && unicon__word(e->options, UNICON__MAP) == 1 + UNICON__MAP_HIDDEN; k++) {
-    const side_sizes *s = &e->side[k];
-    keep(e, cache_bytes(e, s->n * s->d * 4));
-    pass_by(e, 4 * (5 * s->p * s->d + batch * (s->d + 4 * s->p)));
-    e->flops += steps * batch * s->p * (4 * s->d + 2 * e->rank);
-  }
   e->flops +=
       steps * e->rank * (4 * batch * sides + 4 * (x->p * x->p + y->p * y->p) + 8 * batch * batch);
 }

@@ -29,14 +29,13 @@ static void word_of(int option, int index, char *out, size_t size) {
   snprintf(out, size, "%.*s", (int)strcspn(p, "|"), p);
 }
 
-/* Directions instead of landmarks, and phases or biases beside them? */
+/* Directions instead of landmarks, and phases beside them? */
 static bool directed(const unicon__map *map) {
-  return map->kind == UNICON__MAP_RANDOM || map->kind == UNICON__MAP_HIDDEN;
+  return map->kind == UNICON__MAP_RANDOM;
 }
 
 static bool shifted(const unicon__map *map) {
-  return map->kind == UNICON__MAP_HIDDEN ||
-         (map->kind == UNICON__MAP_RANDOM && unicon__kernel_is_fourier(map->kernel.kind));
+  return directed(map) && unicon__kernel_is_fourier(map->kernel.kind);
 }
 
 /* Notes about one side: what is common to all parts, then widths part by part. */
@@ -295,7 +294,6 @@ static unicon_status read_side(unicon_ctx *ctx, const reading *r, int64_t b, int
       !unicon__kernel_is_fourier(map->kernel.kind))
     return unicon__fail(ctx, UNICON_ERR_FORMAT, "%s: the kernel of side %c has no random features",
                         r->path, "xy"[side]);
-  if (map->kind == UNICON__MAP_HIDDEN) map->kernel.kind = UNICON__KERNEL_ARCCOS1;
   if (map->kind != UNICON__MAP_LINEAR) UNICON_TRY(read_points(ctx, r, b, side, map));
   side_name(r->model, b, side, "mean", key);
   if (unicon__tensor_find(&r->file, key))

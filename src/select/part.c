@@ -220,7 +220,6 @@ void unicon__refine_params_from(const unicon_options *options, unicon__refine_pa
       .batch = unicon__integer(options, UNICON__REFINE_BATCH),
       .rate = unicon__number(options, UNICON__REFINE_RATE),
       .decay = unicon__number(options, UNICON__REFINE_DECAY),
-      .dropout = unicon__number(options, UNICON__DROPOUT),
       .patience = (int)unicon__integer(options, UNICON__REFINE_PATIENCE),
       .learn_temperature = unicon__word(options, UNICON__LEARN_TEMPERATURE) == 0,
       .shared = unicon__word(options, UNICON__SHARED_ENCODER) == 0,
@@ -284,9 +283,6 @@ static unicon_status prepare(unicon_ctx *ctx, making *m) {
   if (m->params.shared && power[0] != power[1])
     return unicon__fail(ctx, UNICON_ERR_OPTION,
                         "a shared encoder has one metric: metric_x and metric_y must agree");
-  if (m->params.shared && unicon__word(job->options, UNICON__MAP) == 1 + UNICON__MAP_HIDDEN)
-    return unicon__fail(ctx, UNICON_ERR_UNSUPPORTED,
-                        "map hidden trains a layer on each side and has no shared encoder");
   if (m->params.shared)
     UNICON_TRY(
         unicon__sides_fit_shared(ctx, &ctx->arena, &plan, &job->data.x, &job->data.y, m->side));
@@ -417,9 +413,8 @@ static unicon_status turn_cache(unicon_ctx *ctx, const unicon__whitening *metric
 /* Are the features of a side kept, in an array of their own, as well as those of held-out rows? */
 static bool can_turn(const making *m, int s) {
   const unicon__source *train = &m->side[s].source;
-  return m->metric[s].kind != UNICON__WHITEN_NONE && !m->params.shared &&
-         m->side[s].map.kind != UNICON__MAP_HIDDEN && train->cache && !train->cache_row &&
-         (!m->params.held || m->held.side[s].cache);
+  return m->metric[s].kind != UNICON__WHITEN_NONE && !m->params.shared && train->cache &&
+         !train->cache_row && (!m->params.held || m->held.side[s].cache);
 }
 
 /* Turns the kept features into metric coordinates, n p^2 flops, where the steps of refine would
@@ -441,10 +436,7 @@ static unicon_status turn_side(unicon_ctx *ctx, making *m, int s, unicon__whiten
 
 static unicon_status refine(unicon_ctx *ctx, making *m, unicon__refine_log *log) {
   unicon__whitening metric[2];
-  for (int s = 0; s < 2; s++) {
-    m->factors.hidden[s] = m->side[s].map.kind == UNICON__MAP_HIDDEN ? &m->side[s].map : NULL;
-    UNICON_TRY(turn_side(ctx, m, s, &metric[s]));
-  }
+  for (int s = 0; s < 2; s++) UNICON_TRY(turn_side(ctx, m, s, &metric[s]));
   const unicon__batch data = {
       .x = m->side[0].source, .y = m->side[1].source, .pairs = m->job->data.pairs};
   unicon__blas_begin();

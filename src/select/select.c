@@ -523,7 +523,6 @@ unicon__select_scope unicon__select_scope_of(const unicon_options *options, int6
   const bool closed = unicon__word(options, UNICON__BATCH) == 0 &&
                       unicon__word(options, UNICON__START) == 0 &&
                       unicon__word(options, UNICON__LANDMARK_METHOD) >= 0 &&
-                      unicon__word(options, UNICON__MAP) != 1 + UNICON__MAP_HIDDEN &&
                       unicon__word(options, UNICON__SHARED_ENCODER) != 0 &&
                       unicon__integer(options, UNICON__ITERATIONS) == 0;
   if (!closed) return UNICON__SELECT_NOTHING;

@@ -7,7 +7,7 @@
 
 #include "base/rng.h"
 #include "loss/gradient.h"
-#include "solve/hidden.h"
+#include "solve/adam.h"
 #include "features/project.h"
 #include "linalg/tiled.h"
 #include "linalg/vec.h"
@@ -20,10 +20,7 @@ typedef struct tuned {
   const float *scale;  /* or its diagonal, where R is one */
   float *g, *best;     /* factors now, and of the best epoch */
   unicon__adam adam;
-  const float *weights;       /* R G */
   float *f, *gradient, *half; /* where R G goes; gradient of G; scratch */
-  unicon__hidden *hidden;     /* trained layer in front, or NULL */
-  float *d_phi;               /* gradient of its features */
   int64_t *row;               /* rows of the batch, ascending */
   int64_t count;
   float *buffer; /* features of the batch */
@@ -70,17 +67,6 @@ static void unit_mean_square(float *g, int64_t count) {
   if (sum > 0) unicon__vec_best()->scale_shift(g, count, (float)sqrt((double)count / sum), NULL);
 }
 
-/* The layer that is trained along with the factors of side s, if the map has one. */
-static unicon_status open_hidden(unicon_ctx *ctx, const refiner *f, unicon__map *map, int s,
-                                 tuned *t) {
-  const unicon__refine_params *params = f->params;
-  if (!map) return UNICON_OK;
-  UNICON_NEW(ctx, t->hidden, 1);
-  UNICON_NEW(ctx, t->d_phi, params->batch * t->p);
-  return unicon__hidden_open(ctx, t->source, map, params->batch, params->dropout, params->seed, s,
-                             t->hidden);
-}
-
 static unicon_status tuned_open(unicon_ctx *ctx, const refiner *f, const unicon__whitening *metric,
                                 unicon__factors *factors, int s, tuned *t) {
   const int64_t batch = f->params->batch;
@@ -110,7 +96,7 @@ static unicon_status tuned_open(unicon_ctx *ctx, const refiner *f, const unicon_
   UNICON_NEW(ctx, t->length, batch);
   unit_mean_square(t->g, size);
   memcpy(t->best, t->g, (size_t)size * sizeof *t->g);
-  return open_hidden(ctx, f, factors->hidden[s], s, t);
+  return UNICON_OK;
 }
 
 /* Rows of `from` times the diagonal. */
@@ -121,12 +107,11 @@ static void scale_rows(const tuned *t, const float *from, float *to) {
 
 /* F = R G. */
 static const float *weights_of(unicon_ctx *ctx, tuned *t) {
-  t->weights = t->metric || t->scale ? t->f : t->g;
   if (t->scale) scale_rows(t, t->g, t->f);
   if (t->metric)
     unicon__tiled_sgemm(ctx, false, false, t->p, t->r, t->p, 1, t->metric, t->p, t->g, t->r, 0,
                         t->f, t->r);
-  return t->weights;
+  return t->metric || t->scale ? t->f : t->g;
 }
 
 /* ---- batches ------------------------------------------------------------------------------ */
@@ -155,10 +140,9 @@ static void draw_batch(refiner *f) {
 }
 
 /* Unit embeddings of the batch, and their lengths before. */
-static void embed_batch(unicon_ctx *ctx, tuned *t, int64_t step) {
+static void embed_batch(unicon_ctx *ctx, tuned *t) {
   const float *f = weights_of(ctx, t);
-  t->features = t->hidden ? unicon__hidden_forward(t->hidden, t->row, t->count, step)
-                          : unicon__source_tile(t->source, t->row, 0, t->count, t->buffer);
+  t->features = unicon__source_tile(t->source, t->row, 0, t->count, t->buffer);
   unicon__tiled_sgemm(ctx, false, false, t->count, t->r, t->p, 1, t->features, t->p, f, t->r, 0,
                       t->z, t->r);
   for (int64_t i = 0; i < t->count; i++)
@@ -191,16 +175,6 @@ static double pull_back(unicon_ctx *ctx, tuned *t) {
 
 /* ---- steps -------------------------------------------------------------------------------- */
 
-/* One step of Adam on G, and on the layer in front of it. */
-static void descend(unicon_ctx *ctx, tuned *t, const unicon__adam_step *step) {
-  if (t->hidden) {
-    unicon__tiled_sgemm(ctx, false, true, t->count, t->p, t->r, 1, t->dz, t->r, t->weights, t->r, 0,
-                        t->d_phi, t->p);
-    unicon__hidden_backward(t->hidden, t->d_phi, t->count, step);
-  }
-  unicon__adam_take(&t->adam, step, t->gradient, t->g);
-}
-
 /* One step on log(1/tau) along d(L/tau). */
 static void adapt_temperature(refiner *f, double sum, const unicon__adam_step *step) {
   const unicon__adam_step slower = {step->number, 0.1 * step->rate, 0};
@@ -216,8 +190,8 @@ static unicon_status take_step(unicon_ctx *ctx, refiner *f, double rate, double 
   unicon__loss_params params = f->params->loss;
   double value, along;
   draw_batch(f);
-  embed_batch(ctx, x, f->step);
-  embed_batch(ctx, y, f->step);
+  embed_batch(ctx, x);
+  embed_batch(ctx, y);
   if (f->params->learn_temperature) params.temperature = exp(-f->log_scale);
   UNICON_TRY(unicon__pairs_subset(ctx, f->data->pairs, x->row, x->count, y->row, y->count, &pairs));
   const unicon_status status =
@@ -235,8 +209,8 @@ static unicon_status take_step(unicon_ctx *ctx, refiner *f, double rate, double 
     memcpy(y->gradient, x->gradient, (size_t)(x->p * x->r) * sizeof *x->gradient);
   }
   const unicon__adam_step step = {++f->step, rate, f->params->decay};
-  descend(ctx, x, &step);
-  descend(ctx, y, &step);
+  unicon__adam_take(&x->adam, &step, x->gradient, x->g);
+  unicon__adam_take(&y->adam, &step, y->gradient, y->g);
   if (f->params->learn_temperature) adapt_temperature(f, along, &step);
   *loss_sum += value;
   unicon__frame_close(ctx, frame);
@@ -249,20 +223,13 @@ static unicon_status judge_now(unicon_ctx *ctx, refiner *f, double *score) {
   *score = 0;
   if (!f->held) return UNICON_OK;
   const float *weights[2] = {weights_of(ctx, &f->side[0]), weights_of(ctx, &f->side[1])};
-  unicon__validation held = *f->held;
-  for (int s = 0; s < 2; s++) {
-    if (!f->side[s].hidden) continue;
-    unicon__hidden_publish(f->side[s].hidden);
-    held.side[s].cache = held.bank[s].cache = NULL; /* features of an earlier layer */
-  }
-  return unicon__validation_score(ctx, &held, weights, f->side[0].r, score);
+  return unicon__validation_score(ctx, f->held, weights, f->side[0].r, score);
 }
 
 static void keep_best(refiner *f, int epoch) {
   for (int s = 0; s < 2; s++) {
     tuned *t = &f->side[s];
     memcpy(t->best, t->g, (size_t)(t->p * t->r) * sizeof *t->g);
-    if (t->hidden) unicon__hidden_keep(t->hidden);
   }
   f->log->best = epoch;
 }
@@ -334,7 +301,6 @@ unicon_status unicon__refine(unicon_ctx *ctx, const unicon__batch *data,
   for (int s = 0; s < 2; s++) {
     const tuned *t = &f.side[s];
     memcpy(factors->g[s], t->best, (size_t)(t->p * t->r) * sizeof *t->best);
-    if (t->hidden) unicon__hidden_publish_best(t->hidden);
   }
   if (params->learn_temperature) log->temperature = exp(-f.log_scale);
   return UNICON_OK;

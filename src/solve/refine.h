@@ -7,8 +7,7 @@
  * T8) The step length follows a cosine from `rate` to 0; factors start with unit mean square. A
  * learned temperature follows L/tau (plain cross-entropy), d(L/tau)/d(1/tau) = -sum S_ij s_ij. With
  * held-out pairs the best epoch is returned, the start included. The same engine from a random
- * start in the plain metric, with weight decay, is the SGD-CLIP linear baseline, and with a hidden
- * layer (hidden.h) the MLP one. */
+ * start in the plain metric, with weight decay, is the SGD-CLIP linear baseline. */
 #ifndef UNICON_SOLVE_REFINE_H
 #define UNICON_SOLVE_REFINE_H
 
@@ -23,8 +22,7 @@ typedef struct unicon__refine_params {
   double bar;   /* a held-out score after the first epoch below this ends it */
   int64_t batch;
   double rate;
-  double decay;   /* AdamW weight decay */
-  double dropout; /* of hidden units */
+  double decay; /* AdamW weight decay */
   bool learn_temperature;
   bool shared;  /* one encoder: both sides take the sum of their gradients */
   int patience; /* stop after so many epochs without a better held-out score; 0: never */
@@ -41,13 +39,11 @@ typedef struct unicon__refine_log {
   double temperature;              /* at the end */
 } unicon__refine_log;
 
-/* Factors of both sides, in metric coordinates: g[s] is features by r. hidden[s] is a map whose
- * layer is trained with them, or NULL; the data must see the rows through that very map. */
+/* Factors of both sides, in metric coordinates: g[s] is features by r. */
 typedef struct unicon__factors {
   int64_t r;
   int64_t p[2];
   float *g[2];
-  unicon__map *hidden[2];
 } unicon__factors;
 
 /* Improves `factors` in place. `held` may be NULL. */

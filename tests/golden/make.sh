@@ -28,7 +28,6 @@ golden nystrom --rank 3 --kernel rbf --map nystrom --landmarks 6
 golden poly --rank 3 --kernel poly --degree 2 --map nystrom --landmarks 6
 golden random --rank 3 --kernel matern32 --map random --features 8
 golden arccos --rank 3 --kernel arccos1 --map random --features 8 --orthogonal off
-golden hidden --rank 2 --map hidden --features 5 --refine 3 --refine-batch 8
 golden fused --rank 2 --kernel angular --batch 12
 golden softmax --rank 2 --balance softmax:5
 golden csls --rank 3 --kernel angular --balance csls:4 --batch 12
