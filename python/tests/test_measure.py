@@ -94,3 +94,20 @@ def test_check_agrees_with_the_command(linear, command, tmp_path):
     np.testing.assert_allclose(found["spectrum"], printed["spectrum"], rtol=1e-9)
     assert found.keys() == printed.keys() and found["verdict"] == printed["verdict"]
     assert found["suspects"]["x"] == printed["suspects"]["x"]
+
+
+def test_plan_is_that_of_the_command(linear, command, tmp_path):
+    import json
+    import subprocess
+
+    for name, rows in zip("xy", linear):
+        np.save(tmp_path / f"{name}.npy", rows)
+    printed = json.loads(subprocess.run([command, "plan", "x.npy", "y.npy", "--kernel", "rbf",
+                                         "--json"], check=True, cwd=tmp_path,
+                                        capture_output=True).stdout)
+    found = unicon.plan(*linear, kernel="rbf")
+    for measured in (printed, found):  # the time is measured anew
+        assert measured.pop("seconds") > 0
+    assert found.pop("flops") == pytest.approx(printed.pop("flops")) and found == printed
+    with pytest.raises(unicon.OptionError, match="no effect here"):
+        unicon.plan(*linear, ci=True)

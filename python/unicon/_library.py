@@ -91,6 +91,7 @@ _status_functions: dict[str, list] = {
     "hubs": [POINTER(View), POINTER(View), _handle, _out, _out],
     "classify": [POINTER(View), c_void_p, POINTER(View), c_void_p, _out],
     "check": [POINTER(Data), _handle, c_int64, _out],
+    "plan": [POINTER(Data), _handle, _out],
     "synth": [c_char_p, _handle, c_int64, c_int64, c_void_p, c_void_p, c_void_p],
 }
 _other_functions: dict[str, tuple] = {

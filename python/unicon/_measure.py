@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Optional
 import numpy as np
 
 from ._call import Call, Progress
-from ._library import SCOPE_CHECK, SCOPE_CONTEXT, SCOPE_EVAL, View
+from ._library import SCOPE_CONTEXT, SCOPE_EVAL, View
 from ._pairs import Pairs, add_list, make_pairs, whole_numbers
 from ._result import read_result
 from ._rows import Matrix
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from .model import Model
 
 
-def check(data: Mapping[str, Any], suspects: int, progress: Progress,
-          options: Mapping[str, Any]) -> dict[str, Any]:
+def before_fit(function: str, scope: int, data: Mapping[str, Any], progress: Progress,
+               options: Mapping[str, Any], *more: Any) -> dict[str, Any]:
+    """unicon_check or unicon_plan."""
     from .model import open_data
 
-    with Call(options, SCOPE_CHECK, progress) as call:
+    with Call(options, scope, progress) as call:
         opened, keep = open_data(call, **data)
         with call.listening():
-            found = read_result(call, "check", ctypes.byref(opened), call.options, suspects)
+            found = read_result(call, function, ctypes.byref(opened), call.options, *more)
         del keep
     return found
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from . import _measure
 from ._call import Call, Progress
-from ._library import (SCOPE_BALANCE, SCOPE_CONTEXT, SCOPE_FIT, SCOPE_SYNTH, SIDES, Data, Handle,
-                       lib, text)
+from ._library import (SCOPE_BALANCE, SCOPE_CHECK, SCOPE_CONTEXT, SCOPE_FIT, SCOPE_SYNTH, SIDES,
+                       Data, Handle, lib, text)
 from ._measure import Rivals
 from ._pairs import Pairs, add_list, group_numbers, make_pairs
 from ._rows import Matrix, open_rows
@@ -335,7 +335,15 @@ def check(X: Matrix, Y: Matrix, pairs: Pairs = None, *, weights: Any = None, lab
     """
     data = dict(X=X, Y=Y, pairs=pairs, weights=weights, labels=labels, groups=groups,
                 ignore=ignore)
-    return _measure.check(data, suspects, progress, options)
+    return _measure.before_fit("check", SCOPE_CHECK, data, progress, options, suspects)
+
+
+def plan(X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None,
+         progress: Progress = None, **options: Any) -> dict[str, Any]:
+    """What Aligner(**options).fit will take: memory (bytes), seconds, flops, how often the rows are
+    read, and a sentence of advice. Estimates, good to about a factor of 1.5."""
+    return _measure.before_fit("plan", SCOPE_FIT, dict(X=X, Y=Y, pairs=pairs, labels=labels),
+                               progress, options)
 
 
 def synth(kind: str, count: int, first: int = 0,
