@@ -33,7 +33,7 @@ SEEDS = 1 if SMOKE else 5
 # the head that SGD trains: same engine, random start, AdamW, no metric, early stop on dev.
 PAPER = "--preset paper"
 PAPER_SYNTHETIC = PAPER + " --batch full --rank 10"
-SGD = "--preset fast --start random --metric none --refine-decay .01 --refine-patience 5"
+SGD = "--preset fast --start random --metric none"
 
 COLUMNS = "figure | paper | ours, paper's setting | ours, best"
 

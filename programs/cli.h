@@ -40,6 +40,7 @@ enum { CLI_POSITIONALS = 3 };
 /* The tool's options; where a value is found in cli_args. */
 typedef enum cli_id {
   CLI_OPT_HELP,
+  CLI_OPT_HELP_ALL,
   CLI_OPT_VERSION,
   CLI_OPT_MAN,
   CLI_OPT_COMPLETION,
@@ -74,6 +75,8 @@ typedef enum cli_id {
   CLI_OPT_X_IDS,
   CLI_OPT_Y_IDS,
   CLI_OPT_FROM,
+  CLI_OPT_LAYOUT,
+  CLI_OPT_PERPLEXITY,
   CLI_OPT_SIDE,
   CLI_OPT_INDEX,
   CLI_OPT_QUERY,
@@ -191,9 +194,10 @@ int cli_unknown_option(const cli_command *command, const char *name);
  * SIZE_MAX and keeps the distance from call to call. */
 bool cli_nearer(const char *word, const char *known, size_t *best);
 
-/* Help, on the given stream. */
+/* Help, on the given stream. A command that has --help-all lists its common options unless `all`.
+ */
 void cli_overview(FILE *stream);
-void cli_help(const cli_command *command, FILE *stream);
+void cli_help(const cli_command *command, bool all, FILE *stream);
 
 /* What the words of an option mean, as formulas; NULL past the end of the sections. Only words that
  * the library's table accepts are shown. */

@@ -62,7 +62,7 @@ static int fill_part(tool *t, const synth_plan *plan, part *p, float *x, float *
     for (int f = 0; f < FILES && status == UNICON_OK; f++)
       status = unicon_writer_append(t->ctx, p->writer[f], rows[f], now);
     if (status != UNICON_OK) return tool_fail(t, status);
-    if (display_progress(&t->display, p->name, (double)(done + now) / (double)p->count))
+    if (display_progress(&t->display, p->name, (double)(done + now) / (double)p->count, -1))
       return tool_interrupted(t);
   }
   return EXIT_DONE;

@@ -20,7 +20,8 @@ const cli_command cli_commands[] = {
      "large cosine. Unless told otherwise (--preset auto) it compares closed forms on held-out "
      "pairs, refines the best where that helps, and fits it on everything. "
      "Without a pair option row i of X belongs to row i of Y. X and Y are .npy, "
-     ".fvecs or .fbin files, FILE.safetensors:TENSOR, or folders of numbered .npy shards.",
+     ".fvecs, .bvecs, .fbin, .u8bin or .i8bin files, FILE.npz:ARRAY, FILE.safetensors:TENSOR, flat "
+     "FAISS indexes, or folders of numbered .npy shards.",
      "unicon fit image.train.npy text.train.npy --y-per-x 5 -o model.safetensors\n",
      cmd_fit},
     {"plan",
@@ -132,7 +133,8 @@ const cli_command cli_commands[] = {
      "scores "
      "are balanced. Rows count from 0, ranks from 1. With --bad-rows drop the rows are "
      "still called by their numbers in Q and B; in the files of -o a query that was left out has "
-     "-1 and -inf.",
+     "-1 and -inf. `balance` of --json is what scores were balanced by, or `base` where the rows "
+     "of B bring their biases along.",
      "unicon search model.safetensors --query-side y q.npy --base-side x image.npy -k 10\n",
      cmd_search},
     {"balance",
@@ -236,12 +238,15 @@ static int apply_settings(tool *t) {
   return EXIT_DONE;
 }
 
+enum { LINE_SECONDS = 10 }; /* between lines of progress where there is no terminal */
+
 static void open_display(tool *t) {
   const cli_args *args = t->args;
   t->display.command = args->command->name;
   t->display.verbosity = args->given[CLI_OPT_QUIET] ? -1 : args->given[CLI_OPT_VERBOSE];
   t->display.bar =
       args->given[CLI_OPT_PROGRESS] || (!args->given[CLI_OPT_QUIET] && isatty(STDERR_FILENO));
+  t->display.every = args->given[CLI_OPT_QUIET] ? 0 : LINE_SECONDS;
   unicon_ctx_set_log(t->ctx, display_log, &t->display);
   unicon_ctx_set_progress(t->ctx, display_progress, &t->display);
 }
@@ -272,8 +277,8 @@ static int printed(int code) {
 static int command_line(const cli_command *command, int count, char **argv) {
   cli_args args;
   int code = cli_parse(command, count, argv, &args);
-  if (code == EXIT_DONE && args.given[CLI_OPT_HELP]) {
-    cli_help(command, stdout);
+  if (code == EXIT_DONE && (args.given[CLI_OPT_HELP] || args.given[CLI_OPT_HELP_ALL])) {
+    cli_help(command, args.given[CLI_OPT_HELP_ALL] > 0, stdout);
     code = printed(EXIT_DONE);
   } else if (code == EXIT_DONE) {
     code = run_command(&args);
@@ -329,6 +334,6 @@ int main(int argc, char **argv) {
   const cli_command *command = cli_command_find(help ? argv[2] : name);
   if (!command) return unknown_command(help ? argv[2] : name);
   if (!help) return command_line(command, argc - 2, argv + 2);
-  cli_help(command, stdout);
+  cli_help(command, false, stdout);
   return printed(EXIT_DONE);
 }

@@ -3,7 +3,7 @@
  * section 1), with dense masks and naive loops: what the tiled, masked, log-domain float32 code
  * must equal.
  *
- * Nothing here shares a formula with src/core: the sums run over pairs and negatives as written,
+ * Nothing here shares a formula with src: the sums run over pairs and negatives as written,
  * without statistics of rows, sorting or log domains. */
 #ifndef UNICON_TESTS_ORACLE_H
 #define UNICON_TESTS_ORACLE_H

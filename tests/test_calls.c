@@ -223,11 +223,6 @@ static unicon_status call_weights(things *t) {
                         t->pairs, NULL, NULL, NULL, &loss);
 }
 
-static unicon_status call_layout(things *t) {
-  float out[2 * N];
-  return unicon_layout(t->ctx, t->p.x, N, DX, NULL, out, NULL);
-}
-
 static unicon_status call_probe(things *t) {
   int64_t label[N];
   probe_figures out;
@@ -304,7 +299,6 @@ static const public_call calls[] = {
     call_evaluate,
     call_ranks,
     call_weights,
-    call_layout,
     call_probe,
     call_classify,
     call_check,
@@ -328,7 +322,8 @@ static void try_all(things *t) {
   assert_true(unicon_ctx_memory_peak(t->ctx) > 0); /* questions are answered */
 }
 
-static int progress_that_calls(void *user, const char *phase, double done) {
+static int progress_that_calls(void *user, const char *phase, double done, double left) {
+  (void)left;
   (void)phase;
   (void)done;
   things *t = user;
@@ -336,7 +331,8 @@ static int progress_that_calls(void *user, const char *phase, double done) {
   return 0;
 }
 
-static int progress_unused(void *user, const char *phase, double done) {
+static int progress_unused(void *user, const char *phase, double done, double left) {
+  (void)left;
   (void)user;
   (void)phase;
   (void)done;
@@ -394,7 +390,8 @@ static void so_are_those_of_a_log(void **state) {
   things_close(&t);
 }
 
-static int progress_that_destroys(void *user, const char *phase, double done) {
+static int progress_that_destroys(void *user, const char *phase, double done, double left) {
+  (void)left;
   (void)phase;
   (void)done;
   things *t = user;
@@ -418,7 +415,8 @@ static void a_callback_changes_and_destroys_nothing(void **state) {
   things_close(&t);
 }
 
-static int progress_that_cancels(void *user, const char *phase, double done) {
+static int progress_that_cancels(void *user, const char *phase, double done, double left) {
+  (void)left;
   (void)phase;
   (void)done;
   things *t = user;
@@ -486,7 +484,6 @@ static void bad_arguments_leave_the_context_free(void **state) {
   REFUSED(unicon_model_rebalance(ctx, NULL, NULL, NULL, NULL));
   REFUSED(unicon_rows_usable(ctx, NULL, NULL, NULL));
   REFUSED(unicon_weights(ctx, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
-  REFUSED(unicon_layout(ctx, NULL, 0, 0, NULL, NULL, NULL));
   REFUSED(unicon_probe(ctx, NULL, NULL, NULL, NULL, NULL, NULL));
   REFUSED(unicon_classify(ctx, NULL, NULL, NULL, NULL, NULL));
   REFUSED(unicon_check(ctx, NULL, NULL, 0, NULL));

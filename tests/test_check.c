@@ -320,7 +320,8 @@ static void the_seed_decides(void **state) {
   sample_free(&s);
 }
 
-static int stop(void *user, const char *phase, double done) {
+static int stop(void *user, const char *phase, double done, double left) {
+  (void)left;
   (void)done;
   return strcmp(phase, user) == 0;
 }

@@ -35,7 +35,7 @@ static const row rows[] = {
      {"kernel", "expcos", "map", "exact", "batch", "15", "aggregate", "accuracy"},
      true,
      false},
-    {"refine", {"refine", "2", "refine_batch", "11", "learn_temperature", "on"}, true, false},
+    {"refine", {"refine", "2", "refine_batch", "11", "temperature", "learn"}, true, false},
     {"refine a model", {"start", "MODEL", "refine", "1", "metric", "none"}, false, false},
     {"one encoder", {"shared_encoder", "on", "iterations", "1"}, false, false},
     {"triplet", {"loss", "triplet", "iterations", "1"}, false, false},
@@ -193,7 +193,8 @@ typedef struct stopper {
   int count, stop_at;
 } stopper;
 
-static int stop_at(void *user, const char *phase, double done) {
+static int stop_at(void *user, const char *phase, double done, double left) {
+  (void)left;
   stopper *t = user;
   assert_true(strlen(phase) > 0 && done >= 0 && done <= 1);
   return t->count++ == t->stop_at;

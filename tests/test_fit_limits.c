@@ -341,7 +341,6 @@ static void idle_options_are_announced(void **state) {
       {"margin", "0.5", NULL, NULL, "margin has no effect without loss triplet"},
       {"bias", "-3", NULL, NULL, "bias has no effect without loss siglip"},
       {"width", "2", "kernel", "angular", "width has no effect with a kernel that has no width"},
-      {"degree", "2", "kernel", "rbf", "degree has no effect without kernel poly"},
       {"landmarks", "9", "map", "linear", "landmarks has no effect without map nystrom"},
       {"features", "9", NULL, NULL, "features has no effect without map random"},
       {"refine_rate", "0.5", NULL, NULL, "refine_rate has no effect without refine"},

@@ -298,6 +298,74 @@ static void tiles_do_not_show(void **state) {
   free_table(&t);
 }
 
+/* How often each row of y is among the first ten of a query, of equals the first; and the mean
+ * margin of the queries that have a match. */
+static double naive_found(const table *t, int64_t *found) {
+  double *score = support_doubles(t->n_y), margin = 0, scored = 0;
+  memset(found, 0, (size_t)t->n_y * sizeof *found);
+  for (int64_t i = 0; i < t->n_x; i++) {
+    double match = -INFINITY, top = -INFINITY, sum = 0, others = 0;
+    for (int64_t j = 0; j < t->n_y; j++) {
+      score[j] = 0;
+      for (int64_t k = 0; k < t->r; k++)
+        score[j] += (double)t->zx[i * t->r + k] * (double)t->zy[j * t->r + k];
+      const int mark = mark_at(t, true, i, j);
+      if (mark > 0) match = fmax(match, score[j]);
+      if (mark != 0) continue;
+      top = fmax(top, score[j]);
+      sum += score[j];
+      others++;
+    }
+    for (int n = 0; n < UNICON__HUB_TOP; n++) {
+      int64_t best = 0;
+      for (int64_t j = 1; j < t->n_y; j++)
+        if (score[j] > score[best]) best = j;
+      found[best]++;
+      score[best] = -INFINITY;
+    }
+    if (match == -INFINITY) continue;
+    const double gap = match - sum / others;
+    margin += gap > 0 ? fmax((match - top) / gap, -1) : -1;
+    scored++;
+  }
+  free(score);
+  return margin / scored;
+}
+
+/* Few queries and many candidates: these are shared among the threads, and what they saw is put
+ * together. */
+static void few_queries_share_the_candidates(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  enum { N_Y = 9300 };
+  int64_t *want = calloc(N_Y, sizeof *want), *found = calloc(N_Y, sizeof *found);
+  double margin, first = 0;
+  unicon__metrics m;
+  table t;
+  for (int kind = SPARSE; kind <= IGNORED; kind++) {
+    make_table(ctx, 21, kind, 14, N_Y, 4, true, &t);
+    check_table(ctx, &t);
+    const double right = naive_found(&t, want);
+    for (int threads = 1; threads <= 5; threads += 2) {
+      const unicon__retrieval of = {.query = t.zx,
+                                    .candidate = t.zy,
+                                    .width = t.r,
+                                    .pairs = t.pairs,
+                                    .from_x = true,
+                                    .found = found,
+                                    .margin = &margin};
+      unicon__ctx_set_threads(ctx, threads);
+      CHECK_OK(ctx, unicon__retrieval_of(ctx, &of, &m));
+      for (int64_t j = 0; j < N_Y; j++) assert_int_equal(found[j], want[j]);
+      CHECK_CLOSE(margin, right, 1e-12); /* scores are multiples of 1/4 */
+      if (threads == 1) first = margin;
+      assert_true(margin == first);
+    }
+    free_table(&t);
+  }
+  free(found);
+  free(want);
+}
+
 /* Large classes: blocks of fewer queries, in memory that does not grow with them. */
 static void large_classes_take_small_blocks(void **state) {
   (void)state; /* a context of its own: its peak is looked at */
@@ -328,7 +396,8 @@ static void large_classes_take_small_blocks(void **state) {
 }
 
 /* Cancelled between blocks, not only before the first. */
-static int cancel_at_third(void *user, const char *phase, double done) {
+static int cancel_at_third(void *user, const char *phase, double done, double left) {
+  (void)left;
   int *calls = user;
   assert_true(done >= 0 && done <= 1);
   return strcmp(phase, "metrics") == 0 && ++*calls == 3;
@@ -527,6 +596,7 @@ int main(void) {
       SCRATCH_TEST(labels_match_the_oracle),
       SCRATCH_TEST(ignored_pairs_are_no_candidates),
       SCRATCH_TEST(tiles_do_not_show),
+      SCRATCH_TEST(few_queries_share_the_candidates),
       SCRATCH_TEST(large_classes_take_small_blocks),
       SCRATCH_TEST(a_long_evaluation_can_be_cancelled),
       SCRATCH_TEST(intervals_are_those_of_the_mean),

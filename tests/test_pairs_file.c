@@ -85,6 +85,9 @@ static void text_defects(void **state) {
   refused_text(s, ",1\n", format, "line 1", "'' is not a row number of x");
   refused_text(s, "0 1 heavy\n", format, "line 1", "'heavy' is not a weight");
   refused_text(s, "0 1 1x\n", format, "line 1", "'1x' is not a weight");
+  const unsigned char hidden[] = "0 1 2\0x\n"; /* what C calls the end of a text */
+  scratch_write(s, "p.tsv", hidden, sizeof hidden - 1);
+  refused(s, scratch_path(s, "p.tsv"), format, "line 1", "is not a weight");
   refused_text(s, "", UNICON_ERR_PAIRS, "p.tsv: the list of pairs", "is empty");
   refused_text(s, "x y\n", UNICON_ERR_PAIRS, "p.tsv: the list of pairs", "is empty");
   refused_text(s, "x y\n0 1\n5 0\n", UNICON_ERR_PAIRS, "p.tsv: pair 1 is (5, 0)", "0 .. 4");

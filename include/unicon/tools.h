@@ -70,9 +70,9 @@ UNICON_API const unicon_data *unicon_split_part(const unicon_split *split, int p
 /* The labels in one file or two, as class numbers 0, 1, ... in the order of the labels. */
 typedef struct unicon_labels unicon_labels;
 
-/* Reads files of one label per line (any text), or .npy files of integers, that must have `rows`
- * and `other_rows` labels. Both files are numbered together and must be of one kind. `other_path`
- * may be NULL. */
+/* Reads files of one label per line (any text), or of integers (.npy, .ibin, .ivecs), that must
+ * have `rows` and `other_rows` labels. Both files are numbered together and must be of one kind.
+ * `other_path` may be NULL. */
 UNICON_CALL unicon_status unicon_labels_read(unicon_ctx *ctx, const char *path, int64_t rows,
                                              const char *other_path, int64_t other_rows,
                                              unicon_labels **out);
@@ -118,13 +118,6 @@ UNICON_CALL unicon_status unicon_weights(unicon_ctx *ctx, const unicon_view *x,
                                          const unicon_view *y, const unicon_pairs *pairs,
                                          const unicon_options *options, float *scores,
                                          float *weights, double *loss);
-
-/* A picture: places `count` points of `width` numbers each in the plane, `out` being count by 2.
- * Exact t-SNE from a PCA start, or PCA (options `layout` and `perplexity`); t-SNE keeps count by
- * count floats. `divergence` (may be NULL) is what t-SNE reached, NaN for PCA. */
-UNICON_CALL unicon_status unicon_layout(unicon_ctx *ctx, const float *points, int64_t count,
-                                        int64_t width, const unicon_options *options, float *out,
-                                        double *divergence);
 
 /* ---- 4. Classes --------------------------------------------------------------------------- */
 

@@ -154,9 +154,10 @@ typedef enum unicon_log_level {
 
 typedef void (*unicon_log_fn)(void *user, unicon_log_level level, const char *text);
 
-/* Called at most about ten times a second from the calling thread; a phase has a name, the share
- * done lies in 0..1. Return non-zero to cancel: the call ends with UNICON_ERR_CANCELLED. */
-typedef int (*unicon_progress_fn)(void *user, const char *phase, double done);
+/* Called about ten times a second: what is being done, the share of the whole call that is done
+ * (from 0 to 1, never falling), and the seconds that the rest will take, below 0 while unknown.
+ * Return non-zero to cancel: the call then ends with UNICON_ERR_CANCELLED. */
+typedef int (*unicon_progress_fn)(void *user, const char *label, double done, double left);
 
 /* NULL switches a callback off. */
 UNICON_API void unicon_ctx_set_log(unicon_ctx *ctx, unicon_log_fn fn, void *user);
@@ -268,7 +269,9 @@ typedef enum unicon_dtype {
   UNICON_U8 = 5
 } unicon_dtype;
 
-/* Opens a .npy, .fvecs or .fbin file, FILE.safetensors:TENSOR, or a folder of numbered .npy shards */
+/* Opens a .npy, .fvecs, .bvecs, .fbin, .u8bin or .i8bin file, FILE.npz:ARRAY,
+ * FILE.safetensors:TENSOR, a flat FAISS index (.faiss, .index), or a folder of numbered .npy shards
+ * (docs/formats.md). */
 UNICON_CALL unicon_status unicon_rows_open(unicon_ctx *ctx, const char *path, unicon_rows **out);
 
 /* Rows in memory of the caller, borrowed. Strides are in bytes and may be negative or zero. Errors
@@ -313,10 +316,11 @@ UNICON_CALL unicon_status unicon_pairs_labels(unicon_ctx *ctx, const int64_t *la
                                               const int64_t *label_y, int64_t n_y,
                                               unicon_pairs **out);
 /* Reads pairs from a TSV file of x_row, y_row and, if you like, weight, with or without a header
- * line; or from an n by 2 .npy file of integers. */
+ * line; or from an n by 2 .npy, .ibin or .ivecs file of integers. */
 UNICON_CALL unicon_status unicon_pairs_read(unicon_ctx *ctx, const char *path, int64_t n_x,
                                             int64_t n_y, unicon_pairs **out);
-/* Reads labels from two files: one label per line (any text), or a .npy file of integers. */
+/* Reads labels from two files: one label per line (any text), or integers in .npy, .ibin or .ivecs.
+ */
 UNICON_CALL unicon_status unicon_pairs_read_labels(unicon_ctx *ctx, const char *x_path,
                                                    const char *y_path, int64_t n_x, int64_t n_y,
                                                    unicon_pairs **out);
@@ -410,7 +414,8 @@ typedef struct unicon_balance unicon_balance;
 
 /* Another way to balance than that of the model. Option `balance` sets kind and strength; auto: as
  * the model says, or, where `model` is NULL, softmax:10 with banks and off without. `bank_x` and
- * `bank_y`, at least 16 embedded rows each, replace the model's; NULL: keep those. */
+ * `bank_y`, at least 16 embedded rows each, replace the model's; NULL: keep those. Beside a model
+ * they may be of form QUERY or INDEX. */
 UNICON_CALL unicon_status unicon_balance_create(unicon_ctx *ctx, const unicon_model *model,
                                                 const unicon_options *options,
                                                 const unicon_rows *bank_x,

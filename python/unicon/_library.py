@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 LOG_FUNCTION = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
-PROGRESS_FUNCTION = CFUNCTYPE(c_int, c_void_p, c_char_p, c_double)
+PROGRESS_FUNCTION = CFUNCTYPE(c_int, c_void_p, c_char_p, c_double, c_double)
 
 SCOPE_CONTEXT, SCOPE_FIT, SCOPE_EVAL, SCOPE_SYNTH, SCOPE_CHECK = 1, 2, 4, 8, 32
 SCOPE_BALANCE = 512

@@ -9,7 +9,7 @@ import numpy as np
 
 from ._call import Call, Progress
 from ._library import SCOPE_CONTEXT, SCOPE_EVAL, SCOPE_FIT
-from ._options import TABLE, describe, from_text, names_of, signature
+from ._options import TABLE, describe, from_text, names_of, signature, unknown
 from ._pairs import Pairs
 from ._rows import Matrix
 from .errors import ArgumentError, OptionError, not_fitted
@@ -101,7 +101,8 @@ class Aligner:
         ignore, negatives : pairs, optional
             Pairs that count neither way; the only wrong pairs there are.
         progress : callable or True, optional
-            Called with a phase and the share done; a true answer cancels. True: a tqdm bar.
+            Called with what is being done, the share of the fit that is done and the seconds
+            left (None while not known); a true answer cancels. True: a tqdm bar.
         """
         data = dict(X=X, Y=Y, pairs=pairs, weights=weights, groups=groups, labels=labels,
                     ignore=ignore, negatives=negatives)
@@ -268,8 +269,7 @@ def _refuse_unknown(options: Mapping[str, Any]) -> None:
         if name in _NAMES:
             continue
         if name not in TABLE:
-            with Call({name: ""}, ~0):  # fails: the library knows the nearest name
-                pass
+            raise unknown(name)
         raise OptionError(f"{name} is no option of a fit; accepted: " + ", ".join(_NAMES))
 
 

@@ -37,11 +37,17 @@ typedef struct setting {
 } setting;
 
 static const setting preset_auto[] = {{0}}; /* nothing is set: what it chooses, see select.c */
-static const setting auto_chooses[] = {{"kernel", "chosen"},       {"ridge", "chosen"},
-                                       {"metric", "chosen"},       {"rank", "chosen"},
-                                       {"exponent", "chosen"},     {"balance", "chosen"},
-                                       {"refine", "chosen"},       {"temperature", "chosen"},
-                                       {"refine_batch", "chosen"}, {0}};
+static const setting auto_chooses[] = {{"kernel", "chosen"},
+                                       {"landmarks", "chosen"},
+                                       {"ridge", "chosen"},
+                                       {"metric", "chosen"},
+                                       {"rank", "chosen"},
+                                       {"exponent", "chosen"},
+                                       {"balance", "chosen"},
+                                       {"refine", "chosen"},
+                                       {"temperature", "chosen"},
+                                       {"refine_batch", "chosen"},
+                                       {0}};
 static const setting preset_fast[] = {{"metric", "whiten"},
                                       {"ridge", "0.01"},
                                       {"rank", "auto"},
@@ -123,10 +129,8 @@ void unicon_options_destroy(unicon_options *options) {
 }
 
 static unicon_status unknown_name(unicon_ctx *ctx, const char *name) {
-  const char *nearest = unicon__option_nearest(table, UNICON__OPTION_COUNT, name);
-  return nearest ? unicon__fail(ctx, UNICON_ERR_OPTION,
-                                "there is no option \"%.60s\"; did you mean \"%s\"?", name, nearest)
-                 : unicon__fail(ctx, UNICON_ERR_OPTION, "there is no option \"%.60s\"", name);
+  return unicon__fail(ctx, UNICON_ERR_OPTION,
+                      "there is no option \"%.60s\"; unicon_option_at lists those there are", name);
 }
 
 /* Checks the value and keeps a copy of its text, in the place of an older one. `value` may be that
@@ -204,19 +208,32 @@ static unicon__value parsed_text(int id, const char *text) {
   return value;
 }
 
-static unicon__value in_force(const unicon_options *options, int id) {
+unicon__value unicon__in_force(const unicon_options *options, int id) {
   if (options && (options->given[id] || options->chosen[id])) return options->value[id];
   const char *text = table[id].default_value;
   if (id != UNICON__PRESET) {
-    const setting *list = preset_settings(in_force(options, UNICON__PRESET).text);
+    const setting *list = preset_settings(unicon__in_force(options, UNICON__PRESET).text);
     for (; list && list->name; list++)
       if (strcmp(list->name, table[id].name) == 0) text = list->value;
   }
   return parsed_text(id, text);
 }
 
+unicon__value unicon__of_side(const unicon_options *options, int id, int side) {
+  unicon__value value = unicon__in_force(options, id);
+  if (value.sided && side == 1) {
+    value.number = value.number_y;
+    value.word = value.word_y;
+  }
+  return value;
+}
+
 bool unicon__has_preset(const unicon_options *options, const char *name) {
   return strcmp(unicon__text(options, UNICON__PRESET), name) == 0;
+}
+
+bool unicon__is(const unicon_options *options, int id, const char *word) {
+  return strcmp(unicon__text(options, id), word) == 0;
 }
 
 bool unicon__given(const unicon_options *options, int id) {
@@ -224,19 +241,19 @@ bool unicon__given(const unicon_options *options, int id) {
 }
 
 double unicon__number(const unicon_options *options, int id) {
-  return in_force(options, id).number;
+  return unicon__in_force(options, id).number;
 }
 
 int unicon__word(const unicon_options *options, int id) {
-  return in_force(options, id).word;
+  return unicon__in_force(options, id).word;
 }
 
 const char *unicon__text(const unicon_options *options, int id) {
-  return in_force(options, id).text;
+  return unicon__in_force(options, id).text;
 }
 
 int64_t unicon__integer(const unicon_options *options, int id) {
-  return (int64_t)in_force(options, id).number;
+  return (int64_t)unicon__in_force(options, id).number;
 }
 
 const char *unicon_options_get(const unicon_options *options, const char *name) {

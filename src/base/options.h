@@ -9,7 +9,8 @@
 /* id, name, kind, default, words, metavar, low, high, scope, group, help */
 #define UNICON__OPTIONS(X)                                                                         \
   X(PRESET, "preset", "word", "auto", "auto|best|fast|paper", "NAME", 0, 0, FIT, "Method",         \
-    "A set of settings; an option given beside it wins. auto: kernel, ridge, metric, rank, "       \
+    "A set of settings; an option given beside it wins. auto: kernel, landmarks, ridge, metric, "  \
+    "rank, "                                                                                       \
     "exponent, balance and refine chosen on held-out pairs (not beside iterations, batch, start "  \
     "or shared_encoder). best: the same with a larger grid. fast: linear, "                        \
     "whitened, closed form; below 4000 rows of y exponent and balance are chosen. paper: a "       \
@@ -20,8 +21,9 @@
     "that the data allow.")                                                                        \
   X(LOSS, "loss", "word", "clip", "clip|infonce|general|triplet|supcon|siglip|spectral|moment",    \
     "NAME", 0, 0, FIT, "Loss", "The loss whose weights S = -dL/ds the iterations use.")            \
-  X(TEMPERATURE, "temperature", "real", "0.1", "", "T", 1e-3, 1e3, FIT, "Loss",                    \
-    "Temperature of exponential losses and of psi softplus.")                                      \
+  X(TEMPERATURE, "temperature", "real", "0.1", "learn", "T", 1e-3, 1e3, FIT, "Loss",               \
+    "Temperature of exponential losses and of psi softplus. learn: 0.07, and refine learns it on " \
+    "L/T, as CLIP does.")                                                                          \
   X(MARGIN, "margin", "real", "0.2", "", "M", 0, 1e3, FIT, "Loss",                                 \
     "Margin of triplet and of psi hinge.")                                                         \
   X(SCALE, "scale", "real", "10", "", "T", 1e-6, 1e4, FIT, "Loss", "Scale t of siglip.")           \
@@ -34,14 +36,10 @@
     "nu of the general loss: how strongly a negative is compared with the positive.")              \
   X(EPSILON, "epsilon", "real", "1", "", "E", 0, 1e3, FIT, "Loss",                                 \
     "Weight of the positive's own term in the general loss.")                                      \
-  X(METRIC, "metric", "real", "whiten", "none|whiten", "POWER", 0, 1, FIT, "Method",               \
+  X(METRIC, "metric", "sided", "whiten", "none|whiten", "POWER", 0, 1, FIT, "Method",              \
     "Metric W = (Sigma + ridge lambda_max I)^-POWER on both sides. whiten is POWER 0.5, none is "  \
-    "0 and the paper's choice.")                                                                   \
-  X(METRIC_X, "metric_x", "real", "same", "none|whiten|same", "POWER", 0, 1, FIT, "Method",        \
-    "Metric of x; same: as metric says.")                                                          \
-  X(METRIC_Y, "metric_y", "real", "same", "none|whiten|same", "POWER", 0, 1, FIT, "Method",        \
-    "Metric of y; same: as metric says. Metric whiten on one side and none on the other, split "   \
-    "and full rank make a ridge regression.")                                                      \
+    "0 and the paper's choice. A,B is A for x and B for y: whiten,none with split 1 and full "     \
+    "rank is a ridge regression.")                                                                 \
   X(RIDGE, "ridge", "real", "0.01", "", "L", 0, 1e6, FIT | CHECK, "Method",                        \
     "Shrinkage of the metric, as a share of the largest eigenvalue.")                              \
   X(SPLIT, "split", "real", "0.5", "", "A", 0, 1, FIT, "Method",                                   \
@@ -64,6 +62,8 @@
     "Scale every input row to length 1 first.")                                                    \
   X(CENTER, "center", "word", "on", "on|off", "on|off", 0, 0, FIT | COMPARE | CHECK, "Data",       \
     "Subtract the mean of the features.")                                                          \
+  X(UNPAIRED, "unpaired", "word", "off", "on|off", "on|off", 0, 0, FIT | CHECK, "Data",            \
+    "Let rows without a partner count in means and covariances.")                                  \
   X(KERNEL, "kernel", "word", "linear",                                                            \
     "linear|cosine|angular|arccos0|arccos1|arccos2|expcos|rbf|matern12|laplace|matern32|matern52|" \
     "poly",                                                                                        \
@@ -76,9 +76,9 @@
     "linear|cosine|angular|arccos0|arccos1|arccos2|expcos|rbf|matern12|laplace|matern32|matern52|" \
     "poly|same",                                                                                   \
     "NAME", 0, 0, FIT, "Kernel", "Kernel of y; same: as kernel says.")                             \
-  X(WIDTH, "width", "real", "auto", "auto", "L", 1e-6, 1e6, FIT, "Kernel",                         \
-    "Width of expcos, rbf and matern. auto: the median distance between rows.")                    \
-  X(DEGREE, "degree", "integer", "3", "", "N", 1, 16, FIT, "Kernel", "Degree of poly.")            \
+  X(WIDTH, "width", "sided", "auto", "auto", "L", 1e-6, 1e6, FIT, "Kernel",                        \
+    "Width of expcos, rbf and matern; auto: the median distance between rows. Degree of poly, a "  \
+    "whole number up to 16; auto: 3. A,B is A for x and B for y.")                                 \
   X(MAP, "map", "word", "auto", "auto|linear|exact|nystrom|random", "HOW", 0, 0, FIT, "Kernel",    \
     "How features are made. auto: linear for the linear kernel, else exact up to 4000 rows, else " \
     "nystrom. exact: every training row is a landmark. random: random features, for arc-cosine, "  \
@@ -91,8 +91,6 @@
     "lines.")                                                                                      \
   X(FEATURES, "features", "integer", "2048", "", "N", 1, 1e6, FIT, "Kernel",                       \
     "Number of random features.")                                                                  \
-  X(ORTHOGONAL, "orthogonal", "word", "on", "on|off", "on|off", 0, 0, FIT, "Kernel",               \
-    "Draw the directions of random features in orthogonal blocks.")                                \
   X(KERNEL_RIDGE, "kernel_ridge", "real", "0", "", "L", 0, 1e6, FIT, "Kernel",                     \
     "Added to the diagonal of K in exact and nystrom; 0 is the pseudo-inverse.")                   \
   X(ITERATIONS, "iterations", "integer", "0", "", "T", 0, 1e4, FIT, "Solver",                      \
@@ -101,19 +99,14 @@
     "safe: a step is shortened until the loss falls, or refused. plain: every step is taken.")     \
   X(START, "start", "text", "moment", "moment|random", "HOW", 0, 0, FIT, "Solver",                 \
     "moment: the closed form. random: random factors, for refine alone (an SGD head). Else the "   \
-    "file of a linear model whose weights refine starts from (metric none).")                      \
+    "file of a linear model whose weights refine starts from (metric none). For both refine is "   \
+    "AdamW with weight decay 0.01 and stops after 5 epochs without a better held-out score.")      \
   X(REFINE, "refine", "integer", "0", "", "EPOCHS", 0, 1e4, FIT, "Solver",                         \
     "Epochs of minibatch Adam on the loss after the spectral steps; with auto and best at most.")  \
   X(REFINE_BATCH, "refine_batch", "integer", "2000", "", "N", 2, 1e6, FIT, "Solver",               \
     "Rows of x in a batch of refine.")                                                             \
   X(REFINE_RATE, "refine_rate", "real", "0.1", "", "R", 1e-6, 10, FIT, "Solver",                   \
     "First step length of refine, on factors of unit mean square; it falls to 0 as a cosine.")     \
-  X(REFINE_DECAY, "refine_decay", "real", "0", "", "W", 0, 10, FIT, "Solver",                      \
-    "Weight decay of refine (AdamW).")                                                             \
-  X(REFINE_PATIENCE, "refine_patience", "integer", "0", "", "N", 0, 1e4, FIT, "Solver",            \
-    "Stop refine after N epochs without a better held-out score; 0: never.")                       \
-  X(LEARN_TEMPERATURE, "learn_temperature", "word", "off", "on|off", "on|off", 0, 0, FIT,          \
-    "Solver", "Let refine learn the temperature, on L/T.")                                         \
   X(BATCH, "batch", "integer", "full", "full", "N", 2, 1e12, FIT, "Solver",                        \
     "Rows of x per batch, each with the y rows paired to them; full: the exact global weights.")   \
   X(AGGREGATE, "aggregate", "word", "uniform", "uniform|accuracy|softmax|robust", "HOW", 0, 0,     \
@@ -145,10 +138,6 @@
     "Add 95 % bootstrap intervals (1000 resamples of the queries).")                               \
   X(PROBE_RIDGE, "probe_ridge", "real", "1e-4", "", "L", 0, 1e6, PROBE, "Probe",                   \
     "Weight of the penalty L/2 |W|^2 beside the mean cross-entropy; the intercepts are free.")     \
-  X(LAYOUT, "layout", "word", "auto", "auto|tsne|pca", "HOW", 0, 0, REPORT, "Picture",             \
-    "How points are placed in the plane. auto: t-SNE up to 2000 points, else PCA.")                \
-  X(PERPLEXITY, "perplexity", "real", "30", "", "P", 1, 1000, REPORT, "Picture",                   \
-    "Neighbours that t-SNE looks at, at most a third of the points.")                              \
   X(DIM_X, "dim_x", "integer", "40", "", "N", 1, 1e6, SYNTH, "Data", "Dimensions of x.")           \
   X(DIM_Y, "dim_y", "integer", "30", "", "N", 1, 1e6, SYNTH, "Data", "Dimensions of y.")           \
   X(LATENT, "latent", "integer", "10", "", "N", 1, 1e6, SYNTH, "Data",                             \
@@ -170,9 +159,15 @@ enum {
 
 /* The value in force: given, else the preset's, else the default. `options` may be NULL. */
 double unicon__number(const unicon_options *options, int id);
+unicon__value unicon__in_force(const unicon_options *options, int id);
+/* The value of a sided option for x (0) or y (1), in `number` and `word`. */
+unicon__value unicon__of_side(const unicon_options *options, int id, int side);
 int unicon__word(const unicon_options *options, int id);
 const char *unicon__text(const unicon_options *options, int id);
 int64_t unicon__integer(const unicon_options *options, int id);
+
+/* Is the value in force this word? */
+bool unicon__is(const unicon_options *options, int id, const char *word);
 
 /* Was it given by the caller (not by a preset)? */
 bool unicon__given(const unicon_options *options, int id);

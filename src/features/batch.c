@@ -10,13 +10,19 @@ unicon_status unicon__source_narrow(unicon_ctx *ctx, const unicon__source *from,
                                     int64_t count, unicon__source *out) {
   *out = *from;
   out->count = count;
-  out->index = row;
-  out->cache_row = row; /* a cache is that of the whole source */
-  if (!from->index) return UNICON_OK;
-  int64_t *index;
-  UNICON_NEW(ctx, index, count);
-  for (int64_t k = 0; k < count; k++) index[k] = from->index[row[k]];
-  out->index = index;
+  out->index = out->cache_row = row; /* a cache is that of the whole source */
+  if (from->index) {
+    int64_t *index;
+    UNICON_NEW(ctx, index, count);
+    for (int64_t k = 0; k < count; k++) index[k] = from->index[row[k]];
+    out->index = index;
+  }
+  if (from->cache_row) {
+    int64_t *cache_row;
+    UNICON_NEW(ctx, cache_row, count);
+    for (int64_t k = 0; k < count; k++) cache_row[k] = from->cache_row[row[k]];
+    out->cache_row = cache_row;
+  }
   return UNICON_OK;
 }
 

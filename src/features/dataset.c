@@ -61,8 +61,8 @@ static unicon_status check_left(unicon_ctx *ctx, const unicon__batch *whole) {
 unicon_status unicon__dataset_open(unicon_ctx *ctx, const unicon_data *data,
                                    const unicon_options *options, unicon__dataset *out) {
   const unicon__row_need need =
-      unicon__word(options, UNICON__NORMALIZE) == 0 ? UNICON__ROW_DIRECTED : UNICON__ROW_SQUARED;
-  const bool drop = unicon__word(options, UNICON__BAD_ROWS) == 1;
+      unicon__is(options, UNICON__NORMALIZE, "on") ? UNICON__ROW_DIRECTED : UNICON__ROW_SQUARED;
+  const bool drop = unicon__is(options, UNICON__BAD_ROWS, "drop");
   unicon__batch *whole = &out->whole;
   *out = (unicon__dataset){.whole = {.x = {.rows = data->x}, .y = {.rows = data->y}}};
   UNICON_TRY(check_shapes(ctx, data));
@@ -255,7 +255,9 @@ static unicon_status split_side(unicon_ctx *ctx, const unicon__batch *whole, boo
         x_side ? unicon__positives_x(whole->pairs, i) : unicon__positives_y(whole->pairs, i);
     for (int64_t k = 0; own[i] && k < p.count; k++) other[p.item[k]] = 1;
   }
-  return take_marked(ctx, whole, mark_x, mark_y, 1, held);
+  UNICON_TRY(take_marked(ctx, whole, mark_x, mark_y, 1, held));
+  train->overlaps = held->overlaps = true;
+  return UNICON_OK;
 }
 
 unicon_status unicon__dataset_split(unicon_ctx *ctx, const unicon__dataset *set,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fit/idle.h"
 
-#include "select/part.h"
+#include "select/params.h"
 
 /* ---- what must be so for an option to matter ---------------------------------------------- */
 
@@ -36,11 +36,7 @@ static bool hinge(const unicon_options *o) {
 }
 
 static bool wide(const unicon_options *o) {
-  return kernel_within(o, UNICON__KERNEL_EXPCOS, UNICON__KERNEL_MATERN52);
-}
-
-static bool poly(const unicon_options *o) {
-  return kernel_within(o, UNICON__KERNEL_POLY, UNICON__KERNEL_POLY);
+  return kernel_within(o, UNICON__KERNEL_EXPCOS, UNICON__KERNEL_POLY);
 }
 
 static bool random_map(const unicon_options *o) {
@@ -62,7 +58,9 @@ static bool closed_form(const unicon_options *o) {
 }
 
 static bool metric(const unicon_options *o) {
-  return unicon__metric_power(o, 0) > 0 || unicon__metric_power(o, 1) > 0;
+  unicon__params params;
+  unicon__params_from(o, 0, &params);
+  return params.power[0] > 0 || params.power[1] > 0;
 }
 
 static const struct {
@@ -78,15 +76,10 @@ static const struct {
     {UNICON__SCALE, siglip, "without loss siglip"},
     {UNICON__BIAS, siglip, "without loss siglip"},
     {UNICON__WIDTH, wide, "with a kernel that has no width"},
-    {UNICON__DEGREE, poly, "without kernel poly"},
     {UNICON__LANDMARKS, landmarks, "without map nystrom"},
     {UNICON__FEATURES, random_map, "without map random"},
-    {UNICON__ORTHOGONAL, random_map, "without map random"},
     {UNICON__REFINE_BATCH, refined, "without refine"},
     {UNICON__REFINE_RATE, refined, "without refine"},
-    {UNICON__REFINE_DECAY, refined, "without refine"},
-    {UNICON__REFINE_PATIENCE, refined, "without refine"},
-    {UNICON__LEARN_TEMPERATURE, refined, "without refine"},
     {UNICON__ITERATIONS, closed_form, "without start moment"},
     {UNICON__SVD, closed_form, "without start moment"},
     {UNICON__RIDGE, metric, "without a metric"},

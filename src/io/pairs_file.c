@@ -74,7 +74,7 @@ static bool read_real(field f, double *out) {
   text[f.length] = '\0';
   char *end;
   *out = unicon__number_read(text, &end);
-  return *end == '\0';
+  return end == text + f.length;
 }
 
 static unicon_status bad_field(const place *at, const char *needed, field f) {
@@ -134,7 +134,7 @@ static unicon_status read_lines(unicon_ctx *ctx, const char *name, unicon__bytes
 static unicon_status read_npy(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
                               pair_list *list) {
   unicon__npy npy;
-  UNICON_TRY(unicon__npy_open_table(ctx, name, bytes, &npy));
+  UNICON_TRY(unicon__table_open(ctx, name, bytes, &npy));
   if (npy.dims != 2 || npy.cols < 2 || npy.cols > 3)
     return unicon__fail(ctx, UNICON_ERR_SHAPE,
                         "%s has %d dimensions and %" PRId64
@@ -154,7 +154,7 @@ static unicon_status read_npy(unicon_ctx *ctx, const char *name, unicon__bytes b
 unicon_status unicon__pairs_parse_bytes(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
                                         int64_t **x, int64_t **y, double **weight, int64_t *count) {
   pair_list list = {0};
-  UNICON_TRY(unicon__npy_looks_like(bytes) ? read_npy(ctx, name, bytes, &list)
+  UNICON_TRY(unicon__is_table(name, bytes) ? read_npy(ctx, name, bytes, &list)
                                            : read_lines(ctx, name, bytes, &list));
   *x = list.x;
   *y = list.y;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/parallel.h"
+#include "base/sweep.h"
 
 /* The general loss is one of two, by its psi. */
 static const unicon__loss_ops *const table[] = {
@@ -20,7 +20,9 @@ static const unicon__loss_ops *const table[] = {
 void unicon__loss_params_from(const unicon_options *options, unicon__loss_params *out) {
   *out = (unicon__loss_params){
       .kind = unicon__word(options, UNICON__LOSS),
-      .temperature = unicon__number(options, UNICON__TEMPERATURE),
+      .temperature = unicon__word(options, UNICON__TEMPERATURE) == 0
+                         ? 0.07 /* where CLIP begins */
+                         : unicon__number(options, UNICON__TEMPERATURE),
       .margin = unicon__number(options, UNICON__MARGIN),
       .scale = unicon__number(options, UNICON__SCALE),
       .bias = unicon__number(options, UNICON__BIAS),
@@ -78,6 +80,18 @@ void unicon__plane_init(unicon__plane *plane, const unicon_pairs *pairs, int64_t
   plane->weight_y = normalizer(pairs, false);
 }
 
+/* A cell has as many tiles as leave enough cells for many threads: by the shape of the plane alone,
+ * for sums over a cell are part of the result. The numbers of pairwise losses per column are many
+ * where columns have many positives, so their cells are short. */
+static void cut_cells(const unicon_ctx *ctx, unicon__loss *loss) {
+  enum { CELLS_WANTED = 64, MOST_TILES = 8 };
+  const unicon__plane *plane = &loss->plane;
+  const double tiles = (double)((plane->n_x + ctx->tile_x - 1) / ctx->tile_x) *
+                       (double)((plane->n_y + ctx->tile_y - 1) / ctx->tile_y);
+  const double wish = loss->ops == &unicon__loss_pairwise ? 1 : floor(tiles / CELLS_WANTED);
+  loss->width = (int64_t)(wish < 1 ? 1 : wish > MOST_TILES ? MOST_TILES : wish) * ctx->tile_y;
+}
+
 unicon_status unicon__loss_begin(unicon_ctx *ctx, const unicon__loss_params *params,
                                  const unicon__plane *plane, unicon__loss *out) {
   UNICON_TRY(check_params(ctx, params));
@@ -85,13 +99,13 @@ unicon_status unicon__loss_begin(unicon_ctx *ctx, const unicon__loss_params *par
     return unicon__fail(ctx, UNICON_ERR_OPTION,
                         "loss moment has constant weights, so there is nothing to refine; use clip "
                         "or another loss");
-  *out = (unicon__loss){.ops = table[params->kind],
-                        .plane = *plane,
-                        .params = *params,
-                        .slots = unicon__workers(ctx)};
+  *out = (unicon__loss){.ops = table[params->kind], .plane = *plane, .params = *params};
   fill_params(&out->params);
   if (out->params.psi != UNICON__PSI_EXP) out->ops = &unicon__loss_pairwise;
-  UNICON_NEW(ctx, out->tile_value, (plane->n_x + ctx->tile_x - 1) / ctx->tile_x);
+  cut_cells(ctx, out);
+  const int64_t down = (plane->n_x + ctx->tile_x - 1) / ctx->tile_x;
+  out->slots = unicon__sweep_slots(ctx, down * unicon__loss_cells(out));
+  UNICON_NEW(ctx, out->cell_value, down * unicon__loss_cells(out));
   return out->ops->begin(ctx, out);
 }
 

@@ -2,10 +2,10 @@
 /* A loss is one thing: given the scores s of the n_x by n_y plane, tile by tile, and the pairs, it
  * gives the value L and the weights S = -dL/ds (paper, Definition 3).
  *
- * The plane is never stored. The pass (pass.c) walks it in tiles; a loss first observes every tile
- * to collect a few numbers per row and column, then turns each tile of scores into a tile of S.
- * Rows of a tile belong to one worker; numbers per column go to the worker's slot and are folded
- * into the totals in tile order, so that nothing depends on the number of threads.
+ * The plane is never stored. The pass (pass.c) walks it in cells: a few tiles side by side, one
+ * tile high. A loss first observes every tile to collect a few numbers per row and column, then
+ * turns each tile of scores into a tile of S. What a cell says of its rows and columns goes to its
+ * slot and is folded into the totals in order, so that nothing depends on the number of threads.
  *
  * Weights of positives, one per direction (docs/method.md section 1):
  *     omega^x_ik = (w_ik / |P_x(i)|) / Z_x,   Z_x = sum over P of w_ik / |P_x(i)|
@@ -24,10 +24,12 @@ typedef struct unicon__plane {
   double weight_x, weight_y; /* Z_x, Z_y */
 } unicon__plane;
 
-/* Scores of rows x0.. and columns y0.. of the plane, ld floats between rows. */
+/* Scores of rows x0.. and columns y0.. of the plane, ld floats between rows, in the cell whose
+ * columns begin at `cell`, by a worker. */
 typedef struct unicon__tile {
-  int64_t x0, nx, y0, ny, ld;
+  int64_t x0, nx, y0, ny, ld, cell;
   float *s;
+  int worker;
 } unicon__tile;
 
 /* psi and phi of the general loss, in the order of the words of their options. */
@@ -54,8 +56,9 @@ typedef struct unicon__loss_ops {
   /* How many times every tile must be observed before weigh. */
   int (*sweeps)(const unicon__loss *loss);
   void (*observe)(unicon__loss *loss, int sweep, const unicon__tile *tile, int slot);
-  /* Folds a slot's numbers of columns from..to-1 into the totals and clears them. */
-  void (*fold)(unicon__loss *loss, int sweep, int slot, int64_t from, int64_t to);
+  /* Fold what a slot says of rows x0.., or columns y0.., into the totals and clear it. */
+  void (*fold_rows)(unicon__loss *loss, int sweep, int64_t x0, int64_t nx, int slot);
+  void (*fold_cols)(unicon__loss *loss, int sweep, int64_t y0, int64_t ny, int slot);
   unicon_status (*settle)(unicon_ctx *ctx, unicon__loss *loss, int sweep);
   /* Scores become weights, in place. */
   void (*weigh)(unicon__loss *loss, const unicon__tile *tile, int slot);
@@ -65,9 +68,10 @@ struct unicon__loss {
   const unicon__loss_ops *ops;
   unicon__plane plane;
   unicon__loss_params params;
-  int slots;
+  int64_t width;      /* columns of a cell */
+  int64_t slots;      /* of cells that are not folded yet */
   double value;       /* L, once settled */
-  double *tile_value; /* parts of L by tile row, summed in order */
+  double *cell_value; /* parts of L by cell, summed in order */
   void *state;        /* of the kind of loss */
 };
 
@@ -94,7 +98,18 @@ void unicon__plane_init(unicon__plane *plane, const unicon_pairs *pairs, int64_t
 unicon_status unicon__loss_begin(unicon_ctx *ctx, const unicon__loss_params *params,
                                  const unicon__plane *plane, unicon__loss *out);
 
+/* Number of cells in a row of the plane. */
+static inline int64_t unicon__loss_cells(const unicon__loss *loss) {
+  return (loss->plane.n_y + loss->width - 1) / loss->width;
+}
+
 /* ---- for the losses themselves ------------------------------------------------------------ */
+
+/* Where the cell of a tile leaves its part of L. */
+static inline double *unicon__cell_value(unicon__loss *loss, const unicon__tile *tile,
+                                         int64_t tile_x) {
+  return loss->cell_value + tile->x0 / tile_x * unicon__loss_cells(loss) + tile->cell / loss->width;
+}
 
 static inline double unicon__pair_weight(unicon__partners partners, int64_t k) {
   return partners.weight ? (double)partners.weight[k] : 1.0;

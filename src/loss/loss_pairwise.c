@@ -15,12 +15,13 @@
  * width tau, has no such order and costs O(|P|) per negative.
  *
  * A negative is compared with the positives of its row and of its column, so both must be there
- * when a tile is: 144 bytes per pair, and 16 for each thread. Class labels make n^2/classes pairs;
+ * when a tile is: 144 bytes per pair, and 16 for each pair of a row or column of each tile in work.
+ * Class labels make n^2/classes pairs;
  * beyond LABEL_PAIRS of them these losses refuse. */
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/parallel.h"
+#include "base/sweep.h"
 #include "loss/loss.h"
 #include "linalg/vec.h"
 
@@ -52,8 +53,9 @@ typedef struct pairwise {
   int psi, phi;
   double nu, own, margin, temperature;
   side x, y;
-  tally *slot_tally; /* columns, per slot */
-  float *held;       /* per slot */
+  tally *slot_x, *slot_y; /* per slot: positives of the rows and of the columns of a cell */
+  int64_t most_x, most_y; /* how many these can be */
+  float *held;            /* per slot */
   int64_t tile_y;
   double *block_value;
 } pairwise;
@@ -83,13 +85,12 @@ typedef struct filling {
   bool x;
 } filling;
 
-static void fill_block(void *state, int64_t block, int worker) {
-  (void)worker;
+static void fill_block(void *state, unicon__cell cell) {
   const filling *f = state;
   const pairwise *st = f->loss->state;
   const unicon__plane *plane = &f->loss->plane;
   const float *mine = f->x ? plane->zx : plane->zy, *other = f->x ? plane->zy : plane->zx;
-  const int64_t first = block * SETTLE_ROWS;
+  const int64_t first = cell.row * SETTLE_ROWS;
   for (int64_t i = first; i < first + SETTLE_ROWS && i < f->side->n; i++) {
     const unicon__partners p = partners(plane, f->x, i);
     positive *list = f->side->positive + f->side->start[i];
@@ -115,8 +116,19 @@ static unicon_status side_begin(unicon_ctx *ctx, unicon__loss *loss, side *s, bo
   UNICON_NEW(ctx, s->rank, s->start[s->n]);
   UNICON_NEW(ctx, s->tally, s->start[s->n]);
   filling f = {loss, s, x};
-  unicon__parallel_for(ctx, (s->n + SETTLE_ROWS - 1) / SETTLE_ROWS, fill_block, &f);
-  return UNICON_OK;
+  return unicon__sweep_rows(ctx, NULL, NULL, (s->n + SETTLE_ROWS - 1) / SETTLE_ROWS, fill_block,
+                            &f);
+}
+
+/* The most positives that `rows` rows in a block have. */
+static int64_t most_positives(const side *s, int64_t rows) {
+  int64_t most = 0;
+  for (int64_t first = 0; first < s->n; first += rows) {
+    const int64_t last = first + rows < s->n ? first + rows : s->n;
+    const int64_t count = s->start[last] - s->start[first];
+    most = count > most ? count : most;
+  }
+  return most;
 }
 
 /* Refuses class labels that make too many pairs. Batches of `rows` x rows have a tenth fewer than
@@ -158,7 +170,10 @@ static unicon_status pairwise_begin(unicon_ctx *ctx, unicon__loss *loss) {
                    .tile_y = ctx->tile_y};
   UNICON_TRY(side_begin(ctx, loss, &st->x, true));
   UNICON_TRY(side_begin(ctx, loss, &st->y, false));
-  UNICON_NEW(ctx, st->slot_tally, loss->slots * st->y.start[st->y.n]);
+  st->most_x = most_positives(&st->x, ctx->tile_x);
+  st->most_y = most_positives(&st->y, loss->width);
+  UNICON_NEW(ctx, st->slot_x, loss->slots * st->most_x);
+  UNICON_NEW(ctx, st->slot_y, loss->slots * st->most_y);
   UNICON_NEW(ctx, st->held, loss->slots * ctx->tile_y);
   const int64_t larger = st->x.n > st->y.n ? st->x.n : st->y.n;
   UNICON_NEW(ctx, st->block_value, (larger + SETTLE_ROWS - 1) / SETTLE_ROWS);
@@ -205,7 +220,8 @@ static void count_negative(const pairwise *st, const positive *list, int64_t cou
 static void pairwise_observe(unicon__loss *loss, int sweep, const unicon__tile *tile, int slot) {
   (void)sweep;
   pairwise *st = loss->state;
-  tally *columns = st->slot_tally + slot * st->y.start[st->y.n];
+  tally *rows = st->slot_x + slot * st->most_x, *columns = st->slot_y + slot * st->most_y;
+  const int64_t first_x = st->x.start[tile->x0], first_y = st->y.start[tile->cell];
   for (int64_t row = 0; row < tile->nx; row++) {
     const int64_t i = tile->x0 + row, at = st->x.start[i], count = st->x.start[i + 1] - at;
     float *s = tile->s + row * tile->ld;
@@ -214,22 +230,33 @@ static void pairwise_observe(unicon__loss *loss, int sweep, const unicon__tile *
     for (int64_t k = 0; k < tile->ny; k++) {
       const int64_t j = tile->y0 + k, from = st->y.start[j];
       if (s[k] == -INFINITY) continue;
-      count_negative(st, st->x.positive + at, count, (double)s[k], st->x.tally + at);
+      count_negative(st, st->x.positive + at, count, (double)s[k], rows + at - first_x);
       count_negative(st, st->y.positive + from, st->y.start[j + 1] - from, (double)s[k],
-                     columns + from);
+                     columns + from - first_y);
     }
   }
 }
 
-static void pairwise_fold(unicon__loss *loss, int sweep, int slot, int64_t from, int64_t to) {
-  (void)sweep;
-  pairwise *st = loss->state;
-  tally *columns = st->slot_tally + slot * st->y.start[st->y.n];
-  for (int64_t k = st->y.start[from]; k < st->y.start[to]; k++) {
-    st->y.tally[k].slope += columns[k].slope;
-    st->y.tally[k].sum += columns[k].sum;
-    columns[k] = (tally){0, 0};
+/* Adds what a slot has for the positives of rows first .. first+count-1. */
+static void fold_tallies(const side *s, int64_t first, int64_t count, tally *slot) {
+  const int64_t from = s->start[first], length = s->start[first + count] - from;
+  for (int64_t k = 0; k < length; k++) {
+    s->tally[from + k].slope += slot[k].slope;
+    s->tally[from + k].sum += slot[k].sum;
+    slot[k] = (tally){0, 0};
   }
+}
+
+static void pairwise_fold_rows(unicon__loss *loss, int sweep, int64_t x0, int64_t nx, int slot) {
+  (void)sweep;
+  const pairwise *st = loss->state;
+  fold_tallies(&st->x, x0, nx, st->slot_x + slot * st->most_x);
+}
+
+static void pairwise_fold_cols(unicon__loss *loss, int sweep, int64_t y0, int64_t ny, int slot) {
+  (void)sweep;
+  const pairwise *st = loss->state;
+  fold_tallies(&st->y, y0, ny, st->slot_y + slot * st->most_y);
 }
 
 /* ---- settling ----------------------------------------------------------------------------- */
@@ -282,14 +309,13 @@ static double settle_row(const filling *f, int64_t i) {
   return value;
 }
 
-static void settle_block(void *state, int64_t block, int worker) {
-  (void)worker;
+static void settle_block(void *state, unicon__cell cell) {
   const filling *f = state;
   const pairwise *st = f->loss->state;
-  const int64_t first = block * SETTLE_ROWS;
+  const int64_t first = cell.row * SETTLE_ROWS;
   double value = 0;
   for (int64_t i = first; i < first + SETTLE_ROWS && i < f->side->n; i++) value += settle_row(f, i);
-  st->block_value[block] = value;
+  st->block_value[cell.row] = value;
 }
 
 static unicon_status pairwise_settle(unicon_ctx *ctx, unicon__loss *loss, int sweep) {
@@ -299,7 +325,7 @@ static unicon_status pairwise_settle(unicon_ctx *ctx, unicon__loss *loss, int sw
   for (int which = 0; which < 2; which++) {
     filling f = {loss, which == 0 ? &st->x : &st->y, which == 0};
     const int64_t blocks = (f.side->n + SETTLE_ROWS - 1) / SETTLE_ROWS;
-    unicon__parallel_for(ctx, blocks, settle_block, &f);
+    UNICON_TRY(unicon__sweep_rows(ctx, NULL, NULL, blocks, settle_block, &f));
     for (int64_t b = 0; b < blocks; b++) loss->value += st->block_value[b] / 2;
   }
   return UNICON_OK;
@@ -354,6 +380,14 @@ static void pairwise_weigh(unicon__loss *loss, const unicon__tile *tile, int slo
 }
 
 const unicon__loss_ops unicon__loss_pairwise = {
-    "pairwise",       true,          false,           pairwise_begin, one_sweep,
-    pairwise_observe, pairwise_fold, pairwise_settle, pairwise_weigh,
+    "pairwise",
+    true,
+    false,
+    pairwise_begin,
+    one_sweep,
+    pairwise_observe,
+    pairwise_fold_rows,
+    pairwise_fold_cols,
+    pairwise_settle,
+    pairwise_weigh,
 };

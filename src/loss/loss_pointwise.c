@@ -77,7 +77,7 @@ static void siglip_weigh(unicon__loss *loss, const unicon__tile *tile, int slot)
       s[p.item[first + k] - tile->y0] = (float)(w * t * sigma / st->weights);
     }
   }
-  loss->tile_value[tile->x0 / st->tile_x] += value / st->weights;
+  *unicon__cell_value(loss, tile, st->tile_x) += value / st->weights;
 }
 
 static void spectral_weigh(unicon__loss *loss, const unicon__tile *tile, int slot) {
@@ -104,13 +104,13 @@ static void spectral_weigh(unicon__loss *loss, const unicon__tile *tile, int slo
       s[p.item[first + k] - tile->y0] += (float)(2 * w / st->weights);
     }
   }
-  loss->tile_value[tile->x0 / st->tile_x] += squares / st->entries - 2 * linear / st->weights;
+  *unicon__cell_value(loss, tile, st->tile_x) += squares / st->entries - 2 * linear / st->weights;
 }
 
 const unicon__loss_ops unicon__loss_siglip = {
-    "siglip", true, true, pointwise_begin, NULL, NULL, NULL, NULL, siglip_weigh,
+    "siglip", true, true, pointwise_begin, NULL, NULL, NULL, NULL, NULL, siglip_weigh,
 };
 
 const unicon__loss_ops unicon__loss_spectral = {
-    "spectral", false, true, pointwise_begin, NULL, NULL, NULL, NULL, spectral_weigh,
+    "spectral", false, true, pointwise_begin, NULL, NULL, NULL, NULL, NULL, spectral_weigh,
 };

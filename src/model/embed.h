@@ -29,6 +29,11 @@ unicon_status unicon__lens_usable(unicon_ctx *ctx, const unicon__lens *lens, con
 unicon_status unicon__lens_rows(unicon_ctx *ctx, const unicon__lens *lens, int64_t first,
                                 int64_t count, bool unit, float *out, int64_t ld);
 
+/* The length of the longest of such rows, `width` floats each: sqrt 2 at most for a unit vector and
+ * its bias, anything for rows that are taken as they are. */
+double unicon__lens_longest(const unicon__lens *lens, const float *rows, int64_t count,
+                            int64_t width);
+
 /* Rows of a source (whose map is not read) through a model. */
 unicon_status unicon__model_embed(unicon_ctx *ctx, const unicon_model *model, int side,
                                   const unicon__source *rows, int64_t first, int64_t count,

@@ -87,9 +87,23 @@ unicon_status unicon__part_copy_side(unicon_ctx *ctx, unicon__arena *arena,
   return copy_floats(ctx, arena, from->weight[side], map->out * from->rank, &to->weight[side]);
 }
 
+/* The held-out score, too, was one of scores balanced in that way. */
 static bool is_about_balance(const char *key) {
   return strcmp(key, "balance") == 0 || strcmp(key, "option.balance") == 0 ||
-         strcmp(key, "option.balance_bank") == 0;
+         strcmp(key, "option.balance_bank") == 0 || strcmp(key, "auto_score") == 0;
+}
+
+/* What was chosen, "kernel linear, ..., balance off, refine ...", without its balance. */
+static unicon_status note_chosen(unicon_ctx *ctx, unicon_model *model, const char *text) {
+  const char *at = strstr(text, ", balance ");
+  char *rest;
+  if (!at) return unicon__model_note_text(ctx, model, "auto_chosen", text);
+  const size_t kept = (size_t)(at - text), size = strlen(text) + 1;
+  UNICON_NEW(ctx, rest, (int64_t)size);
+  memcpy(rest, text, kept);
+  at += 2 + strcspn(at + 2, ",");
+  memcpy(rest + kept, at, strlen(at) + 1);
+  return unicon__model_note_text(ctx, model, "auto_chosen", rest);
 }
 
 unicon_status unicon__model_copy(unicon_ctx *ctx, const unicon_model *from, unicon_model *to) {
@@ -100,9 +114,13 @@ unicon_status unicon__model_copy(unicon_ctx *ctx, const unicon_model *from, unic
     for (int side = 0; side < 2; side++)
       UNICON_TRY(unicon__part_copy_side(ctx, &to->arena, &from->part[b], side, &to->part[b]));
   UNICON_TRY(copy_floats(ctx, &to->arena, from->spectrum, from->rank, &to->spectrum));
-  for (int64_t k = 0; k < from->metas; k++)
-    if (!is_about_balance(from->meta[k].key))
-      UNICON_TRY(unicon__model_note_text(ctx, to, from->meta[k].key, from->meta[k].value));
+  for (int64_t k = 0; k < from->metas; k++) {
+    const char *key = from->meta[k].key;
+    if (is_about_balance(key)) continue;
+    UNICON_TRY(strcmp(key, "auto_chosen") == 0
+                   ? note_chosen(ctx, to, from->meta[k].value)
+                   : unicon__model_note_text(ctx, to, key, from->meta[k].value));
+  }
   return UNICON_OK;
 }
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loss/moment.h"
+#include "base/number.h"
 #include "loss/pass.h"
 #include "features/project.h"
 
@@ -13,12 +13,13 @@ enum { HALVINGS = 7 };
 
 static const double enough = 1e-6;         /* relative fall of the loss that counts */
 static const double spectrum_floor = 1e-6; /* below this share of s_1 a direction is noise */
-static const double no_correlation = 1e-6; /* rounding of float32 features, whitened */
+static const double no_correlation = 1e-5; /* rounding of float32 features, whitened */
 
 typedef struct solver {
   unicon_ctx *ctx;
   const unicon__problem *problem;
-  const unicon__whitening *metric_x, *metric_y;
+  const unicon__moments *moments;
+  const unicon__whitening *metric; /* of x and y */
   const unicon__solve_params *params;
   unicon__solve_log *log;
   bool cosine; /* the loss takes cosines; else dot products, and the norm of M matters */
@@ -42,24 +43,13 @@ static unicon_status factor(unicon_ctx *ctx, const unicon__whitening *metric, co
 }
 
 unicon_status unicon__state_factors(unicon_ctx *ctx, const unicon__state *state,
-                                    const unicon__whitening *metric_x,
-                                    const unicon__whitening *metric_y, const double power[2],
+                                    const unicon__whitening metric[2], const double power[2],
                                     float **fx, float **fy) {
-  UNICON_TRY(factor(ctx, metric_x, state->u, state->s, state->m, state->r, power[0], fx));
-  return factor(ctx, metric_y, state->v, state->s, state->n, state->r, power[1], fy);
+  UNICON_TRY(factor(ctx, &metric[0], state->u, state->s, state->m, state->r, power[0], fx));
+  return factor(ctx, &metric[1], state->v, state->s, state->n, state->r, power[1], fy);
 }
 
 /* ---- weights of batches ------------------------------------------------------------------- */
-
-static int ascending(const void *a, const void *b) {
-  const double left = *(const double *)a, right = *(const double *)b;
-  return (left > right) - (left < right);
-}
-
-static double median(double *sorted, int64_t count) {
-  qsort(sorted, (size_t)count, sizeof *sorted, ascending);
-  return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
-}
 
 /* 1 for scores within three robust standard deviations below the median, else 0. */
 static unicon_status keep_inliers(unicon_ctx *ctx, const double *score, int64_t count,
@@ -67,9 +57,9 @@ static unicon_status keep_inliers(unicon_ctx *ctx, const double *score, int64_t 
   double *sorted;
   UNICON_NEW(ctx, sorted, count);
   memcpy(sorted, score, (size_t)count * sizeof *sorted);
-  const double middle = median(sorted, count);
+  const double middle = unicon__median(sorted, count);
   for (int64_t b = 0; b < count; b++) sorted[b] = fabs(score[b] - middle);
-  const double spread = 1.4826 * median(sorted, count);
+  const double spread = 1.4826 * unicon__median(sorted, count);
   int64_t dropped = 0;
   for (int64_t b = 0; b < count; b++) {
     weight[b] = score[b] >= middle - 3 * spread - 1e-12;
@@ -82,8 +72,8 @@ static unicon_status keep_inliers(unicon_ctx *ctx, const double *score, int64_t 
   return UNICON_OK;
 }
 
-unicon_status unicon__aggregate(unicon_ctx *ctx, int how, const double *score, int64_t count,
-                                double *weight) {
+unicon_status unicon__aggregate(unicon_ctx *ctx, unicon__aggregation how, const double *score,
+                                int64_t count, double *weight) {
   double sum = 0;
   for (int64_t b = 0; b < count; b++)
     weight[b] = how == UNICON__AGGREGATE_ACCURACY  ? score[b]
@@ -97,46 +87,16 @@ unicon_status unicon__aggregate(unicon_ctx *ctx, int how, const double *score, i
 
 /* ---- the spectral update ------------------------------------------------------------------ */
 
-/* state = the r leading positive eigenvalues of (M + M^T)/2 and their vectors; the best symmetric
- * positive approximation (docs/method.md T22). Missing ones are 0. */
-static unicon_status symmetric_update(solver *s, int64_t rank, unicon__state *state) {
-  const int64_t p = s->p_x;
-  double *vectors = NULL, *values = NULL;
-  for (int64_t i = 0; i < p; i++)
-    for (int64_t j = 0; j < i; j++)
-      s->c[i * p + j] = s->c[j * p + i] = (s->c[i * p + j] + s->c[j * p + i]) / 2;
-  UNICON_TRY(unicon__state_new(s->ctx, p, p, rank, state));
-  UNICON_TRY(unicon__eigen(s->ctx, s->c, p, &vectors, &values));
-  for (int64_t k = 0; k < rank; k++) {
-    const int64_t from = p - 1 - k; /* ascending order */
-    state->s[k] = values[from] > 0 ? values[from] : 0;
-    for (int64_t i = 0; i < p; i++)
-      state->u[i * rank + k] = state->v[i * rank + k] = vectors[from * p + i];
-  }
-  s->log->gap = rank < p && state->s[rank - 1] > 0 ? values[p - 1 - rank] / state->s[rank - 1] : 0;
-  s->log->method = "symmetric";
-  unicon__drop(s->ctx, values);
-  unicon__drop(s->ctx, vectors);
-  return UNICON_OK;
-}
-
 /* state = [R_x^T C R_y]_r, unscaled; C is overwritten. */
 static unicon_status spectral_update(solver *s, int64_t rank, unicon__state *state) {
-  unicon__svd svd;
-  for (int64_t k = 0; k < s->p_x * s->p_y; k++)
-    if (!isfinite(s->c[k]))
-      return unicon__fail(s->ctx, UNICON_ERR_NUMERIC,
-                          "the weights of the loss overflow float32; a higher temperature, or phi "
-                          "log instead of identity, keeps them small");
-  UNICON_TRY(unicon__whiten_left(s->ctx, s->metric_x, s->c, s->p_y));
-  UNICON_TRY(unicon__whiten_right(s->ctx, s->metric_y, s->c, s->p_x));
-  if (s->params->shared) return symmetric_update(s, rank, state);
-  UNICON_TRY(
-      unicon__svd_top(s->ctx, s->c, s->p_x, s->p_y, rank, s->params->svd, s->params->seed, &svd));
-  *state = (unicon__state){s->p_x, s->p_y, rank, svd.u, svd.s, svd.v};
-  s->log->residual = svd.residual > s->log->residual ? svd.residual : s->log->residual;
-  s->log->gap = svd.s[rank - 1] > 0 ? svd.next / svd.s[rank - 1] : 0;
-  s->log->method = svd.method;
+  unicon__closed_params params = s->params->closed;
+  unicon__closed found = {.residual = s->log->residual};
+  params.rank = rank;
+  UNICON_TRY(unicon__closed_update(s->ctx, s->metric, s->c, &params, &found));
+  *state = found.state;
+  s->log->residual = found.residual;
+  s->log->gap = found.gap;
+  s->log->method = found.method;
   return UNICON_OK;
 }
 
@@ -146,21 +106,32 @@ static unicon_status judge_state(solver *s, const unicon__state *state, double *
   *score = 0;
   if (!s->params->held) return UNICON_OK;
   unicon__block *frame = unicon__frame_open(s->ctx);
-  UNICON_TRY(
-      unicon__state_factors(s->ctx, state, s->metric_x, s->metric_y, s->params->power, &fx, &fy));
+  UNICON_TRY(unicon__state_factors(s->ctx, state, s->metric, s->params->power, &fx, &fy));
   const float *weights[2] = {fx, fy};
   UNICON_TRY(unicon__validation_score(s->ctx, s->params->held, weights, state->r, score));
   unicon__frame_close(s->ctx, frame);
   return UNICON_OK;
 }
 
-/* C of the moment weights of one batch, into `out`. */
+/* C of the moment weights of one batch, into `out`: that of all rows, or of statistics of its own.
+ */
 static unicon_status moment_batch(solver *s, int64_t b, double *out) {
   const unicon__batch *batch = &s->problem->batch[b];
-  /* A shared encoder has one mean for both sides, which centres neither by itself. */
-  const bool centred =
-      !s->params->shared && !batch->x_row && batch->x.map->mean && batch->y.map->mean;
-  return unicon__moment_cross(s->ctx, batch->pairs, &batch->x, &batch->y, centred, out);
+  if (!batch->x_row) {
+    memcpy(out, s->moments->cross, (size_t)(s->p_x * s->p_y) * sizeof *out);
+    return UNICON_OK;
+  }
+  unicon__block *frame = unicon__frame_open(s->ctx);
+  const int64_t all[2] = {s->p_x, s->p_y};
+  unicon__stats stats;
+  double *zero;
+  UNICON_NEW(s->ctx, zero, s->p_x > s->p_y ? s->p_x : s->p_y); /* the maps centre by all rows */
+  const double *const mean[2] = {zero, zero};
+  UNICON_TRY(unicon__stats_open(s->ctx, &s->ctx->arena, batch, all, UNICON__STATS_CROSS, &stats));
+  UNICON_TRY(unicon__stats_add(s->ctx, batch, 1, &stats));
+  UNICON_TRY(unicon__stats_cross(s->ctx, &stats, mean, out));
+  unicon__frame_close(s->ctx, frame);
+  return UNICON_OK;
 }
 
 /* Weights of the batches: the held-out score of each batch's own closed form decides. */
@@ -170,12 +141,12 @@ static unicon_status weigh_batches(solver *s) {
   UNICON_NEW(s->ctx, s->share, count);
   UNICON_NEW(s->ctx, score, count);
   const bool judged = s->params->held && count > 1;
-  const int how = judged ? s->params->aggregate : UNICON__AGGREGATE_UNIFORM;
+  const unicon__aggregation how = judged ? s->params->aggregate : UNICON__AGGREGATE_UNIFORM;
   for (int64_t b = 0; b < count && how != UNICON__AGGREGATE_UNIFORM; b++) {
     unicon__block *frame = unicon__frame_open(s->ctx);
     unicon__state state;
     UNICON_TRY(moment_batch(s, b, s->c));
-    UNICON_TRY(spectral_update(s, s->params->rank, &state));
+    UNICON_TRY(spectral_update(s, s->params->closed.rank, &state));
     if (state.s[0] > 0) UNICON_TRY(judge_state(s, &state, &score[b]));
     unicon__frame_close(s->ctx, frame);
   }
@@ -191,14 +162,15 @@ static void add_part(solver *s, int64_t b) {
 static unicon_status moment_start(solver *s, unicon__state *state) {
   UNICON_TRY(weigh_batches(s));
   memset(s->c, 0, (size_t)(s->p_x * s->p_y) * sizeof *s->c);
-  for (int64_t b = 0; b < s->problem->batches; b++) {
+  if (s->problem->batches == 1) UNICON_TRY(moment_batch(s, 0, s->c));
+  for (int64_t b = 0; b < s->problem->batches && s->problem->batches > 1; b++) {
     if (s->share[b] == 0) continue;
     UNICON_TRY(moment_batch(s, b, s->part));
     add_part(s, b);
   }
-  UNICON_TRY(spectral_update(s, s->params->rank, state));
+  UNICON_TRY(spectral_update(s, s->params->closed.rank, state));
   const bool whitened =
-      s->metric_x->kind != UNICON__WHITEN_NONE && s->metric_y->kind != UNICON__WHITEN_NONE;
+      s->metric[0].kind != UNICON__WHITEN_NONE && s->metric[1].kind != UNICON__WHITEN_NONE;
   if (!(state->s[0] > (whitened ? no_correlation : 0)) || !isfinite(state->s[0]))
     return unicon__fail(s->ctx, UNICON_ERR_DATA,
                         "the paired rows have no covariance at all (are all rows of one side the "
@@ -206,7 +178,7 @@ static unicon_status moment_start(solver *s, unicon__state *state) {
   int64_t keep = 0;
   while (keep < state->r && state->s[keep] > spectrum_floor * state->s[0]) keep++;
   unicon__state_trim(state, keep);
-  if (state->r < s->params->rank)
+  if (state->r < s->params->closed.rank)
     unicon__log(s->ctx, UNICON_LOG_INFO, "rank %lld: the data carry no more directions than that",
                 (long long)state->r);
   UNICON_NEW(s->ctx, s->log->spectrum, state->r);
@@ -256,8 +228,7 @@ static unicon_status evaluate(solver *s, const unicon__state *state, bool cross,
   unicon__block *frame = unicon__frame_open(s->ctx);
   const unicon__batch *whole = &s->problem->whole;
   float *fx, *fy, *zx, *zy;
-  UNICON_TRY(
-      unicon__state_factors(s->ctx, state, s->metric_x, s->metric_y, s->params->power, &fx, &fy));
+  UNICON_TRY(unicon__state_factors(s->ctx, state, s->metric, s->params->power, &fx, &fy));
   UNICON_NEW(s->ctx, zx, whole->x.count * state->r);
   UNICON_NEW(s->ctx, zy, whole->y.count * state->r);
   UNICON_TRY(unicon__project(s->ctx, &whole->x, fx, state->r, 0, whole->x.count, s->cosine, false,
@@ -325,7 +296,7 @@ static unicon_status iterate(solver *s, unicon__state *state) {
   UNICON_TRY(evaluate(s, state, true, &loss));
   UNICON_TRY(note_step(s, state, loss, 0, &best, &best_score));
   for (int step = 0; step < s->params->iterations; step++) {
-    UNICON_TRY(unicon__progress(s->ctx, "iterations", (double)step / s->params->iterations));
+    UNICON_TRY(unicon__stage_step(s->ctx, step, s->params->iterations));
     unicon__block *frame = unicon__frame_open(s->ctx);
     const bool more = step + 1 < s->params->iterations;
     unicon__state candidate;
@@ -351,21 +322,21 @@ static unicon_status iterate(solver *s, unicon__state *state) {
 }
 
 unicon_status unicon__solve(unicon_ctx *ctx, const unicon__problem *problem,
-                            const unicon__whitening *metric_x, const unicon__whitening *metric_y,
+                            const unicon__moments *moments, const unicon__whitening metric[2],
                             const unicon__solve_params *params, unicon__state *state,
                             unicon__solve_log *log) {
   solver s = {.ctx = ctx,
               .problem = problem,
-              .metric_x = metric_x,
-              .metric_y = metric_y,
+              .moments = moments,
+              .metric = metric,
               .params = params,
               .log = log,
-              .p_x = problem->whole.x.map->out,
-              .p_y = problem->whole.y.map->out};
+              .p_x = moments->p[0],
+              .p_y = moments->p[1]};
   *log = (unicon__solve_log){.method = "none"};
   s.cosine = params->loss.kind != UNICON__LOSS_SPECTRAL;
   UNICON_NEW(ctx, s.c, s.p_x * s.p_y);
-  UNICON_NEW(ctx, s.part, s.p_x * s.p_y);
+  if (problem->batches > 1 || params->iterations > 0) UNICON_NEW(ctx, s.part, s.p_x * s.p_y);
   UNICON_TRY(moment_start(&s, state));
   if (params->iterations > 0 && params->loss.kind != UNICON__LOSS_MOMENT)
     UNICON_TRY(iterate(&s, state));

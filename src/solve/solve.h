@@ -12,34 +12,32 @@
 #define UNICON_SOLVE_SOLVE_H
 
 #include "loss/loss.h"
-#include "solve/whiten.h"
-#include "solve/state.h"
 #include "score/validation.h"
+#include "solve/closed_form.h"
+
+/* In the order of the words of option `aggregate`. */
+typedef enum unicon__aggregation {
+  UNICON__AGGREGATE_UNIFORM,
+  UNICON__AGGREGATE_ACCURACY,
+  UNICON__AGGREGATE_SOFTMAX,
+  UNICON__AGGREGATE_ROBUST
+} unicon__aggregation;
 
 typedef struct unicon__solve_params {
-  unicon__loss_params loss;
-  int64_t rank;
+  unicon__closed_params closed;
   double power[2]; /* of the singular values in F_x and F_y: exponent * split, ... */
+  unicon__loss_params loss;
   int iterations;
   bool safe;
-  bool shared;   /* one encoder: both sides have the same features, and M is symmetric */
-  int aggregate; /* word of the option */
-  unicon__svd_method svd;
-  uint64_t seed;
+  unicon__aggregation aggregate;
   const unicon__validation *held; /* pairs that choose the step returned; NULL: the last */
 } unicon__solve_params;
 
 enum { UNICON__LOG_STEPS = 64 };
 
 /* Weights of batches or parts from their held-out scores, adding up to 1. */
-enum {
-  UNICON__AGGREGATE_UNIFORM,
-  UNICON__AGGREGATE_ACCURACY,
-  UNICON__AGGREGATE_SOFTMAX,
-  UNICON__AGGREGATE_ROBUST
-};
-unicon_status unicon__aggregate(unicon_ctx *ctx, int how, const double *score, int64_t count,
-                                double *weight);
+unicon_status unicon__aggregate(unicon_ctx *ctx, unicon__aggregation how, const double *score,
+                                int64_t count, double *weight);
 
 /* What happened: loss after each step (entry 0 is the start), step length, certificate. */
 typedef struct unicon__solve_log {
@@ -53,16 +51,16 @@ typedef struct unicon__solve_log {
   double *spectrum; /* r values of the moment step, before scaling */
 } unicon__solve_log;
 
-/* Solves over the batches of `problem`. */
+/* Solves over the batches of `problem`, whose features are centred; `moments` are those of all its
+ * rows, `metric` their whitenings. */
 unicon_status unicon__solve(unicon_ctx *ctx, const unicon__problem *problem,
-                            const unicon__whitening *metric_x, const unicon__whitening *metric_y,
+                            const unicon__moments *moments, const unicon__whitening metric[2],
                             const unicon__solve_params *params, unicon__state *state,
                             unicon__solve_log *log);
 
 /* F_x = R_x U s^power[0] and F_y = R_y V s^power[1], float32, of the context's frame. */
 unicon_status unicon__state_factors(unicon_ctx *ctx, const unicon__state *state,
-                                    const unicon__whitening *metric_x,
-                                    const unicon__whitening *metric_y, const double power[2],
+                                    const unicon__whitening metric[2], const double power[2],
                                     float **fx, float **fy);
 
 #endif

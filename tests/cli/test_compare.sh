@@ -55,10 +55,10 @@ prints "held out: no --test-x and --test-y were given"
 prints "as good as ridge, balanced ("
 prints ", after: fast "
 grep -q "^fast  *plain  *[01]\.[0-9]* " out || fail "no plain line"
-grep -q "^  *balanced  *[01]\.[0-9]* .*  \(off\|softmax:[0-9.]*\) " out || fail "no balanced line"
+grep -q "^  *balanced  *[01]\.[0-9]* .*  \(off\|softmax:[0-9.]*\|csls:[0-9]*\) " out || fail "no balanced line"
 awk 'length > 100 && !/^[a-z_]*(, (plain|balanced))?: /' out | grep -q . && fail "the table is too wide"
 prints "test        60 x 60 rows, 60 pairs"
-prints "ridge: metric_x="
+prints "ridge: metric="
 # shellcheck disable=SC2086
 run 0 compare $train --only fast,fast,auto --budget 1
 prints "auto: kernel"
