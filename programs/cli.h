@@ -28,7 +28,8 @@ enum {
   CLI_COMPARE = 512,
   CLI_REPORT = 1024,
   CLI_BALANCE = 2048,
-  CLI_TOP = 4096,       /* `unicon` itself, without a command */
+  CLI_WEIGHTS = 4096,
+  CLI_TOP = 8192,       /* `unicon` itself, without a command */
   CLI_ALL = CLI_TOP - 1 /* every command */
 };
 
@@ -54,6 +55,7 @@ typedef enum cli_id {
   CLI_OPT_PAIRS,
   CLI_OPT_X_LABELS,
   CLI_OPT_Y_LABELS,
+  CLI_OPT_ONE_SET,
   CLI_OPT_IGNORE,
   CLI_OPT_NEGATIVES,
   CLI_OPT_GROUPS,
@@ -86,10 +88,12 @@ typedef enum cli_id {
   CLI_OPT_BASE_SIDE,
   CLI_OPT_BASE_EMBEDDED,
   CLI_OPT_TOP,
+  CLI_OPT_SCORES,
   CLI_OPT_BANK_X,
   CLI_OPT_BANK_Y,
   CLI_OPT_TRAIN,
   CLI_OPT_TEST,
+  CLI_OPT_VAL,
   CLI_OPT_TRAIN_LABELS,
   CLI_OPT_TEST_LABELS,
   CLI_OPT_COUNT

@@ -170,6 +170,20 @@ const cli_command cli_commands[] = {
      "unicon probe model.safetensors --side x x.train.npy --train-labels train.txt \\\n"
      "  --test x.test.npy --test-labels test.txt\n",
      cmd_probe},
+    {"weights",
+     CLI_WEIGHTS,
+     UNICON_SCOPE_WEIGHTS | UNICON_SCOPE_CONTEXT,
+     {"MODEL", "X", "Y", NULL},
+     3,
+     "MODEL X Y [-o S.npy] [--scores s.npy] [pairs] [loss]",
+     "show how much each pair of rows pulls or pushes",
+     "The loss of a model on the rows of X and Y, the scores s of all rows of X with all of Y, and "
+     "the weights S = -dL/ds that the loss gives them: positive where a pair should come closer. "
+     "The loss is that of the model's fit unless options say otherwise. Scores are plain cosines "
+     "(dot products for the loss spectral). Both are whole matrices, for a look at a few thousand "
+     "rows; without -o and --scores only the loss is computed, and no such matrix.",
+     "unicon weights model.safetensors image.test.npy text.test.npy --y-per-x 5 -o S.npy\n",
+     cmd_weights},
     {"info",
      CLI_INFO,
      UNICON_SCOPE_CONTEXT,
@@ -186,11 +200,14 @@ const cli_command cli_commands[] = {
      UNICON_SCOPE_SYNTH | UNICON_SCOPE_CONTEXT,
      {"KIND", NULL},
      1,
-     "linear|nonlinear -o DIR [options]",
+     "KIND -o DIR [options]",
      "make data with a known answer",
-     "Writes x, y and label files, .train.npy and .test.npy, of the paper's synthetic models. With "
-     "z around one of a few centres: linear x = U1 z + noise, y = U2 z + noise; nonlinear: tanh of "
-     "both.",
+     "Writes x, y and label files, .train.npy, .test.npy and .val.npy, of synthetic models. With z "
+     "around one of a few centres: linear x = U1 z + noise, y = U2 z + noise; nonlinear: tanh of "
+     "both. These follow the paper's text. linear-released is linear with centres uniform in a "
+     "cube, new ones for each file, rows in the order of their clusters and less noise; "
+     "nonlinear-released is x = tanh(U3 tanh(U1 z)) + noise without clusters: as the authors' code "
+     "makes them.",
      "unicon synth linear -o demo\n",
      cmd_synth},
 };

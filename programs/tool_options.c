@@ -3,7 +3,7 @@
  * library's table instead. */
 #include "cli.h"
 
-#define PAIRED (CLI_FIT | CLI_PLAN | CLI_EVAL | CLI_CHECK | CLI_COMPARE | CLI_REPORT)
+#define PAIRED (CLI_FIT | CLI_PLAN | CLI_EVAL | CLI_CHECK | CLI_COMPARE | CLI_REPORT | CLI_WEIGHTS)
 #define JUDGED (CLI_FIT | CLI_COMPARE)
 #define USED (CLI_EVAL | CLI_EMBED | CLI_SEARCH)
 
@@ -61,6 +61,12 @@ const cli_option cli_tool_options[] = {
     {CLI_OPT_NO_MODEL, "no-model", 0, NULL, "", NULL, CLI_PROBE, "Probe",
      "The rows are vectors of their own right; no MODEL is given."},
 
+    {CLI_OPT_OUTPUT, "output", 'o', "FILE", "", NULL, CLI_WEIGHTS, "Output",
+     "Where the weights S go: an .npy file of as many rows as X and columns as Y has rows."},
+    {CLI_OPT_SCORES, "scores", 0, "FILE", "", NULL, CLI_WEIGHTS, "Output",
+     "Where the scores s go, likewise."},
+    {CLI_OPT_NO_MODEL, "no-model", 0, NULL, "", NULL, CLI_WEIGHTS, "Data",
+     "X and Y hold vectors of one shared space already; no MODEL is given."},
     {CLI_OPT_NO_MODEL, "no-model", 0, NULL, "", NULL, CLI_EVAL, "Evaluation",
      "X and Y hold vectors of one shared space already; no MODEL is given."},
     {CLI_OPT_OUTPUT, "output", 'o', "FILE", "", NULL, CLI_REPORT, "Report",
@@ -97,6 +103,7 @@ const cli_option cli_tool_options[] = {
 
     {CLI_OPT_TRAIN, "train", 0, "N", "", "600", CLI_SYNTH, "Size", "Number of training pairs."},
     {CLI_OPT_TEST, "test", 0, "N", "", "400", CLI_SYNTH, "Size", "Number of test pairs."},
+    {CLI_OPT_VAL, "val", 0, "N", "", "0", CLI_SYNTH, "Size", "Number of validation pairs."},
 
     {CLI_OPT_Y_PER_X, "y-per-x", 0, "K", "", NULL, PAIRED | CLI_BALANCE, "Pairs",
      "Rows K*i to K*i+K-1 of Y belong to row i of X: K captions per image, in order."},
@@ -109,11 +116,16 @@ const cli_option cli_tool_options[] = {
      "One label per row of X; rows with equal labels belong together. Goes with --y-labels."},
     {CLI_OPT_Y_LABELS, "y-labels", 0, "FILE", "", NULL, PAIRED | CLI_BALANCE, "Pairs",
      "One label per row of Y."},
+    {CLI_OPT_ONE_SET, "one-set", 0, NULL, "", NULL, CLI_FIT | CLI_PLAN | CLI_EVAL | CLI_WEIGHTS,
+     "Pairs",
+     "X and Y are the same rows, with the labels of --x-labels: rows with equal labels belong "
+     "together, and a row with itself is neither right nor wrong."},
     {CLI_OPT_IGNORE, "ignore", 0, "FILE", "", NULL, PAIRED, "Pairs",
-     "Pairs that count neither as right nor as wrong, as in --pairs without weights; an empty file "
-     "is none."},
-    {CLI_OPT_NEGATIVES, "negatives", 0, "FILE", "", NULL, CLI_FIT | CLI_PLAN, "Pairs",
-     "The only pairs that count as wrong, at least one. Left out: all that are not right."},
+     "Pairs that count neither as right nor as wrong, as in --pairs; in a fit a third column says "
+     "what each still counts as a wrong one, 0 to 1. An empty file is none."},
+    {CLI_OPT_NEGATIVES, "negatives", 0, "FILE", "", NULL, CLI_FIT | CLI_PLAN | CLI_WEIGHTS, "Pairs",
+     "The only pairs that count as wrong, at least one; a third column says how much, 0 to 1. Left "
+     "out: all that are not right."},
     {CLI_OPT_GROUPS, "groups", 0, "FILE", "", NULL, CLI_FIT | CLI_PLAN | CLI_CHECK | CLI_COMPARE,
      "Pairs", "One label per row of X; a hold-out never splits rows with equal labels."},
 

@@ -87,6 +87,11 @@ enum {
   ORACLE_LABELS_NEGATIVES, /* labels with explicit negatives */
   ORACLE_TALL,             /* n_x > n_y */
   ORACLE_DENSE,            /* most pairs are positive: more than a block of them */
+  ORACLE_PART_IGNORED,     /* negatives that count less than others */
+  ORACLE_PART_NEGATIVES,   /* explicit negatives that count 1/8 to 7/8 */
+  ORACLE_ONE_SET,          /* labels of one set: no row is its own pair, one has none */
+  ORACLE_ONE_SET_IGNORED,
+  ORACLE_ONE_SET_NEGATIVES,
   ORACLE_SET_COUNT
 };
 

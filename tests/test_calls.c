@@ -99,8 +99,10 @@ static unicon_status call_pairs_list(things *t) {
   static const int64_t one[] = {1};
   unicon_pairs *out = NULL;
   unicon_status status = unicon_pairs_list(t->ctx, N, N, one, one, NULL, 1, &out);
-  if (status == UNICON_OK) status = unicon_pairs_set_ignored(t->ctx, out, one, (int64_t[]){2}, 1);
-  if (status == UNICON_OK) status = unicon_pairs_set_negatives(t->ctx, out, one, (int64_t[]){3}, 1);
+  if (status == UNICON_OK)
+    status = unicon_pairs_set_ignored(t->ctx, out, one, (int64_t[]){2}, NULL, 1);
+  if (status == UNICON_OK)
+    status = unicon_pairs_set_negatives(t->ctx, out, one, (int64_t[]){3}, NULL, 1);
   return drop_pairs(status, out);
 }
 
@@ -251,7 +253,8 @@ static unicon_status call_synth(things *t) {
   unicon_status status = unicon_options_create(t->ctx, &options);
   if (status == UNICON_OK) status = unicon_options_set(t->ctx, options, "dim_x", "40");
   if (status == UNICON_OK) status = unicon_options_set(t->ctx, options, "dim_y", "40");
-  if (status == UNICON_OK) status = unicon_synth(t->ctx, "linear", options, 0, 1, x, y, label);
+  if (status == UNICON_OK)
+    status = unicon_synth(t->ctx, "linear", options, 0, 0, 0, 1, x, y, label);
   unicon_options_destroy(options);
   return status;
 }
@@ -463,8 +466,8 @@ static void bad_arguments_leave_the_context_free(void **state) {
   REFUSED(unicon_pairs_labels(ctx, NULL, 1, NULL, 1, NULL));
   REFUSED(unicon_pairs_read(ctx, NULL, 1, 1, NULL));
   REFUSED(unicon_pairs_read_labels(ctx, NULL, NULL, 1, 1, NULL));
-  REFUSED(unicon_pairs_set_ignored(ctx, NULL, NULL, NULL, 1));
-  REFUSED(unicon_pairs_set_negatives(ctx, NULL, NULL, NULL, 1));
+  REFUSED(unicon_pairs_set_ignored(ctx, NULL, NULL, NULL, NULL, 1));
+  REFUSED(unicon_pairs_set_negatives(ctx, NULL, NULL, NULL, NULL, 1));
   REFUSED(unicon_pairs_read_ignored(ctx, NULL, NULL));
   REFUSED(unicon_pairs_read_negatives(ctx, NULL, NULL));
   REFUSED(unicon_labels_read(ctx, NULL, 1, NULL, 1, NULL));
@@ -490,7 +493,7 @@ static void bad_arguments_leave_the_context_free(void **state) {
   REFUSED(unicon_writer_open(ctx, NULL, UNICON_WRITE_F32, 1, 1, NULL));
   REFUSED(unicon_writer_append(ctx, NULL, NULL, 1));
   REFUSED(unicon_writer_commit(ctx, NULL));
-  REFUSED(unicon_synth(ctx, NULL, NULL, 0, 0, NULL, NULL, NULL));
+  REFUSED(unicon_synth(ctx, NULL, NULL, 0, 0, 0, 0, NULL, NULL, NULL));
 #undef REFUSED
 }
 

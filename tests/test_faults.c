@@ -123,7 +123,7 @@ static unicon_status call_synth(scratch *s, void *user) {
   (void)user;
   float x[2 * 40], y[2 * 30];
   int64_t label[2];
-  return unicon_synth(s->ctx, "linear", NULL, 0, 2, x, y, label);
+  return unicon_synth(s->ctx, "linear", NULL, 0, 0, 0, 2, x, y, label);
 }
 
 static unicon_status call_plan(scratch *s, void *user) {

@@ -134,7 +134,7 @@ static unicon_status intervals_of(unicon_ctx *ctx, const table *t, bool interval
 
 /* ---- problems ----------------------------------------------------------------------------- */
 
-enum { ONE_TO_ONE, SPARSE, LABELS, IGNORED };
+enum { ONE_TO_ONE, SPARSE, LABELS, IGNORED, ONE_SET };
 
 static void unit(float *z, int64_t n, int64_t r) {
   for (int64_t i = 0; i < n; i++) {
@@ -175,6 +175,17 @@ static void make_labels(unicon_ctx *ctx, table *t, uint64_t *state) {
   free(label_y);
 }
 
+/* One set: both sides are the same rows, and none finds itself. */
+static void make_one_set(unicon_ctx *ctx, table *t, uint64_t *state) {
+  int64_t *label = calloc((size_t)t->n_x, sizeof *label);
+  for (int64_t i = 0; i < t->n_x; i++) label[i] = (int64_t)(9 * support_uniform(state));
+  for (int64_t k = 0; k < t->n_x * t->n_y; k++)
+    t->mark[k] = k / t->n_y == k % t->n_y ? -1 : label[k / t->n_y] == label[k % t->n_y];
+  memcpy(t->zy, t->zx, (size_t)(t->n_x * t->r) * sizeof *t->zy);
+  CHECK_OK(ctx, unicon_pairs_one_set(ctx, label, t->n_x, &t->pairs));
+  free(label);
+}
+
 static void make_list(unicon_ctx *ctx, table *t, int kind, uint64_t *state) {
   int64_t *list = calloc((size_t)(4 * t->n_x * t->n_y), sizeof *list), counts[2] = {0, 0};
   const int64_t size = t->n_x * t->n_y;
@@ -194,7 +205,8 @@ static void make_list(unicon_ctx *ctx, table *t, int kind, uint64_t *state) {
   CHECK_OK(ctx, unicon_pairs_list(ctx, t->n_x, t->n_y, x, y, NULL, counts[0], &t->pairs));
   for (int64_t k = 0; k < counts[1]; k++)
     x[k] = list[2 * size + 2 * k], y[k] = list[2 * size + 2 * k + 1];
-  if (kind == IGNORED) CHECK_OK(ctx, unicon_pairs_set_ignored(ctx, t->pairs, x, y, counts[1]));
+  if (kind == IGNORED)
+    CHECK_OK(ctx, unicon_pairs_set_ignored(ctx, t->pairs, x, y, NULL, counts[1]));
   free(list);
   free(x);
   free(y);
@@ -208,6 +220,8 @@ static void make_table(unicon_ctx *ctx, uint64_t seed, int kind, int64_t n_x, in
   make_vectors(t, seed, ties);
   if (kind == LABELS) {
     make_labels(ctx, t, &state);
+  } else if (kind == ONE_SET) {
+    make_one_set(ctx, t, &state);
   } else if (kind == ONE_TO_ONE) {
     for (int64_t i = 0; i < n_x; i++) t->mark[i * n_y + i] = 1;
     CHECK_OK(ctx, unicon_pairs_identity(ctx, n_x, n_y, &t->pairs));
@@ -259,7 +273,7 @@ static void check_kind(unicon_ctx *ctx, int kind) {
   static const int64_t sizes[][3] = {{8, 8, 3}, {60, 60, 5}, {130, 130, 17}, {50, 50, 40}};
   for (uint64_t seed = 0; seed < 4; seed++) {
     table t;
-    const bool square = kind == ONE_TO_ONE;
+    const bool square = kind == ONE_TO_ONE || kind == ONE_SET;
     make_table(ctx, seed, kind, sizes[seed][0] + (square ? 0 : 25), sizes[seed][1], sizes[seed][2],
                false, &t);
     check_table(ctx, &t);
@@ -284,6 +298,25 @@ static void labels_match_the_oracle(void **state) {
 
 static void ignored_pairs_are_no_candidates(void **state) {
   check_kind(((scratch *)*state)->ctx, IGNORED);
+}
+
+/* Nor is a row its own hub: of n <= 11 rows every other one is among the first ten. */
+static void no_row_finds_itself(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  enum { ROWS = 11 };
+  float *z = support_normals(5, ROWS * 3);
+  const int64_t label[ROWS] = {0, 1, 0, 1, 0, 1, 2, 2, 2, 3, 3};
+  int64_t found[2][ROWS], *both[2] = {found[0], found[1]};
+  unicon_pairs *pairs = NULL;
+  check_kind(ctx, ONE_SET);
+  unicon_rows *rows = support_rows(ctx, "z", z, ROWS, 3);
+  CHECK_OK(ctx, unicon_pairs_one_set(ctx, label, ROWS, &pairs));
+  const unicon_view view = UNICON_VIEW(.rows = rows, .side = UNICON_X);
+  CHECK_OK(ctx, unicon_hubs(ctx, &view, &view, pairs, both, NULL));
+  for (int i = 0; i < ROWS; i++) assert_true(found[0][i] == ROWS - 1 && found[1][i] == ROWS - 1);
+  unicon_pairs_destroy(pairs);
+  unicon_rows_close(rows);
+  free(z);
 }
 
 /* More candidates than a tile has columns, more queries than a block has rows. */
@@ -594,6 +627,7 @@ int main(void) {
       SCRATCH_TEST(one_to_one_matches_the_oracle),
       SCRATCH_TEST(many_to_many_matches_the_oracle),
       SCRATCH_TEST(labels_match_the_oracle),
+      SCRATCH_TEST(no_row_finds_itself),
       SCRATCH_TEST(ignored_pairs_are_no_candidates),
       SCRATCH_TEST(tiles_do_not_show),
       SCRATCH_TEST(few_queries_share_the_candidates),

@@ -19,7 +19,7 @@ static void every_default_parses(void **state) {
     for (size_t n = 0; n < sizeof kinds / sizeof *kinds; n++)
       known = known || strcmp(kinds[n], row->kind) == 0;
     assert_true(known);
-    assert_true(row->scope > 0 && row->scope < 2 * UNICON_SCOPE_BALANCE);
+    assert_true(row->scope > 0 && row->scope < 2 * UNICON_SCOPE_WEIGHTS);
     assert_true(row->low <= row->high);
     assert_true(strlen(row->help) > 5 && row->group[0]);
     assert_int_equal(strspn(row->name, "abcdefghijklmnopqrstuvwxyz_"), strlen(row->name));
@@ -182,8 +182,8 @@ static void scopes_are_kept_apart(void **state) {
 /* Every setting of every preset is known, parses, and is in force under the preset. */
 static void presets_hold_known_values(void **state) {
   scratch *s = *state;
-  static const char *const presets[] = {"fast", "paper"};
-  for (size_t p = 0; p < 2; p++) {
+  static const char *const presets[] = {"fast", "paper", "paper-synthetic", "paper-printed"};
+  for (size_t p = 0; p < 4; p++) {
     unicon_options *options = NULL;
     CHECK_OK(s->ctx, unicon_options_create(s->ctx, &options));
     CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "preset", presets[p]));
@@ -218,7 +218,7 @@ static void given_wins_over_preset(void **state) {
   unicon_options *options = support_options(s->ctx, "temperature", "0.07", "split", "0.25", NULL);
   assert_true(unicon__given(options, UNICON__SPLIT));
   assert_false(unicon__given(options, UNICON__RANK));
-  CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "preset", "paper"));
+  CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "preset", "paper-printed"));
   assert_string_equal(unicon_options_get(options, "temperature"), "0.07");
   assert_string_equal(unicon_options_get(options, "split"), "0.25");
   assert_string_equal(unicon_options_get(options, "center"), "off");
@@ -234,7 +234,7 @@ static void given_wins_over_preset(void **state) {
   assert_string_equal(unicon_options_get(options, "center"), "on");
   scratch_failed(s, unicon_options_set(s->ctx, options, "preset", "bets"), UNICON_ERR_OPTION,
                  "preset is \"bets\"", "best");
-  assert_string_equal(unicon_options_get(options, "preset"), "paper");
+  assert_string_equal(unicon_options_get(options, "preset"), "paper-printed");
   unicon_options_destroy(options);
   /* No options at all: the defaults. */
   assert_string_equal(unicon_options_get(NULL, "preset"), "auto");

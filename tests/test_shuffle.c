@@ -40,7 +40,7 @@ static unicon_pairs *graded_pairs(unicon_ctx *ctx, int64_t *x, int64_t *y, int64
     if (ignored(i, j)) other_x[others] = i, other_y[others++] = j;
   }
   CHECK_OK(ctx, unicon_pairs_list(ctx, GX, GY, x, y, NULL, *count, &pairs));
-  CHECK_OK(ctx, unicon_pairs_set_ignored(ctx, pairs, other_x, other_y, others));
+  CHECK_OK(ctx, unicon_pairs_set_ignored(ctx, pairs, other_x, other_y, NULL, others));
   return pairs;
 }
 

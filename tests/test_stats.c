@@ -406,7 +406,7 @@ static void what_does_not_add_is_refused(void **state) {
   assert_int_equal(unicon__stats_add(ctx, &q.set, 1, &stats), UNICON_ERR_SHAPE);
   assert_int_equal(unicon__stats_add(ctx, &r.set, 1, &stats), UNICON_ERR_SHAPE);
   assert_int_equal(unicon__stats_merge(ctx, &other, 1, &stats), UNICON_ERR_SHAPE);
-  CHECK_OK(ctx, unicon_pairs_set_ignored(ctx, p.pairs, first, second, 1));
+  CHECK_OK(ctx, unicon_pairs_set_ignored(ctx, p.pairs, first, second, NULL, 1));
   assert_int_equal(unicon__stats_add(ctx, &p.set, 1, &stats), UNICON_ERR_UNSUPPORTED);
   CHECK_OK(ctx, unicon__stats_open(ctx, &ctx->arena, &p.set, all_of, WIDE, &stats));
   CHECK_OK(ctx, unicon__stats_add(ctx, &p.set, 1, &stats));

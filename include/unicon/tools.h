@@ -173,14 +173,37 @@ UNICON_CALL unicon_status unicon_writer_commit(unicon_ctx *ctx, unicon_writer *w
 /* Drops the file and destroys the writer. */
 UNICON_API void unicon_writer_discard(unicon_writer *writer);
 
-/* The paper's synthetic latent-factor models. With z around one of `clusters` centres:
- * linear x = U_1 z + xi_1, y = U_2 z + xi_2; nonlinear: tanh of both. Options of scope
- * UNICON_SCOPE_SYNTH (dim_x, dim_y, latent, clusters, spread, centers, noise, seed) set the rest.
- * Fills x (count by dim_x), y (count by dim_y), label (count). Sample `first + i` depends on the
- * seed and its number alone, so a test set is another range of numbers. */
+/* Synthetic latent-factor models, by name. With z around one of `clusters` centres,
+ *     linear      x = U_1 z + noise, y = U_2 z + noise
+ *     nonlinear   tanh of both
+ * are those of the paper's text; linear-released and nonlinear-released are those of its authors'
+ * code (docs/method.md). Options of scope UNICON_SCOPE_SYNTH set the constants. unicon_synth_width
+ * gives the length of the rows, 0 for an unknown kind. */
+UNICON_API int64_t unicon_synth_width(const char *kind, const unicon_options *options,
+                                      unicon_side side);
+
+/* Samples first .. first + count - 1 of a part, 0 to 65535, as train and test are parts: x, y and
+ * label. A sample depends only on the seed, the part and its number there. linear-released has
+ * centres of its own in each part, and its rows in the order of their clusters, so it must know how
+ * many `rows` the part has; for the others they may be 0. */
 UNICON_CALL unicon_status unicon_synth(unicon_ctx *ctx, const char *kind,
-                                       const unicon_options *options, int64_t first, int64_t count,
-                                       float *x, float *y, int64_t *label);
+                                       const unicon_options *options, int64_t part, int64_t rows,
+                                       int64_t first, int64_t count, float *x, float *y,
+                                       int64_t *label);
+
+/* ---- 6. Losses of the caller -------------------------------------------------------------- */
+
+/* A function of one number: returns its value at t and sets *slope to its derivative there. It must
+ * be increasing, give the same answer every time, and be callable by several threads at once. */
+typedef double (*unicon_loss_fn)(void *user, double t, double *slope);
+
+/* Sets option loss to `custom`: the general loss (docs/method.md section 1) with these psi and phi;
+ * nu, epsilon and direction hold as in loss `general`. `user` is passed to both and must outlive
+ * the options. A step takes rows times pairs evaluations of psi, so this is for lists of pairs, not
+ * for class labels. */
+UNICON_CALL unicon_status unicon_options_set_loss(unicon_ctx *ctx, unicon_options *options,
+                                                  unicon_loss_fn psi, unicon_loss_fn phi,
+                                                  void *user);
 
 #ifdef __cplusplus
 }

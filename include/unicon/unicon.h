@@ -179,7 +179,8 @@ enum {
   UNICON_SCOPE_COMPARE = 64,
   UNICON_SCOPE_REPORT = 128,
   UNICON_SCOPE_USE = 256, /* embed and search */
-  UNICON_SCOPE_BALANCE = 512
+  UNICON_SCOPE_BALANCE = 512,
+  UNICON_SCOPE_WEIGHTS = 1024
 };
 
 /* A row of the table. The library owns it; later versions may add members at the end. */
@@ -315,6 +316,10 @@ UNICON_CALL unicon_status unicon_pairs_list(unicon_ctx *ctx, int64_t n_x, int64_
 UNICON_CALL unicon_status unicon_pairs_labels(unicon_ctx *ctx, const int64_t *label_x, int64_t n_x,
                                               const int64_t *label_y, int64_t n_y,
                                               unicon_pairs **out);
+/* One set of rows, given as x and as y: row i with the other rows of its label. With itself a row
+ * is neither a pair nor a negative. */
+UNICON_CALL unicon_status unicon_pairs_one_set(unicon_ctx *ctx, const int64_t *label, int64_t n,
+                                               unicon_pairs **out);
 /* Reads pairs from a TSV file of x_row, y_row and, if you like, weight, with or without a header
  * line; or from an n by 2 .npy, .ibin or .ivecs file of integers. */
 UNICON_CALL unicon_status unicon_pairs_read(unicon_ctx *ctx, const char *path, int64_t n_x,
@@ -326,18 +331,19 @@ UNICON_CALL unicon_status unicon_pairs_read_labels(unicon_ctx *ctx, const char *
                                                    unicon_pairs **out);
 UNICON_API void unicon_pairs_destroy(unicon_pairs *pairs);
 
-/* Sets pairs to be ignored, neither positive nor negative. Call it at most once, before the pairs
- * are used. A pair that is positive or a given negative is an error. A count of 0 changes nothing.
- */
+/* Sets pairs to be ignored, neither positive nor negative; or, with weights from 0 to 1 (NULL: all
+ * 0), to count that much as negatives. Call it at most once, before the pairs are used. A pair that
+ * is positive or a given negative is an error. A count of 0 changes nothing. */
 UNICON_CALL unicon_status unicon_pairs_set_ignored(unicon_ctx *ctx, unicon_pairs *pairs,
                                                    const int64_t *x, const int64_t *y,
-                                                   int64_t count);
-/* Sets the only negatives, at least one. Without this call every pair that is neither positive nor
- * ignored is a negative. The same rules hold. */
+                                                   const double *weight, int64_t count);
+/* Sets the only negatives, at least one, and how much they count, from 0 to 1 (NULL: all 1).
+ * Without this call every pair that is neither positive nor ignored is a negative. The same rules
+ * hold. */
 UNICON_CALL unicon_status unicon_pairs_set_negatives(unicon_ctx *ctx, unicon_pairs *pairs,
                                                      const int64_t *x, const int64_t *y,
-                                                     int64_t count);
-/* The same, from files like those of unicon_pairs_read but without weights. */
+                                                     const double *weight, int64_t count);
+/* The same, from files like those of unicon_pairs_read. */
 UNICON_CALL unicon_status unicon_pairs_read_ignored(unicon_ctx *ctx, unicon_pairs *pairs,
                                                     const char *path);
 UNICON_CALL unicon_status unicon_pairs_read_negatives(unicon_ctx *ctx, unicon_pairs *pairs,

@@ -163,6 +163,10 @@ class Aligner:
         """How often each row is among the first ten of a query; see Model.hubs."""
         return self._fitted().hubs(X, Y, pairs, **{**self._given(SCOPE_CONTEXT), **arguments})
 
+    def weights(self, X: Matrix, Y: Matrix, pairs: Pairs = None, **arguments: Any) -> Any:
+        """Scores, weights S = -dL/ds and the loss; see Model.weights."""
+        return self._fitted().weights(X, Y, pairs, **{**self._given(SCOPE_CONTEXT), **arguments})
+
     def classify(self, rows: Matrix, classes: Matrix, labels: Any,
                  **arguments: Any) -> dict[str, Any]:
         """Zero-shot classification by the nearest class vector; see Model.classify."""

@@ -16,6 +16,7 @@
 #define USE UNICON_SCOPE_USE
 #define CONTEXT UNICON_SCOPE_CONTEXT
 #define BALANCE UNICON_SCOPE_BALANCE
+#define WEIGHTS UNICON_SCOPE_WEIGHTS
 
 static const unicon_option_info table[] = {
 #define UNICON__OPTION_ROW(id, name, kind, value, words, metavar, low, high, scope, group, help) \
@@ -30,6 +31,7 @@ struct unicon_options {
   char *copy[UNICON__OPTION_COUNT];  /* of the values' texts */
   bool given[UNICON__OPTION_COUNT];  /* by the user */
   bool chosen[UNICON__OPTION_COUNT]; /* by a choice, see unicon__options_replace */
+  unicon__custom custom;             /* see unicon_options_set_loss */
 };
 
 typedef struct setting {
@@ -55,24 +57,43 @@ static const setting preset_fast[] = {{"metric", "whiten"},
                                       {"balance", "auto"},
                                       {"iterations", "0"},
                                       {0}};
-static const setting preset_paper[] = {{"loss", "clip"},
-                                       {"temperature", "1"},
-                                       {"normalize", "on"},
-                                       {"center", "off"},
-                                       {"metric", "none"},
-                                       {"split", "0"},
-                                       {"exponent", "1"},
-                                       {"balance", "off"},
-                                       {"iterations", "1"},
-                                       {"damping", "plain"},
-                                       {"rank", "128"},
-                                       {"batch", "500"},
-                                       {0}};
+/* What the authors' code runs on image and text (clip with nu 2 is the loss general). */
+static const setting preset_paper[] = {
+    {"loss", "general"},  {"psi", "exp"},       {"phi", "log"},
+    {"nu", "2"},          {"temperature", "1"}, {"normalize", "off"},
+    {"center", "off"},    {"metric", "none"},   {"exponent", "0"},
+    {"balance", "off"},   {"start", "random"},  {"iterations", "1"},
+    {"damping", "plain"}, {"rank", "128"},      {0}};
+/* What it runs on its synthetic data. */
+static const setting preset_synthetic[] = {{"loss", "clip"},         {"temperature", "1"},
+                                           {"normalize", "off"},     {"center", "off"},
+                                           {"metric", "none"},       {"exponent", "1"},
+                                           {"balance", "off"},       {"start", "random"},
+                                           {"iterations", "0"},      {"damping", "plain"},
+                                           {"rank", "10"},           {"batch", "30"},
+                                           {"batch_order", "file"},  {"batch_average", "solution"},
+                                           {"kernel_ridge", "1e-6"}, {0}};
+/* The text of the paper, read to the letter. */
+static const setting preset_printed[] = {{"loss", "clip"},
+                                         {"temperature", "1"},
+                                         {"normalize", "on"},
+                                         {"center", "off"},
+                                         {"metric", "none"},
+                                         {"split", "0"},
+                                         {"exponent", "1"},
+                                         {"balance", "off"},
+                                         {"iterations", "1"},
+                                         {"damping", "plain"},
+                                         {"rank", "128"},
+                                         {"batch", "500"},
+                                         {0}};
 
 static const setting *preset_settings(const char *preset) {
   if (strcmp(preset, "auto") == 0 || strcmp(preset, "best") == 0) return preset_auto;
   if (strcmp(preset, "fast") == 0) return preset_fast;
   if (strcmp(preset, "paper") == 0) return preset_paper;
+  if (strcmp(preset, "paper-synthetic") == 0) return preset_synthetic;
+  if (strcmp(preset, "paper-printed") == 0) return preset_printed;
   return NULL;
 }
 
@@ -171,6 +192,24 @@ unicon_status unicon_options_set(unicon_ctx *ctx, unicon_options *options, const
   return unicon__leave(ctx, set_option(ctx, options, name, value));
 }
 
+static unicon_status set_loss(unicon_ctx *ctx, unicon_options *options, unicon__custom loss) {
+  if (!options || !loss.psi || !loss.phi)
+    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "options_set_loss needs options, psi and phi");
+  UNICON_TRY(set_option(ctx, options, "loss", "custom"));
+  options->custom = loss;
+  return UNICON_OK;
+}
+
+unicon_status unicon_options_set_loss(unicon_ctx *ctx, unicon_options *options, unicon_loss_fn psi,
+                                      unicon_loss_fn phi, void *user) {
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, set_loss(ctx, options, (unicon__custom){psi, phi, user}));
+}
+
+unicon__custom unicon__custom_loss(const unicon_options *options) {
+  return options ? options->custom : (unicon__custom){NULL, NULL, NULL};
+}
+
 unicon_status unicon__options_replace(unicon_ctx *ctx, unicon_options *options, int id,
                                       const char *value) {
   UNICON_TRY(store(ctx, options, id, value));
@@ -187,6 +226,7 @@ unicon_status unicon__options_choose(unicon_ctx *ctx, unicon_options *options, i
 unicon_status unicon__options_copy(unicon_ctx *ctx, const unicon_options *from,
                                    unicon_options **out) {
   UNICON_TRY(unicon__options_create(ctx, out));
+  if (from) (*out)->custom = from->custom;
   for (int id = 0; from && id < UNICON__OPTION_COUNT; id++) {
     if (!from->given[id]) continue;
     const unicon_status status = store(ctx, *out, id, from->value[id].text);

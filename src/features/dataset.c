@@ -40,7 +40,7 @@ static unicon_status check_shapes(unicon_ctx *ctx, const unicon_data *data) {
 
 /* With every pair positive no row can be told from another. */
 static bool all_positive(const unicon_pairs *pairs) {
-  return pairs->positive.count == pairs->n_x * pairs->n_y;
+  return pairs->positive.count + pairs->selfs == pairs->n_x * pairs->n_y;
 }
 
 static unicon_status check_left(unicon_ctx *ctx, const unicon__batch *whole) {
@@ -131,11 +131,11 @@ static void join_pairs(const unicon_pairs *pairs, int64_t *parent) {
   for (int64_t i = 0; i < pairs->n_x; i++) {
     const unicon__partners p = unicon__positives_x(pairs, i);
     for (int64_t k = 0; k < (labels && p.count > 1 ? 1 : p.count); k++)
-      join(parent, i, pairs->n_x + p.item[k]);
+      join(parent, i, pairs->n_x + unicon__partner(p, k));
   }
   for (int64_t j = 0; j < pairs->n_y && labels; j++) {
     const unicon__partners p = unicon__positives_y(pairs, j);
-    if (p.count > 0) join(parent, pairs->n_x + j, p.item[0]);
+    if (p.count > 0) join(parent, pairs->n_x + j, unicon__partner(p, 0));
   }
 }
 
@@ -253,7 +253,7 @@ static unicon_status split_side(unicon_ctx *ctx, const unicon__batch *whole, boo
   for (int64_t i = 0; i < n; i++) {
     const unicon__partners p =
         x_side ? unicon__positives_x(whole->pairs, i) : unicon__positives_y(whole->pairs, i);
-    for (int64_t k = 0; own[i] && k < p.count; k++) other[p.item[k]] = 1;
+    for (int64_t k = 0; own[i] && k < p.count; k++) other[unicon__partner(p, k)] = 1;
   }
   UNICON_TRY(take_marked(ctx, whole, mark_x, mark_y, 1, held));
   train->overlaps = held->overlaps = true;
@@ -273,7 +273,7 @@ unicon_status unicon__dataset_split(unicon_ctx *ctx, const unicon__dataset *set,
   if (whole->pairs->class_x && !groups) {
     one_side = side_is_small(whole, fraction, 10);
     mark_random(mark_x, n_x, fraction, seed, 0);
-    mark_random(mark_y, n_y, fraction, seed, 1);
+    mark_random(mark_y, n_y, fraction, seed, whole->pairs->self_x ? 0 : 1); /* one set: the same */
   } else {
     UNICON_TRY(mark_components(ctx, whole, groups, fraction, seed, mark_x, mark_y, &one_side));
   }

@@ -106,7 +106,9 @@ static unicon_status describe(unicon_ctx *ctx, const fit *f, const unicon__part_
   UNICON_TRY(unicon__model_note_integer(ctx, model, "pairs", whole->pairs->positive.count));
   UNICON_TRY(unicon__model_note_integer(ctx, model, "rank", model->rank));
   UNICON_TRY(unicon__model_note_text(ctx, model, "svd_method", log->solve.method));
-  UNICON_TRY(unicon__model_note_real(ctx, model, "svd_residual", 3, log->solve.residual));
+  /* below, it is the order of sums that shows */
+  UNICON_TRY(
+      unicon__model_note_real(ctx, model, "svd_residual", 3, fmax(log->solve.residual, 1e-14)));
   UNICON_TRY(unicon__model_note_real(ctx, model, "spectral_gap", 6, log->solve.gap));
   UNICON_TRY(describe_steps(ctx, f, log, model));
   UNICON_TRY(unicon__model_note_maps(ctx, model));
@@ -142,7 +144,7 @@ static unicon_status fit_one(unicon_ctx *ctx, fit *f, unicon_model *model, unico
                           .prepared = f->prepared,
                           .held = f->judged ? &f->validation : NULL,
                           .arena = &model->arena,
-                          .batch = f->params.batch};
+                          .cut = f->params.cut};
   UNICON_TRY(given_landmarks(ctx, f, &job));
   UNICON_TRY(unicon__part_fit(ctx, &job, &model->part[0], log));
   UNICON_TRY(take_single(ctx, model, &log->solve));
@@ -373,7 +375,7 @@ static unicon_status fit_parts(unicon_ctx *ctx, fit *f, unicon_model *model,
   model->parts = 1;
   if (fused) {
     f->batches.whole = f->train.whole;
-    UNICON_TRY(unicon__problem_cut(ctx, f->params.batch, f->params.seed, &f->batches));
+    UNICON_TRY(unicon__problem_cut(ctx, &f->params.cut, &f->batches));
     model->parts = f->batches.batches;
   }
   UNICON_ARENA_NEW(ctx, &model->arena, model->part, model->parts);
@@ -410,7 +412,7 @@ static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
       .fused = is_fused(f),
       .scores = scope == UNICON__SELECT_SCORES || f->params.open.balance,
   };
-  if (f->params.start != UNICON__START_MOMENT && f->params.refine.epochs == 0)
+  if (f->params.start == UNICON__START_MODEL && f->params.refine.epochs == 0)
     return unicon__fail(ctx, UNICON_ERR_OPTION,
                         "start %s is where refine begins: give refine as well",
                         f->params.start_path);

@@ -37,6 +37,18 @@ static unicon_status choose_rank(unicon_ctx *ctx, const unicon__params *params,
   return UNICON_OK;
 }
 
+/* The identity has a meaning between rows of one space. */
+static unicon_status check_identity(unicon_ctx *ctx, double identity,
+                                    const unicon__prepared *prepared) {
+  const unicon__map *x = &prepared->side[0].map, *y = &prepared->side[1].map;
+  if (x->kind == UNICON__MAP_LINEAR && y->kind == UNICON__MAP_LINEAR && x->out == y->out)
+    return UNICON_OK;
+  return unicon__fail(ctx, UNICON_ERR_OPTION,
+                      "identity %g needs rows of one space, without a kernel; here x has %lld and "
+                      "y %lld features",
+                      identity, (long long)x->out, (long long)y->out);
+}
+
 static unicon_status prepare(unicon_ctx *ctx, making *m) {
   static const int64_t all[2] = {INT64_MAX, INT64_MAX};
   const unicon__part_job *job = m->job;
@@ -60,6 +72,7 @@ static unicon_status prepare(unicon_ctx *ctx, making *m) {
   const unicon_status status = unicon__closed_whiten(ctx, &m->moments, &closed, m->metric);
   unicon__blas_end();
   UNICON_TRY(status);
+  if (params->identity > 0) UNICON_TRY(check_identity(ctx, params->identity, m->prepared));
   m->judged = job->held != NULL;
   if (job->held)
     UNICON_TRY(unicon__validation_through(ctx, job->held, m->prepared, params->balance,
@@ -73,7 +86,7 @@ static unicon_status solve(unicon_ctx *ctx, making *m, unicon__solve_log *log) {
   unicon__problem problem = {.whole = unicon__prepared_set(m->prepared)};
   unicon__solve_params solve = unicon__params_solve(params, m->rank);
   if (m->judged) solve.held = &m->held;
-  unicon_status status = unicon__problem_cut(ctx, m->job->batch, params->seed, &problem);
+  unicon_status status = unicon__problem_cut(ctx, &m->job->cut, &problem);
   unicon__blas_begin();
   if (status == UNICON_OK)
     status = unicon__solve(ctx, &problem, &m->moments, m->metric, &solve, &state, log);
@@ -90,10 +103,8 @@ static unicon_status start_random(unicon_ctx *ctx, making *m, unicon__solve_log 
   for (int s = 0; s < 2; s++) {
     m->factors.p[s] = m->prepared->side[s].map.out;
     UNICON_NEW(ctx, m->factors.g[s], m->factors.p[s] * m->factors.r);
-    for (int64_t i = 0; i < m->factors.p[s]; i++)
-      unicon__normals(m->job->params->seed, UNICON__STREAM_START,
-                      (uint64_t)(2 * i + (m->job->params->shared ? 0 : s)), m->factors.r,
-                      m->factors.g[s] + i * m->factors.r);
+    unicon__random_factor(m->job->params->seed, m->job->params->shared ? 0 : s, m->factors.p[s],
+                          m->factors.r, m->factors.g[s]);
   }
   UNICON_NEW(ctx, log->spectrum, m->factors.r);
   return UNICON_OK;
@@ -226,14 +237,15 @@ static stage_shares shares_of(const making *m) {
 static unicon_status make_part(unicon_ctx *ctx, making *m, unicon__part *part,
                                unicon__part_log *log) {
   const unicon__start start = m->job->params->start;
+  const bool steps = m->job->params->iterations > 0 || m->refine.epochs == 0;
   const stage_shares share = shares_of(m);
   int stage = unicon__stage_begin(ctx, "maps and metric", share.maps);
   UNICON_TRY(prepare(ctx, m));
   unicon__stage_end(ctx, stage);
   stage = unicon__stage_begin(ctx, share.passes ? "iterations" : "closed form", share.solving);
-  UNICON_TRY(start == UNICON__START_MOMENT   ? solve(ctx, m, &log->solve)
-             : start == UNICON__START_RANDOM ? start_random(ctx, m, &log->solve)
-                                             : start_model(ctx, m, &log->solve));
+  UNICON_TRY(start == UNICON__START_MODEL              ? start_model(ctx, m, &log->solve)
+             : start == UNICON__START_RANDOM && !steps ? start_random(ctx, m, &log->solve)
+                                                       : solve(ctx, m, &log->solve));
   unicon__stage_end(ctx, stage);
   stage = unicon__stage_begin(ctx, NULL, 0.97 - share.maps - share.solving);
   if (m->refine.epochs > 0) UNICON_TRY(refine(ctx, m, &log->refine));

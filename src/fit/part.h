@@ -12,7 +12,7 @@ typedef struct unicon__part_job {
   const unicon__params *params;
   unicon__batch data;             /* sources without maps, and pairs */
   unicon__prepared *prepared;     /* the same made ready before, or NULL */
-  int64_t batch;                  /* rows of x per batch; 0: one batch */
+  unicon__cut cut;                /* into batches */
   const unicon__validation *held; /* held-out rows without maps or banks, or NULL */
   const int64_t *landmark[2];
   int64_t landmarks;

@@ -168,7 +168,7 @@ static unicon_status read_labels(unicon_ctx *ctx, const char *x_path, const char
   UNICON_TRY(status);
   UNICON_TRY(check_count(ctx, x_path, x.count, "x", n_x));
   UNICON_TRY(check_count(ctx, y_path, y.count, "y", n_y));
-  return unicon__pairs_from_labels(ctx, x.label, n_x, y.label, n_y, out);
+  return unicon__pairs_from_labels(ctx, x.label, n_x, y.label, n_y, false, out);
 }
 
 unicon_status unicon_pairs_read_labels(unicon_ctx *ctx, const char *x_path, const char *y_path,

@@ -197,24 +197,22 @@ unicon_status unicon_pairs_read(unicon_ctx *ctx, const char *path, int64_t n_x, 
   return unicon__leave(ctx, pairs_read(ctx, path, n_x, n_y, out));
 }
 
-static unicon_status read_set(unicon_ctx *ctx, unicon_pairs *pairs, bool negatives,
+static unicon_status read_set(unicon_ctx *ctx, unicon_pairs *pairs, unicon__pair_kind kind,
                               const char *path) {
   pair_list list = {0};
   char *what;
   UNICON_NEED(ctx, pairs);
-  UNICON_TRY(read_list(ctx, path, negatives ? "negative pair" : "ignored pair", &list, &what));
-  if (list.weight)
-    return unicon__fail(ctx, UNICON_ERR_FORMAT,
-                        "%s has a third column, but weights belong to positive pairs only", path);
-  return unicon__pairs_add_set(ctx, pairs, negatives, what, list.x, list.y, list.count);
+  UNICON_TRY(read_list(ctx, path, kind == UNICON__PAIR_NEGATIVE ? "negative pair" : "ignored pair",
+                       &list, &what));
+  return unicon__pairs_add_set(ctx, pairs, kind, what, list.x, list.y, list.weight, list.count);
 }
 
 unicon_status unicon_pairs_read_ignored(unicon_ctx *ctx, unicon_pairs *pairs, const char *path) {
   UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, read_set(ctx, pairs, false, path));
+  return unicon__leave(ctx, read_set(ctx, pairs, UNICON__PAIR_IGNORED, path));
 }
 
 unicon_status unicon_pairs_read_negatives(unicon_ctx *ctx, unicon_pairs *pairs, const char *path) {
   UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, read_set(ctx, pairs, true, path));
+  return unicon__leave(ctx, read_set(ctx, pairs, UNICON__PAIR_NEGATIVE, path));
 }

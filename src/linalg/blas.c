@@ -119,11 +119,6 @@ void unicon__dgemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, 
                     a, narrow(lda), b, narrow(ldb), beta, c, narrow(ldc)));
 }
 
-void unicon__ssyrk(int64_t n, int64_t k, const float *a, int64_t lda, float *c, int64_t ldc) {
-  ALONE(cblas_ssyrk(CblasRowMajor, CblasLower, CblasTrans, narrow(n), narrow(k), 1.0f, a,
-                    narrow(lda), 0.0f, c, narrow(ldc)));
-}
-
 void unicon__dsyrk(int64_t n, int64_t k, double alpha, const double *a, int64_t lda, double beta,
                    double *c, int64_t ldc) {
   ALONE(cblas_dsyrk(CblasRowMajor, CblasLower, CblasNoTrans, narrow(n), narrow(k), alpha, a,

@@ -30,8 +30,6 @@ void unicon__sgemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, 
 void unicon__dgemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, double alpha,
                    const double *a, int64_t lda, const double *b, int64_t ldb, double beta,
                    double *c, int64_t ldc);
-/* Lower triangle of C (n by n) = A^T A, A k by n. */
-void unicon__ssyrk(int64_t n, int64_t k, const float *a, int64_t lda, float *c, int64_t ldc);
 /* Lower triangle of C (n by n) = alpha A A^T + beta C, A n by k. */
 void unicon__dsyrk(int64_t n, int64_t k, double alpha, const double *a, int64_t lda, double beta,
                    double *c, int64_t ldc);

@@ -15,6 +15,7 @@ static const unicon__loss_ops *const table[] = {
     [UNICON__LOSS_SUPCON] = &unicon__loss_exp,
     [UNICON__LOSS_SIGLIP] = &unicon__loss_siglip,
     [UNICON__LOSS_SPECTRAL] = &unicon__loss_spectral,
+    [UNICON__LOSS_CUSTOM] = &unicon__loss_pairwise,
 };
 
 void unicon__loss_params_from(const unicon_options *options, unicon__loss_params *out) {
@@ -30,25 +31,44 @@ void unicon__loss_params_from(const unicon_options *options, unicon__loss_params
       .phi = unicon__word(options, UNICON__PHI),
       .nu = unicon__number(options, UNICON__NU),
       .own = unicon__number(options, UNICON__EPSILON),
+      .direction = unicon__word(options, UNICON__DIRECTION),
+      .custom = unicon__custom_loss(options),
   };
 }
 
 /* The named losses as settings of the general one. */
 static void fill_params(unicon__loss_params *params) {
-  if (params->kind == UNICON__LOSS_GENERAL) return;
   const bool triplet = params->kind == UNICON__LOSS_TRIPLET;
+  if (params->kind == UNICON__LOSS_CUSTOM) {
+    params->psi = UNICON__PSI_CUSTOM;
+    params->phi = UNICON__PHI_CUSTOM;
+  }
+  if (params->kind == UNICON__LOSS_GENERAL || params->kind == UNICON__LOSS_CUSTOM) return;
   params->psi = triplet ? UNICON__PSI_HINGE : UNICON__PSI_EXP;
   params->phi = triplet ? UNICON__PHI_IDENTITY : UNICON__PHI_LOG;
   params->nu = 1;
   params->own = triplet ? 0 : 1;
 }
 
+/* infonce is the direction x of clip. */
+static void fill_shares(unicon__loss *loss) {
+  const bool infonce = loss->params.kind == UNICON__LOSS_INFONCE;
+  const int direction = infonce ? UNICON__DIRECTION_X : loss->params.direction;
+  loss->share[0] = direction == UNICON__DIRECTION_BOTH ? 0.5 : direction == UNICON__DIRECTION_X;
+  loss->share[1] = 1 - loss->share[0];
+}
+
 /* Combinations in which phi's argument could be 0 or less are refused. */
 static unicon_status check_params(unicon_ctx *ctx, const unicon__loss_params *params) {
   const int psi = params->psi, phi = params->phi;
+  if (params->kind == UNICON__LOSS_CUSTOM && (!params->custom.psi || !params->custom.phi))
+    return unicon__fail(ctx, UNICON_ERR_OPTION,
+                        "loss custom takes its psi and phi from a program: unicon_options_set_loss "
+                        "gives them, and a file or a command line cannot");
   if (params->kind != UNICON__LOSS_GENERAL || phi == UNICON__PHI_IDENTITY) return UNICON_OK;
-  if (psi == UNICON__PSI_IDENTITY)
-    return unicon__fail(ctx, UNICON_ERR_OPTION, "psi identity goes with phi identity only");
+  if (psi == UNICON__PSI_IDENTITY || psi == UNICON__PSI_SOFTMIN)
+    return unicon__fail(ctx, UNICON_ERR_OPTION, "psi %s goes with phi identity only",
+                        psi == UNICON__PSI_IDENTITY ? "identity" : "softmin");
   if (psi == UNICON__PSI_HINGE && phi == UNICON__PHI_LOG &&
       !(params->own > 0 && params->nu == 1 && params->margin > 0))
     return unicon__fail(ctx, UNICON_ERR_OPTION,
@@ -101,6 +121,7 @@ unicon_status unicon__loss_begin(unicon_ctx *ctx, const unicon__loss_params *par
                         "or another loss");
   *out = (unicon__loss){.ops = table[params->kind], .plane = *plane, .params = *params};
   fill_params(&out->params);
+  fill_shares(out);
   if (out->params.psi != UNICON__PSI_EXP) out->ops = &unicon__loss_pairwise;
   cut_cells(ctx, out);
   const int64_t down = (plane->n_x + ctx->tile_x - 1) / ctx->tile_x;
@@ -128,28 +149,50 @@ double unicon__log_add(double u, double v) {
   return high == -INFINITY ? high : high + log1p(exp(low - high));
 }
 
-static void hide(unicon__partners p, int64_t y0, int64_t ny, float *s) {
+/* Scores of positives: hidden, or copied from `from`. */
+static void mask_positives(unicon__partners p, int64_t y0, int64_t ny, const float *from,
+                           float *to) {
   int64_t length;
   const int64_t first = unicon__list_range(p, y0, y0 + ny, &length);
-  for (int64_t k = first; k < first + length; k++) s[p.item[k] - y0] = -INFINITY;
+  for (int64_t k = first; k < first + length; k++) {
+    const int64_t at = unicon__partner(p, k) - y0;
+    to[at] = from ? from[at] : -INFINITY;
+  }
 }
 
-/* Copies the listed scores of `from` into `to`. */
-static void show(unicon__partners p, int64_t y0, int64_t ny, const float *from, float *to) {
-  int64_t length;
-  const int64_t first = unicon__list_range(p, y0, y0 + ny, &length);
-  for (int64_t k = first; k < first + length; k++) to[p.item[k] - y0] = from[p.item[k] - y0];
-}
-
-void unicon__mask_row(const unicon_pairs *pairs, int64_t i, int64_t y0, int64_t ny, float *s,
-                      bool keep_positives, float *held) {
-  if (pairs->only_listed) {
+void unicon__mask_row(const unicon_pairs *pairs, int64_t i, int64_t y0, int64_t ny,
+                      double temperature, bool keep_positives, float *s, float *held) {
+  const bool only = pairs->only_listed;
+  const int64_t self = unicon__self_x(pairs, i) - y0;
+  if (only) {
     memcpy(held, s, (size_t)ny * sizeof *s);
     for (int64_t j = 0; j < ny; j++) s[j] = -INFINITY;
-    show(unicon__list_at(&pairs->negative.by_x, i), y0, ny, held, s);
-    if (keep_positives) show(unicon__positives_x(pairs, i), y0, ny, held, s);
-    return;
   }
-  if (!keep_positives) hide(unicon__positives_x(pairs, i), y0, ny, s);
-  if (pairs->ignore.count > 0) hide(unicon__list_at(&pairs->ignore.by_x, i), y0, ny, s);
+  if (only == keep_positives)
+    mask_positives(unicon__positives_x(pairs, i), y0, ny, only ? held : NULL, s);
+  if (self >= 0 && self < ny) s[self] = -INFINITY;
+  if (!only && pairs->ignore.count == 0) return;
+  const unicon__partners listed = unicon__listed(pairs, true, i);
+  int64_t length;
+  const int64_t first = unicon__list_range(listed, y0, y0 + ny, &length);
+  for (int64_t k = first; k < first + length; k++) {
+    const int64_t at = listed.item[k] - y0;
+    const double epsilon = unicon__epsilon(pairs, listed, k);
+    const double shift = epsilon > 0 ? temperature * log(epsilon) : -INFINITY;
+    s[at] = (float)((double)(only ? held : s)[at] + shift);
+  }
+}
+
+void unicon__epsilon_row(const unicon_pairs *pairs, int64_t i, int64_t y0, int64_t ny,
+                         float *epsilon) {
+  const int64_t self = unicon__self_x(pairs, i) - y0;
+  for (int64_t j = 0; j < ny; j++) epsilon[j] = pairs->only_listed ? 0 : 1;
+  const unicon__partners listed = unicon__listed(pairs, true, i);
+  const unicon__partners positive = unicon__positives_x(pairs, i);
+  int64_t length, first = unicon__list_range(listed, y0, y0 + ny, &length);
+  for (int64_t k = first; k < first + length; k++)
+    epsilon[listed.item[k] - y0] = (float)unicon__epsilon(pairs, listed, k);
+  first = unicon__list_range(positive, y0, y0 + ny, &length);
+  for (int64_t k = first; k < first + length; k++) epsilon[unicon__partner(positive, k) - y0] = 0;
+  if (self >= 0 && self < ny) epsilon[self] = 0;
 }

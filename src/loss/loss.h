@@ -9,7 +9,8 @@
  *
  * Weights of positives, one per direction (docs/method.md section 1):
  *     omega^x_ik = (w_ik / |P_x(i)|) / Z_x,   Z_x = sum over P of w_ik / |P_x(i)|
- * and likewise omega^y with |P_y(k)|. L = share_x L_x + share_y L_y. */
+ * and likewise omega^y with |P_y(k)|. L = share_x L_x + share_y L_y. A negative counts epsilon_ij,
+ * 1 unless it is listed. */
 #ifndef UNICON_LOSS_LOSS_H
 #define UNICON_LOSS_LOSS_H
 
@@ -33,17 +34,27 @@ typedef struct unicon__tile {
 } unicon__tile;
 
 /* psi and phi of the general loss, in the order of the words of their options. */
-enum { UNICON__PSI_EXP, UNICON__PSI_HINGE, UNICON__PSI_SOFTPLUS, UNICON__PSI_IDENTITY };
-enum { UNICON__PHI_LOG, UNICON__PHI_LOG1P, UNICON__PHI_IDENTITY };
+enum {
+  UNICON__PSI_EXP,
+  UNICON__PSI_HINGE,
+  UNICON__PSI_SOFTPLUS,
+  UNICON__PSI_SOFTMIN,
+  UNICON__PSI_IDENTITY,
+  UNICON__PSI_CUSTOM /* no word: of the loss custom */
+};
+enum { UNICON__PHI_LOG, UNICON__PHI_LOG1P, UNICON__PHI_IDENTITY, UNICON__PHI_CUSTOM };
+enum { UNICON__DIRECTION_BOTH, UNICON__DIRECTION_X, UNICON__DIRECTION_Y };
 
 typedef struct unicon__loss_params {
   int kind; /* position in the table, the word of option `loss` */
   double temperature;
-  double margin;      /* of hinges */
-  double scale, bias; /* siglip */
-  int psi, phi;       /* general */
-  double nu;          /* general */
-  double own;         /* general: epsilon+, the weight of the positive's own term */
+  double margin;         /* of hinges */
+  double scale, bias;    /* siglip */
+  int psi, phi;          /* general */
+  double nu;             /* general */
+  double own;            /* general: epsilon+, the weight of the positive's own term */
+  int direction;         /* word of the option: both, x or y */
+  unicon__custom custom; /* psi and phi of the caller */
 } unicon__loss_params;
 
 typedef struct unicon__loss unicon__loss;
@@ -70,6 +81,7 @@ struct unicon__loss {
   unicon__loss_params params;
   int64_t width;      /* columns of a cell */
   int64_t slots;      /* of cells that are not folded yet */
+  double share[2];    /* of L_x and L_y in L */
   double value;       /* L, once settled */
   double *cell_value; /* parts of L by cell, summed in order */
   void *state;        /* of the kind of loss */
@@ -84,7 +96,8 @@ enum {
   UNICON__LOSS_SUPCON,
   UNICON__LOSS_SIGLIP,
   UNICON__LOSS_SPECTRAL,
-  UNICON__LOSS_MOMENT
+  UNICON__LOSS_MOMENT,
+  UNICON__LOSS_CUSTOM
 };
 
 /* Options to parameters. */
@@ -123,11 +136,16 @@ static inline double unicon__omega_y(const unicon__plane *plane, int64_t count, 
   return weight > 0 ? weight / ((double)count * plane->weight_y) : 0;
 }
 
-/* Sets the scores of row i, columns y0.., that are no negatives to -INFINITY: ignored pairs,
- * everything not listed where negatives are listed, and positives unless `keep_positives`. `held`
- * is scratch of ny floats. */
-void unicon__mask_row(const unicon_pairs *pairs, int64_t i, int64_t y0, int64_t ny, float *s,
-                      bool keep_positives, float *held);
+/* Sets the scores of row i, columns y0.., that are no negatives to -INFINITY: ignored pairs, the
+ * row itself, everything not listed where negatives are listed, and positives unless
+ * `keep_positives`. Where a negative counts epsilon, temperature log(epsilon) is added, so that
+ * e^{s/tau} has the factor; with temperature 0 it stays. `held` is scratch of ny floats. */
+void unicon__mask_row(const unicon_pairs *pairs, int64_t i, int64_t y0, int64_t ny,
+                      double temperature, bool keep_positives, float *s, float *held);
+
+/* What the pairs of row i, columns y0.., count as negatives. */
+void unicon__epsilon_row(const unicon_pairs *pairs, int64_t i, int64_t y0, int64_t ny,
+                         float *epsilon);
 
 /* Running log-sum-exp: folds count e^v into (top, sum) with total = sum e^top. */
 void unicon__lse_add(double *top, double *sum, double v, double count);
@@ -137,7 +155,7 @@ double unicon__log_add(double u, double v);
 
 extern const unicon__loss_ops unicon__loss_exp; /* clip, infonce, supcon, general exp */
 extern const unicon__loss_ops
-    unicon__loss_pairwise; /* triplet, general hinge, softplus, identity */
+    unicon__loss_pairwise; /* triplet, custom, general hinge, softplus, softmin, identity */
 extern const unicon__loss_ops unicon__loss_siglip;
 extern const unicon__loss_ops unicon__loss_spectral;
 

@@ -105,9 +105,8 @@ static unicon_status exp_begin(unicon_ctx *ctx, unicon__loss *loss) {
   st->tile_y = ctx->tile_y;
   st->tile_x = ctx->tile_x;
   st->width = width;
-  const bool one_way = loss->params.kind == UNICON__LOSS_INFONCE;
-  UNICON_TRY(side_begin(ctx, &st->x, loss->plane.n_x, one_way ? 1 : 0.5));
-  UNICON_TRY(side_begin(ctx, &st->y, n_y, one_way ? 0 : 0.5));
+  UNICON_TRY(side_begin(ctx, &st->x, loss->plane.n_x, loss->share[0]));
+  UNICON_TRY(side_begin(ctx, &st->y, n_y, loss->share[1]));
   UNICON_NEW(ctx, st->row_top, slots * st->tile_x);
   UNICON_NEW(ctx, st->row_sum, slots * st->tile_x);
   for (int64_t k = 0; k < slots * st->tile_x; k++) st->row_top[k] = start_of(st);
@@ -139,7 +138,7 @@ static void observe_scores(unicon__loss *loss, const unicon__tile *tile, int slo
   for (int64_t row = 0; row < tile->nx; row++) {
     const int64_t i = tile->x0 + row;
     float *s = tile->s + row * tile->ld;
-    unicon__mask_row(loss->plane.pairs, i, tile->y0, tile->ny, s, st->supcon,
+    unicon__mask_row(loss->plane.pairs, i, tile->y0, tile->ny, 1 / st->a, st->supcon, s,
                      st->held + slot * st->tile_y);
     if (!st->shifted) {
       row_sum[row] += (double)vec->exp_sums(s, tile->ny, a, st->slot_sum + column);
@@ -190,7 +189,7 @@ static void observe_positives(unicon__loss *loss, const unicon__tile *tile, int 
     int64_t length;
     const int64_t first = unicon__list_range(p, tile->y0, tile->y0 + tile->ny, &length);
     for (int64_t k = first; k < first + length; k++) {
-      const int64_t j = p.item[k], column = slot * st->width + j - tile->cell;
+      const int64_t j = unicon__partner(p, k), column = slot * st->width + j - tile->cell;
       const double u = st->a * (double)tile->s[row * tile->ld + j - tile->y0];
       const double omega_x = unicon__omega_x(plane, p.count, 1);
       const double omega_y = unicon__omega_y(plane, unicon__positives_y(plane->pairs, j).count, 1);
@@ -262,7 +261,7 @@ static double settle_general(const settling *s, int64_t i, unicon__partners p) {
   const exp_state *st = s->loss->state;
   double value = 0;
   for (int64_t k = 0; k < p.count; k++)
-    value += observe_one(st, st->a * score(s, i, p.item[k]), s->side->log_n[i],
+    value += observe_one(st, st->a * score(s, i, unicon__partner(p, k)), s->side->log_n[i],
                          omega(s, p.count, unicon__pair_weight(p, k)), &s->side->top[i],
                          &s->side->sum[i]);
   return value;
@@ -277,14 +276,16 @@ static double settle_supcon(const settling *s, int64_t i, unicon__partners p) {
     const float *mine = (s->x ? plane->zx : plane->zy) + i * plane->r;
     const int32_t class = (s->x ? plane->pairs->class_x : plane->pairs->class_y)[i];
     const double *sum = s->class_sum + class * plane->r;
+    const int64_t self = s->x ? unicon__self_x(plane->pairs, i) : unicon__self_y(plane->pairs, i);
     for (int64_t k = 0; k < plane->r; k++) scores += (double)mine[k] * sum[k];
+    if (self >= 0) scores -= score(s, i, self);
     scores *= omega(s, p.count, 1);
     total = omega(s, p.count, 1) * (double)p.count;
   }
   for (int64_t k = 0; !s->class_sum && k < p.count; k++) {
     const double w = omega(s, p.count, unicon__pair_weight(p, k));
     total += w;
-    scores += w * score(s, i, p.item[k]);
+    scores += w * score(s, i, unicon__partner(p, k));
   }
   s->side->top[i] = total > 0 ? log(total) - s->side->log_n[i] : -INFINITY;
   s->side->sum[i] = total > 0 ? 1 : 0;
@@ -399,15 +400,15 @@ static void exp_weigh(unicon__loss *loss, const unicon__tile *tile, int slot) {
     const unicon__partners p = unicon__positives_x(loss->plane.pairs, i);
     int64_t length;
     const int64_t first = unicon__list_range(p, tile->y0, tile->y0 + tile->ny, &length);
-    for (int64_t k = 0; k < length; k++) positive[k] = s[p.item[first + k] - tile->y0];
-    unicon__mask_row(loss->plane.pairs, i, tile->y0, tile->ny, s, st->supcon,
+    for (int64_t k = 0; k < length; k++) positive[k] = s[unicon__partner(p, first + k) - tile->y0];
+    unicon__mask_row(loss->plane.pairs, i, tile->y0, tile->ny, 1 / st->a, st->supcon, s,
                      st->held + slot * st->tile_y);
     if (st->shifted)
       vec->exp_weights_shifted(s, tile->ny, a, st->x.weight[i], st->y.weight + tile->y0);
     else
       vec->exp_weights(s, tile->ny, a, st->x.weight[i], st->y.weight + tile->y0);
     for (int64_t k = 0; k < length; k++) {
-      const int64_t j = p.item[first + k];
+      const int64_t j = unicon__partner(p, first + k);
       const double weight = positive_weight(loss, i, j, p.count, unicon__pair_weight(p, first + k),
                                             st->a * (double)positive[k]);
       float *to = s + (j - tile->y0);

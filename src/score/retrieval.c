@@ -90,7 +90,14 @@ static int64_t first_beaten(const double *threshold, int64_t count, double score
 static void hide(unicon__partners p, int64_t from, int64_t count, float *scores) {
   int64_t length;
   const int64_t first = unicon__list_range(p, from, from + count, &length);
-  for (int64_t k = first; k < first + length; k++) scores[p.item[k] - from] = -INFINITY;
+  for (int64_t k = first; k < first + length; k++) scores[unicon__partner(p, k) - from] = -INFINITY;
+}
+
+/* A row does not find itself. */
+static void hide_self(const ranking *g, int64_t query, int64_t from, int64_t count, float *scores) {
+  const int64_t self =
+      g->from_x ? unicon__self_x(g->pairs, query) : unicon__self_y(g->pairs, query);
+  if (self >= from && self < from + count) scores[self - from] = -INFINITY;
 }
 
 /* Counts, for each threshold of the query, the candidates of this tile at or above it. */
@@ -135,9 +142,11 @@ static void insert(best_list *best, int64_t id, double score) {
 static void offer(const ranking *g, int64_t query, int64_t from, int64_t count, const float *scores,
                   best_list *best) {
   const double margin = unicon__score_error(g->r, 2);
-  for (int64_t j = 0; j < count; j++)
+  for (int64_t j = 0; j < count; j++) {
+    if (scores[j] == -INFINITY) continue; /* hidden */
     if (best->count < UNICON__HUB_TOP || (double)scores[j] >= best->score[0] - margin)
       insert(best, from + j, exact_score(g, query, from + j));
+  }
 }
 
 /* Takes in the scores of a tile that are no matches; those hidden are -inf. */
@@ -200,7 +209,7 @@ static void desk_clear(const ranking *g, const desk *d, int64_t first, int64_t r
   for (int64_t i = 0; i < rows; i++) {
     const unicon__partners p = positives(g, first + i);
     for (int64_t k = 0; k < p.count; k++)
-      d->threshold[i * g->most + k] = exact_score(g, first + i, p.item[k]);
+      d->threshold[i * g->most + k] = exact_score(g, first + i, unicon__partner(p, k));
     qsort(d->threshold + i * g->most, (size_t)p.count, sizeof *d->threshold, descending);
     if (d->best) d->best[i].count = 0;
     if (d->other) d->other[i] = (others){-INFINITY, 0, 0};
@@ -238,6 +247,7 @@ static void rank_cell(void *state, unicon__cell cell) {
                   g->candidate + from * g->r, g->r, 0, tile, SCORE_COLS);
     for (int64_t i = 0; i < rows; i++) {
       float *scores = tile + i * SCORE_COLS;
+      hide_self(g, first + i, from, cols, scores);
       if (d.best) offer(g, first + i, from, cols, scores, &d.best[i]);
       if (positives(g, first + i).count == 0) continue;
       count_above(g, first + i, from, cols, scores, d.threshold + i * g->most,
@@ -344,8 +354,10 @@ static unicon_status summarize(unicon_ctx *ctx, const ranking *g, bool intervals
     const int64_t count = positives(g, i).count;
     if (count == 0) continue;
     list[b.count++] = i;
+    const int64_t self = g->from_x ? unicon__self_x(g->pairs, i) : unicon__self_y(g->pairs, i);
     const int64_t ignored =
-        unicon__list_at(g->from_x ? &g->pairs->ignore.by_x : &g->pairs->ignore.by_y, i).count;
+        unicon__list_at(g->from_x ? &g->pairs->ignore.by_x : &g->pairs->ignore.by_y, i).count +
+        (self >= 0);
     for (int c = 0; c < 3; c++)
       out->chance[UNICON__HIT_1 + c] += chance_hit(g->candidates - ignored, count, cut[c]);
   }

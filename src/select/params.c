@@ -70,6 +70,11 @@ static void read_scores(const unicon_options *options, int64_t rows_y, unicon__p
   out->bank = unicon__integer(options, UNICON__BALANCE_BANK);
 }
 
+static bool has_kernel(const unicon__params *params) {
+  return params->map.kernel[0] != UNICON__KERNEL_LINEAR ||
+         params->map.kernel[1] != UNICON__KERNEL_LINEAR;
+}
+
 void unicon__params_from(const unicon_options *options, int64_t rows_y, unicon__params *out) {
   *out = (unicon__params){
       .goal = goal_of(options),
@@ -82,12 +87,19 @@ void unicon__params_from(const unicon_options *options, int64_t rows_y, unicon__
       .svd = (unicon__svd_method)unicon__word(options, UNICON__SVD),
       .start = unicon__is(options, UNICON__START, "moment")   ? UNICON__START_MOMENT
                : unicon__is(options, UNICON__START, "random") ? UNICON__START_RANDOM
+               : unicon__is(options, UNICON__START, "zero")   ? UNICON__START_ZERO
                                                               : UNICON__START_MODEL,
       .start_path = unicon__text(options, UNICON__START),
       .iterations = (int)unicon__integer(options, UNICON__ITERATIONS),
       .safe = unicon__is(options, UNICON__DAMPING, "safe"),
-      .batch =
-          unicon__is(options, UNICON__BATCH, "full") ? 0 : unicon__integer(options, UNICON__BATCH),
+      .tolerance = unicon__number(options, UNICON__TOLERANCE),
+      .identity = unicon__number(options, UNICON__IDENTITY),
+      .solutions = unicon__is(options, UNICON__BATCH_AVERAGE, "solution"),
+      .cut = {.size = unicon__is(options, UNICON__BATCH, "full")
+                          ? 0
+                          : unicon__integer(options, UNICON__BATCH),
+              .in_order = unicon__is(options, UNICON__BATCH_ORDER, "file"),
+              .seed = (uint64_t)unicon__integer(options, UNICON__SEED)},
       .aggregate = (unicon__aggregation)unicon__word(options, UNICON__AGGREGATE),
       .budget = unicon__is(options, UNICON__BUDGET, "none")
                     ? INFINITY
@@ -99,6 +111,12 @@ void unicon__params_from(const unicon_options *options, int64_t rows_y, unicon__
   };
   unicon__map_params_from(options, &out->map);
   unicon__loss_params_from(options, &out->loss);
+  /* Towards the identity of the rows themselves, so in their coordinates and with all of them. */
+  if (out->identity > 0 && unicon__is(options, UNICON__RANK, "auto")) out->rank = INT64_MAX;
+  if (out->identity > 0 && out->map.by_size && !has_kernel(out)) {
+    out->map.by_size = false;
+    out->map.kind = UNICON__MAP_LINEAR;
+  }
   out->centring = !is_on(options, UNICON__CENTER) ? UNICON__CENTRE_NONE
                   : out->shared                   ? UNICON__CENTRE_SHARED
                                                   : UNICON__CENTRE_SIDES;
@@ -162,6 +180,10 @@ unicon__solve_params unicon__params_solve(const unicon__params *params, int64_t 
       .loss = params->loss,
       .iterations = params->iterations,
       .safe = params->safe,
+      .start = params->start,
+      .solutions = params->solutions,
+      .tolerance = params->tolerance,
+      .identity = params->identity,
       .aggregate = params->aggregate,
   };
   unicon__params_powers(params, out.power);
@@ -174,8 +196,11 @@ unicon__prepare_plan unicon__params_prepare(const unicon__params *params,
       .map = &params->map,
       .centring = params->centring,
       .data = data,
-      .cache = params->iterations > 0 || params->refine.epochs > 0,
-      .holds = params->start == UNICON__START_MOMENT ? UNICON__STATS_CROSS : 0,
+      .cache = params->iterations > 0 || params->refine.epochs > 0 ||
+               params->start != UNICON__START_MOMENT,
+      .holds = params->start == UNICON__START_MOMENT || params->loss.kind == UNICON__LOSS_MOMENT
+                   ? UNICON__STATS_CROSS
+                   : 0,
   };
   if (params->power[0] > 0) plan.holds |= UNICON__STATS_GRAM_X;
   if (params->power[1] > 0) plan.holds |= UNICON__STATS_GRAM_Y;
@@ -184,10 +209,8 @@ unicon__prepare_plan unicon__params_prepare(const unicon__params *params,
 }
 
 bool unicon__params_fused(const unicon__params *params, int64_t rows_x) {
-  const bool kernel = params->map.kernel[0] != UNICON__KERNEL_LINEAR ||
-                      params->map.kernel[1] != UNICON__KERNEL_LINEAR;
   const bool exact = params->map.by_size || params->map.kind == UNICON__MAP_EXACT;
-  return kernel && exact && params->batch > 0 && params->batch < rows_x;
+  return has_kernel(params) && exact && params->cut.size > 0 && params->cut.size < rows_x;
 }
 
 int64_t unicon__most_rank(const unicon__params *params, const unicon__prepared *prepared) {

@@ -14,12 +14,6 @@ typedef enum unicon__goal {
   UNICON__GOAL_BEST
 } unicon__goal;
 
-typedef enum unicon__start {
-  UNICON__START_MOMENT,
-  UNICON__START_RANDOM,
-  UNICON__START_MODEL
-} unicon__start;
-
 typedef struct unicon__params {
   unicon__goal goal;
   const char *kernel;    /* name of the one that was chosen, or NULL */
@@ -39,7 +33,9 @@ typedef struct unicon__params {
   unicon__loss_params loss;
   int iterations;
   bool safe;
-  int64_t batch; /* rows of x; 0: all */
+  double tolerance, identity;
+  unicon__cut cut; /* into batches */
+  bool solutions;  /* of batches are averaged, not their C */
   unicon__aggregation aggregate;
   unicon__refine_params refine;
   unicon__balancing balance;

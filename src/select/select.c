@@ -639,9 +639,9 @@ static void take(selection *w, const candidate *best, const unicon__refine_param
 
 unicon__select_scope unicon__select_scope_of(const unicon__params *params, int64_t rows_y) {
   enum { FEW_ROWS = 4000 }; /* below, a choice costs little, and a rule fits less well */
-  const bool closed = params->batch == 0 && params->start == UNICON__START_MOMENT &&
-                      params->map.method != UNICON__LANDMARKS_GIVEN && !params->shared &&
-                      params->iterations == 0;
+  const bool closed =
+      params->cut.size == 0 && params->identity == 0 && params->start == UNICON__START_MOMENT &&
+      params->map.method != UNICON__LANDMARKS_GIVEN && !params->shared && params->iterations == 0;
   if (!closed) return UNICON__SELECT_NOTHING;
   if (params->goal != UNICON__GOAL_FIXED) return UNICON__SELECT_ALL;
   const bool open = params->open.exponent || params->open.balance;

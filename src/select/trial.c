@@ -323,8 +323,8 @@ static unicon_status open_rows(unicon_ctx *ctx, unicon__trial *t) {
   const double share = bytes > allowed ? allowed / bytes : 1;
   const int64_t size = (int64_t)(share * (double)x->count);
   t->part.whole = t->train;
-  UNICON_TRY(
-      unicon__problem_cut(ctx, share < 1 ? (size > 2 ? size : 2) : 0, t->params->seed, &t->part));
+  const unicon__cut cut = {.size = share < 1 ? (size > 2 ? size : 2) : 0, .seed = t->params->seed};
+  UNICON_TRY(unicon__problem_cut(ctx, &cut, &t->part));
   const unicon__batch *batch = &t->part.batch[0];
   UNICON_TRY(to_axes(ctx, t, 0, &batch->x, &t->rows.x));
   UNICON_TRY(to_axes(ctx, t, 1, &batch->y, &t->rows.y));

@@ -127,8 +127,8 @@ static void draw_batch(refiner *f) {
   for (int64_t k = 0; k < wanted; k++) {
     const int64_t at = f->step * wanted + k, i = f->order[at % f->rows];
     const unicon__partners p = unicon__positives_x(pairs, i);
-    const int64_t j =
-        p.item[unicon__below(seed, UNICON__STREAM_REFINE, (uint64_t)at, UINT32_MAX, p.count)];
+    const int64_t j = unicon__partner(
+        p, unicon__below(seed, UNICON__STREAM_REFINE, (uint64_t)at, UINT32_MAX, p.count));
     x->row[k] = i;
     if (f->seen[j]) continue;
     f->seen[j] = 1;

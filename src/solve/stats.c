@@ -20,7 +20,8 @@ enum {
 /* ---- room --------------------------------------------------------------------------------- */
 
 static bool has_lists(const unicon_pairs *pairs) {
-  return pairs->only_listed || pairs->ignore.count > 0 || pairs->negative.count > 0;
+  return pairs->only_listed || pairs->self_x || pairs->ignore.count > 0 ||
+         pairs->negative.count > 0;
 }
 
 /* Classes that have rows on both sides. */

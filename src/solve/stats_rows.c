@@ -15,7 +15,8 @@ double unicon__pairs_ratio(const unicon_pairs *pairs) {
   for (int64_t i = 0; i < pairs->n_x; i++) {
     const unicon__partners p = unicon__positives_x(pairs, i);
     if (p.count == 0) continue;
-    const double ratio = (double)p.count / (double)unicon__positives_y(pairs, p.item[0]).count;
+    const double ratio =
+        (double)p.count / (double)unicon__positives_y(pairs, unicon__partner(p, 0)).count;
     return unicon__pairs_have_ratio(pairs, ratio) ? ratio : -1;
   }
   return -1;
@@ -25,7 +26,8 @@ bool unicon__pairs_have_ratio(const unicon_pairs *pairs, double ratio) {
   for (int64_t i = 0; i < pairs->n_x; i++) {
     const unicon__partners p = unicon__positives_x(pairs, i);
     for (int64_t k = 0; k < p.count; k++)
-      if ((double)p.count != ratio * (double)unicon__positives_y(pairs, p.item[k]).count)
+      if ((double)p.count !=
+          ratio * (double)unicon__positives_y(pairs, unicon__partner(p, k)).count)
         return false;
   }
   return true;
@@ -43,10 +45,33 @@ typedef struct visit {
 static void visit_plain(const unicon_pairs *pairs, int direction, int64_t i, const visit *v) {
   const unicon__partners p = unicon__positives_x(pairs, i);
   for (int64_t k = 0; k < p.count; k++) {
-    const int64_t j = p.item[k];
+    const int64_t j = unicon__partner(p, k);
     const int64_t count = direction == 0 ? p.count : unicon__positives_y(pairs, j).count;
     v->entry(v->state, i, j, unicon__pair_weight(p, k) / (double)count);
   }
+}
+
+/* What row i, and column j, add to the entries of their class. */
+static double row_share(const unicon__stats_rows *m, int64_t i) {
+  const unicon_pairs *pairs = m->set->pairs;
+  const int64_t count = unicon__positives_x(pairs, i).count;
+  if (count == 0) return 0;
+  return unicon__omega_x(&m->plane, count, 1) / 2 - (pairs->only_listed ? m->u[i] : 0);
+}
+
+static double column_share(const unicon__stats_rows *m, int64_t j) {
+  const unicon_pairs *pairs = m->set->pairs;
+  const int64_t count = unicon__positives_y(pairs, j).count;
+  const double omega = count == 0 ? 0 : unicon__omega_y(&m->plane, count, 1) / 2;
+  return pairs->only_listed ? omega - m->v[j] : omega;
+}
+
+/* What takes a row's own entry out again, which the sums over its class and over all have in. */
+static double self_factor(const unicon__stats_rows *m, int64_t i, int64_t self) {
+  const unicon_pairs *pairs = m->set->pairs;
+  const double all = pairs->only_listed ? 0 : m->u[i] + m->v[self];
+  if (unicon__positives_x(pairs, i).count == 0) return all;
+  return all - row_share(m, i) - column_share(m, self);
 }
 
 /* Entries of row i of W with lists, but for what labels give to a whole class. */
@@ -54,19 +79,20 @@ static void visit_listed(const unicon__stats_rows *m, int64_t i, const visit *v)
   const unicon_pairs *pairs = m->set->pairs;
   const unicon__partners p = unicon__positives_x(pairs, i);
   for (int64_t k = 0; k < p.count && !pairs->class_x; k++) {
-    const int64_t j = p.item[k];
+    const int64_t j = unicon__partner(p, k);
     const double w = unicon__pair_weight(p, k);
     double factor = unicon__omega_x(&m->plane, p.count, w) / 2 +
                     unicon__omega_y(&m->plane, unicon__positives_y(pairs, j).count, w) / 2;
     if (pairs->only_listed) factor -= m->u[i] + m->v[j];
     v->entry(v->state, i, j, factor);
   }
-  const unicon__partners extra =
-      unicon__list_at(pairs->only_listed ? &pairs->negative.by_x : &pairs->ignore.by_x, i);
-  for (int64_t k = 0; k < extra.count; k++) {
-    const double factor = m->u[i] + m->v[extra.item[k]];
-    v->entry(v->state, i, extra.item[k], pairs->only_listed ? -factor : factor);
+  const unicon__partners listed = unicon__listed(pairs, true, i);
+  for (int64_t k = 0; k < listed.count; k++) {
+    const double less = (pairs->only_listed ? 0 : 1) - unicon__epsilon(pairs, listed, k);
+    v->entry(v->state, i, listed.item[k], less * (m->u[i] + m->v[listed.item[k]]));
   }
+  const int64_t self = unicon__self_x(pairs, i);
+  if (self >= 0) v->entry(v->state, i, self, self_factor(m, i, self));
 }
 
 static void visit_row(const unicon__stats_rows *m, int direction, int64_t i, const visit *v) {
@@ -76,35 +102,23 @@ static void visit_row(const unicon__stats_rows *m, int direction, int64_t i, con
     visit_plain(m->set->pairs, direction, i, v);
 }
 
-/* The weight that row i has with each row of its class; v_j comes off where negatives are listed.
- */
-static double class_factor(const unicon__stats_rows *m, int64_t i) {
-  const unicon_pairs *pairs = m->set->pairs;
-  const unicon__partners list = unicon__positives_x(pairs, i);
-  if (list.count == 0) return 0;
-  const int64_t same = unicon__list_at(&pairs->positive.by_x, pairs->class_x[i]).count;
-  const double factor =
-      unicon__omega_x(&m->plane, list.count, 1) / 2 + unicon__omega_y(&m->plane, same, 1) / 2;
-  return pairs->only_listed ? factor - m->u[i] : factor;
-}
-
 /* Omega_i / (2 candidates of row i) for every row of one side. */
 static void half_shares(const unicon__stats_rows *m, bool x, double *out) {
   const unicon_pairs *pairs = m->set->pairs;
   const int64_t n = x ? pairs->n_x : pairs->n_y, other = x ? pairs->n_y : pairs->n_x;
   for (int64_t i = 0; i < n; i++) {
     const unicon__partners p = x ? unicon__positives_x(pairs, i) : unicon__positives_y(pairs, i);
-    const unicon__lists *extra = pairs->only_listed
-                                     ? (x ? &pairs->negative.by_x : &pairs->negative.by_y)
-                                     : (x ? &pairs->ignore.by_x : &pairs->ignore.by_y);
-    const int64_t listed = unicon__list_at(extra, i).count;
-    const int64_t candidates = pairs->only_listed ? p.count + listed : other - listed;
+    const int64_t self = x ? unicon__self_x(pairs, i) : unicon__self_y(pairs, i);
+    const unicon__partners listed = unicon__listed(pairs, x, i);
+    double candidates = pairs->only_listed ? (double)p.count : (double)(other - (self >= 0));
+    for (int64_t k = 0; k < listed.count; k++)
+      candidates += unicon__epsilon(pairs, listed, k) - (pairs->only_listed ? 0 : 1);
     double total = p.weight ? 0 : (double)p.count;
     for (int64_t k = 0; p.weight && k < p.count; k++) total += (double)p.weight[k];
     if (p.count == 0) continue;
     const double omega =
         x ? unicon__omega_x(&m->plane, p.count, total) : unicon__omega_y(&m->plane, p.count, total);
-    out[i] = omega / (2 * (double)candidates);
+    out[i] = omega / (2 * candidates);
   }
 }
 
@@ -125,10 +139,11 @@ static void total_entry(void *state, int64_t i, int64_t j, double weight) {
 static void class_totals(const unicon__stats_rows *m, totals *t) {
   const unicon_pairs *pairs = m->set->pairs;
   for (int64_t i = 0; i < pairs->n_x; i++) {
-    const unicon__partners p = unicon__positives_x(pairs, i);
-    const double factor = class_factor(m, i);
-    for (int64_t k = 0; k < p.count; k++)
-      total_entry(t, i, p.item[k], factor - (pairs->only_listed ? m->v[p.item[k]] : 0));
+    const unicon__partners all = unicon__list_at(&pairs->positive.by_y, pairs->class_x[i]);
+    const double share = row_share(m, i);
+    if (unicon__positives_x(pairs, i).count == 0) continue;
+    for (int64_t k = 0; k < all.count; k++)
+      total_entry(t, i, all.item[k], share + column_share(m, all.item[k]));
   }
 }
 
@@ -146,22 +161,23 @@ static unicon_status sum_weights(unicon_ctx *ctx, unicon__stats_rows *m) {
   return UNICON_OK;
 }
 
-/* Sums of psi_y and v psi_y over classes. */
+/* Sums of psi_y, and of psi_y by the shares of the columns, over classes. */
 static unicon_status sum_classes(unicon_ctx *ctx, unicon__stats_rows *m) {
   const unicon__source *y = &m->set->y;
   const int64_t p = m->p, ld = y->map->out;
   float *buffer;
   UNICON_NEW(ctx, m->class_sum, m->set->pairs->classes * p);
-  UNICON_NEW(ctx, m->class_v, m->set->pairs->classes * p);
+  UNICON_NEW(ctx, m->class_b, m->set->pairs->classes * p);
   UNICON_NEW(ctx, buffer, PICK_ROWS * unicon__map_room(y->map));
   for (int64_t first = 0; first < y->count; first += PICK_ROWS) {
     const int64_t count = y->count - first < PICK_ROWS ? y->count - first : PICK_ROWS;
     const float *rows = unicon__source_tile(y, NULL, first, count, buffer);
     for (int64_t j = 0; j < count; j++) {
       const int64_t to = m->set->pairs->class_y[first + j] * p;
+      const double share = column_share(m, first + j);
       for (int64_t k = 0; k < p; k++) {
         m->class_sum[to + k] += (double)rows[j * ld + k];
-        m->class_v[to + k] += m->v[first + j] * (double)rows[j * ld + k];
+        m->class_b[to + k] += share * (double)rows[j * ld + k];
       }
     }
   }
@@ -240,12 +256,12 @@ static void wait_entry(void *state, int64_t i, int64_t j, double weight) {
 static void add_class(const making *k, int64_t i, int64_t at) {
   const unicon__stats_rows *m = k->m;
   const unicon_pairs *pairs = m->set->pairs;
-  const double factor = class_factor(m, i);
+  const double share = row_share(m, i);
   const double *sum = m->class_sum + pairs->class_x[i] * m->p;
-  const double *sum_v = m->class_v + pairs->class_x[i] * m->p;
+  const double *sum_b = m->class_b + pairs->class_x[i] * m->p;
   if (unicon__positives_x(pairs, i).count == 0) return;
   for (int64_t j = 0; j < m->p; j++) {
-    const double more = factor * sum[j] - (pairs->only_listed ? sum_v[j] : 0);
+    const double more = share * sum[j] + sum_b[j];
     if (k->t.wide)
       k->t.wide[at * m->p + j] += more;
     else

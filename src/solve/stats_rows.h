@@ -4,11 +4,11 @@
  * Direction 0 is x to y, W_ik = w / |P_x(i)|; 1 is y to x, W_ik = w / |P_y(k)|. With lists there is
  * one W, S of supcon at s = 0 without its terms of rank one,
  *
- *     S(0)_ij = (omega^x_ij + omega^y_ij)/2 - (u_i + v_j) on candidates (positives and negatives),
+ *     S(0)_ij = (omega^x_ij + omega^y_ij)/2 - e_ij (u_i + v_j), e = 1 on positives, else epsilon,
  *     u_i = Omega^x_i / (2 candidates of row i),  v_j = Omega^y_j / (2 candidates of column j):
  *
- * of u 1^T + 1 v^T it takes what ignored pairs give back or, where negatives are listed, everything
- * there is. */
+ * of u 1^T + 1 v^T it takes what ignored pairs (in part, where they count in part) and a row with
+ * itself give back or, where negatives are listed, everything there is. */
 #ifndef UNICON_SOLVE_STATS_ROWS_H
 #define UNICON_SOLVE_STATS_ROWS_H
 
@@ -25,7 +25,7 @@ typedef struct unicon__stats_rows {
   double alone_weight[2];
   unicon__plane plane; /* for omega */
   double *u, *v;
-  double *class_sum, *class_v; /* labels: sums over a class of psi_y and v psi_y */
+  double *class_sum, *class_b; /* labels: sums over a class of psi_y, plain and by column shares */
 } unicon__stats_rows;
 
 unicon_status unicon__stats_rows_open(unicon_ctx *ctx, const unicon__batch *set, int64_t p,

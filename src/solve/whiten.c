@@ -214,3 +214,34 @@ unicon_status unicon__whiten_weights(unicon_ctx *ctx, const unicon__whitening *m
   for (int64_t k = 0; k < size; k++) out[k] = (float)(g[k] * scale);
   return UNICON_OK;
 }
+
+/* R^{-1}: L^T, diag(1/scale) Q, or I; 0 in the null space. */
+static unicon_status inverse(unicon_ctx *ctx, const unicon__whitening *metric, double **out) {
+  const int64_t n = metric->size;
+  UNICON_NEW(ctx, *out, n * n);
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t j = 0; j < n; j++) {
+      const double *f = metric->factor;
+      const double unit = i == j ? 1 : 0;
+      const double scale = metric->scale && metric->scale[i] > 0 ? 1 / metric->scale[i] : 0;
+      (*out)[i * n + j] = metric->kind == UNICON__WHITEN_NONE       ? unit
+                          : metric->kind == UNICON__WHITEN_CHOLESKY ? (j >= i ? f[j * n + i] : 0)
+                          : metric->kind == UNICON__WHITEN_EIGEN    ? scale * f[i * n + j]
+                                                                    : scale * unit;
+    }
+  return UNICON_OK;
+}
+
+unicon_status unicon__whiten_identity(unicon_ctx *ctx, const unicon__whitening metric[2],
+                                      double *out) {
+  const int64_t n = metric[0].size;
+  double *of_x, *of_y, sum = 0;
+  UNICON_TRY(inverse(ctx, &metric[0], &of_x));
+  UNICON_TRY(inverse(ctx, &metric[1], &of_y));
+  unicon__tiled_dgemm(ctx, false, true, n, n, n, 1, of_x, n, of_y, n, 0, out, n);
+  for (int64_t k = 0; k < n * n; k++) sum += out[k] * out[k];
+  for (int64_t k = 0; k < n * n && sum > 0; k++) out[k] *= sqrt((double)n / sum);
+  unicon__drop(ctx, of_y);
+  unicon__drop(ctx, of_x);
+  return UNICON_OK;
+}

@@ -51,6 +51,11 @@ unicon_status unicon__whiten_right(unicon_ctx *ctx, const unicon__whitening *met
 unicon_status unicon__whiten_back(unicon_ctx *ctx, const unicon__whitening *metric, double *g,
                                   int64_t cols);
 
+/* The identity map in the coordinates of both metrics, R_x^{-1} R_y^{-T} (size by size), with the
+ * norm of an identity matrix. 2 size^3 flops. */
+unicon_status unicon__whiten_identity(unicon_ctx *ctx, const unicon__whitening metric[2],
+                                      double *out);
+
 /* out = R g as float32 (size by cols); g is destroyed. Values that would leave float32 are scaled
  * by a common factor, which changes no cosine. */
 unicon_status unicon__whiten_weights(unicon_ctx *ctx, const unicon__whitening *metric, double *g,

@@ -214,6 +214,10 @@ static unicon_status run_check(unicon_ctx *ctx, check *c, const unicon_data *giv
   UNICON_TRY(take_options(ctx, options, c));
   UNICON_TRY(unicon__dataset_open(ctx, &data, c->options, &c->all));
   const unicon__batch *all = &c->all.whole;
+  if (all->pairs->self_x)
+    return unicon__fail(ctx, UNICON_ERR_UNSUPPORTED,
+                        "labels of one set cannot be checked: whatever its rows are, they find "
+                        "their like on the other side, which is themselves");
   if (all->x.count < FEWEST_ROWS || all->y.count < FEWEST_ROWS)
     return unicon__fail(ctx, UNICON_ERR_DATA,
                         "there are %lld rows of x and %lld of y; a check needs at least %d of each",

@@ -28,6 +28,7 @@ static unicon_status weigh(unicon_ctx *ctx, unicon__loss_params params, const un
   unicon__loss loss;
   if (params.kind == UNICON__LOSS_MOMENT) {
     params.kind = UNICON__LOSS_SUPCON;
+    params.direction = UNICON__DIRECTION_BOTH;
     memset(zx, 0, (size_t)(pairs->n_x * r) * sizeof *zx);
   }
   unicon__plane_init(&plane, pairs, r, zx, zy);
