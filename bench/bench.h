@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/ctx.h"
+#include "unicon/tools.h"
 #include "base/rng.h"
 
 #define BENCH_TRY(ctx, call)                          \

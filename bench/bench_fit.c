@@ -66,7 +66,8 @@ int main(int argc, char **argv) {
     read = unicon__now() - start < read ? unicon__now() - start : read;
     unicon_model *model;
     start = unicon__now();
-    BENCH_TRY(ctx, unicon_fit(ctx, &(unicon_data){x, y, pairs, NULL}, NULL, fast, &model));
+    BENCH_TRY(ctx,
+              unicon_fit(ctx, &UNICON_DATA(.x = x, .y = y, .pairs = pairs), NULL, fast, &model));
     fit = unicon__now() - start < fit ? unicon__now() - start : fit;
     unicon_model_destroy(model);
   }

@@ -113,8 +113,7 @@ int main(int argc, char **argv) {
   for (long k = 0; k < repeat; k++) {
     unicon_model *model;
     const double start = unicon__now();
-    BENCH_TRY(ctx,
-              unicon_fit(ctx, &(unicon_data){rows_x, rows_y, NULL, NULL}, NULL, options, &model));
+    BENCH_TRY(ctx, unicon_fit(ctx, &UNICON_DATA(.x = rows_x, .y = rows_y), NULL, options, &model));
     const double taken = unicon__now() - start;
     fit = taken < fit ? taken : fit;
     unicon_model_destroy(model);

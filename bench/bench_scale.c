@@ -51,7 +51,7 @@ static void run_fit(stage *s, const unicon_rows *x, const unicon_rows *y, const 
   BENCH_TRY(s->ctx, unicon_options_set(s->ctx, options, "kernel", kernel));
   if (strcmp(kernel, "linear") != 0)
     BENCH_TRY(s->ctx, unicon_options_set(s->ctx, options, "map", "nystrom"));
-  const unicon_data data = {.x = x, .y = y};
+  const unicon_data data = UNICON_DATA(.x = x, .y = y);
   BENCH_TRY(s->ctx, unicon_fit(s->ctx, &data, NULL, options, &model));
   unicon_model_destroy(model);
   unicon_options_destroy(options);
@@ -63,7 +63,8 @@ static void run_search(stage *s, int64_t queries, int64_t k) {
   int64_t *ids = malloc((size_t)(queries * k) * sizeof *ids);
   float *scores = malloc((size_t)(queries * k) * sizeof *scores);
   if (!ids || !scores) exit(1);
-  const unicon_view view = {.rows = q}, base = {.rows = queries > 100 ? s->many : s->base};
+  const unicon_view view = UNICON_VIEW(.rows = q),
+                    base = UNICON_VIEW(.rows = queries > 100 ? s->many : s->base);
   BENCH_TRY(s->ctx, unicon_search(s->ctx, &view, &base, k, ids, scores));
   free(scores);
   free(ids);

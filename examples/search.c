@@ -32,16 +32,16 @@ static unicon_status search(unicon_ctx *ctx, const unicon_data *data, const char
   unicon_rows *embedded = NULL;
   unicon_status status = unicon_model_load(ctx, path, &model);
   const int64_t rank = unicon_model_rank(model);
-  const unicon_view images = {.rows = data->x, .model = model, .side = UNICON_X},
-                    captions = {.rows = data->y, .model = model, .side = UNICON_Y};
+  const unicon_view images = UNICON_VIEW(.rows = data->x, .model = model, .side = UNICON_X),
+                    captions = UNICON_VIEW(.rows = data->y, .model = model, .side = UNICON_Y);
   if (!status) status = unicon_embed(ctx, &images, 0, QUERIES, 1, vector);
   if (!status)
     status = unicon_rows_wrap(ctx, "queries", vector, UNICON_F32, QUERIES, rank,
                               rank * (int64_t)sizeof *vector, sizeof *vector, &embedded);
   /* Vectors that are in the shared space already need no model. */
   if (!status)
-    status = unicon_search(ctx, &(unicon_view){.rows = embedded, .model = NULL, .side = UNICON_X},
-                           &captions, NEAREST, ids, scores);
+    status = unicon_search(ctx, &UNICON_VIEW(.rows = embedded, .side = UNICON_X), &captions,
+                           NEAREST, ids, scores);
   for (int i = 0; i < QUERIES * NEAREST && !status; i++)
     printf("image %d: caption %" PRId64 " of image %" PRId64 ", cosine %.3f\n", i / NEAREST, ids[i],
            ids[i] / CAPTIONS, (double)scores[i]);
@@ -59,7 +59,7 @@ int main(void) {
   if (!status) status = unicon_rows_open(ctx, "text.npy", &y);
   if (!status)
     status = unicon_pairs_per_x(ctx, unicon_rows_count(x), unicon_rows_count(y), CAPTIONS, &pairs);
-  const unicon_data data = {x, y, pairs, NULL};
+  const unicon_data data = UNICON_DATA(.x = x, .y = y, .pairs = pairs);
   if (!status) status = fit_and_save(ctx, &data, "model.safetensors");
   if (!status) status = search(ctx, &data, "model.safetensors");
   if (status) fprintf(stderr, "%s\n", unicon_ctx_error(ctx));

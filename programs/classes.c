@@ -116,20 +116,16 @@ int classes_run(tool *t, const unicon_rows *rows, const char *label_path, const 
   int code = name_classes(t, tool_value(t, CLI_OPT_CLASS_NAMES), out);
   if (code == EXIT_DONE) code = number_rows(t, label_path, unicon_rows_count(rows), out);
   if (code != EXIT_DONE) return code;
-  const size_t count = (size_t)unicon_rows_count(out->vectors);
-  out->count = calloc(count + 1, (count + 1) * sizeof *out->count);
-  if (!out->count) return tool_out_of_memory(t);
-  unicon_view view = {.rows = rows, .model = model, .side = side};
-  const unicon_view vectors = {.rows = out->vectors,
-                               .model = model,
-                               .side = side == UNICON_X ? UNICON_Y : UNICON_X,
-                               .balance = t->balance};
+  unicon_view view = UNICON_VIEW(.rows = rows, .model = model, .side = side);
+  const unicon_view vectors =
+      UNICON_VIEW(.rows = out->vectors, .model = model,
+                  .side = side == UNICON_X ? UNICON_Y : UNICON_X, .balance = t->balance);
   usable left = {0};
   code = usable_open(t, &view, &left);
   if (code == EXIT_DONE) {
     for (int64_t i = 0; i < left.count; i++) out->label[i] = out->label[usable_number(&left, i)];
     out->dropped = left.total - left.count;
-    status = unicon_classify(t->ctx, &view, out->label, &vectors, NULL, out->count, &out->result);
+    status = unicon_classify(t->ctx, &view, out->label, &vectors, NULL, &out->result);
     if (status != UNICON_OK) code = tool_fail(t, status);
   }
   usable_close(&left);
@@ -137,7 +133,7 @@ int classes_run(tool *t, const unicon_rows *rows, const char *label_path, const 
 }
 
 void classes_close(classes *c) {
-  free(c->count);
+  unicon_result_destroy(c->result);
   free(c->label);
   free(c->digits);
   free(c->name);
@@ -148,14 +144,13 @@ void classes_close(classes *c) {
 }
 
 confusion classes_confusion(const classes *c) {
-  return (confusion){c->result.classes, c->name, c->count};
+  return (confusion){unicon_rows_count(c->vectors), c->name,
+                     unicon_result_integers(c->result, "confusion", NULL, NULL)};
 }
 
 json_t *classes_json(const classes *c) {
   const confusion matrix = classes_confusion(c);
-  const unicon_classify_result *r = &c->result;
-  return json_pack("{s:f, s:f, s:f, s:f, s:I, s:I, s:o, s:o}", "accuracy", r->accuracy, "top5",
-                   r->top5, "mean_class_accuracy", r->mean_class_accuracy, "chance", r->chance,
-                   "rows", (json_int_t)r->rows, "classes", (json_int_t)r->classes, "names",
-                   confusion_names_json(&matrix), "confusion", confusion_json(&matrix));
+  json_t *out = display_json_result(c->result);
+  json_object_set_new(out, "names", confusion_names_json(&matrix));
+  return out;
 }

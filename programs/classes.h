@@ -13,8 +13,7 @@ typedef struct classes {
   char *digits;                  /* the texts of unnamed classes */
   int64_t *label;                /* of each row, a row of `vectors` */
   int64_t dropped;               /* rows left out by --bad-rows drop */
-  int64_t *count;                /* the confusion matrix */
-  unicon_classify_result result;
+  unicon_result *result;
 } classes;
 
 /* Reads --classes and --class-names, and from `label_path` the label of each row of `rows`, which

@@ -18,7 +18,7 @@ static int print_result(tool *t, const char *path) {
 
 static int rebalance(tool *t, const unicon_model *model, const inputs *in) {
   const char *path = tool_value(t, CLI_OPT_OUTPUT);
-  const unicon_data data = {in->x, in->y, in->pairs, NULL};
+  const unicon_data data = UNICON_DATA(.x = in->x, .y = in->y, .pairs = in->pairs);
   unicon_model *made = NULL;
   unicon_status status = unicon_model_rebalance(t->ctx, model, &data, t->options, &made);
   if (status == UNICON_OK)

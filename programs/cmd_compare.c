@@ -20,7 +20,8 @@ typedef struct comparison {
 /* ---- the three sets ----------------------------------------------------------------------- */
 
 static unicon_data data_of(const inputs *in) {
-  return (unicon_data){in->x, in->y, in->pairs, unicon_labels_numbers(in->groups, 0)};
+  return UNICON_DATA(.x = in->x, .y = in->y, .pairs = in->pairs,
+                     .groups = unicon_labels_numbers(in->groups, 0));
 }
 
 /* Rows of all sets must be as wide as those of training. */
@@ -157,10 +158,11 @@ static const char *time_or_never(double seconds, char *out, size_t size) {
 }
 
 /* hit@k and the held-out score of one kind of scores. */
-static void print_scores(const char *name, const char *kind, const showing *s) {
-  printf("%-10s  %-8s  %.3f   %.3f  %.3f   %.3f     %.3f", name, kind, s->to_y.value[UNICON_HIT_1],
-         s->to_y.value[UNICON_HIT_10], s->to_x.value[UNICON_HIT_1], s->to_x.value[UNICON_HIT_10],
-         s->score);
+static void print_scores(const char *name, const char *kind, const outcome *o, scoring by) {
+  printf("%-10s  %-8s  %.3f   %.3f  %.3f   %.3f     %.3f", name, kind,
+         outcome_number(o, by, "x_to_y", "hit@1"), outcome_number(o, by, "x_to_y", "hit@10"),
+         outcome_number(o, by, "y_to_x", "hit@1"), outcome_number(o, by, "y_to_x", "hit@10"),
+         o->by[by].score);
 }
 
 static void print_row(const outcome *o) {
@@ -169,9 +171,9 @@ static void print_row(const outcome *o) {
     printf("%-10s  left out: %s\n", o->who->name, o->skipped);
     return;
   }
-  print_scores(o->who->name, "plain", &o->by[PLAIN]);
+  print_scores(o->who->name, "plain", o, PLAIN);
   putchar('\n');
-  print_scores("", "balanced", &o->by[BALANCED]);
+  print_scores("", "balanced", o, BALANCED);
   printf("  %-10s  %10s  %8s\n", o->by[BALANCED].balance,
          display_time(o->seconds, time, sizeof time),
          display_bytes(o->memory, memory, sizeof memory));
@@ -282,12 +284,28 @@ static json_t *set_json(const unicon_data *data, bool held_out) {
                    (json_int_t)unicon_pairs_count(data->pairs), "held_out", held_out);
 }
 
+/* A direction whose figures are those of plain scores. */
+static void make_plain(json_t *direction) {
+  json_t *plain = json_object_get(direction, "plain"), *hubs = json_object_get(direction, "hubs");
+  json_object_update_existing(direction, plain);
+  json_object_set(hubs, "skewness", json_object_get(hubs, "plain_skewness"));
+  json_object_set(hubs, "never_found", json_object_get(hubs, "plain_never_found"));
+  json_object_del(direction, "ci"); /* that of balanced scores */
+}
+
 /* The row by one kind of scores. */
-static json_t *showing_json(const showing *s) {
-  return json_pack("{s:o, s:o, s:f, s:s, s:f, s:o}", "x_to_y", display_json_metrics(&s->to_y),
-                   "y_to_x", display_json_metrics(&s->to_x), "held_out_score", s->score, "balance",
-                   s->balance, "chosen_fit_seconds", s->run, "chosen",
-                   display_json_text(s->chosen));
+static json_t *showing_json(const showing *s, scoring by) {
+  json_t *result = display_json_result(s->result);
+  json_t *to_y = json_object_get(result, "x_to_y"), *to_x = json_object_get(result, "y_to_x");
+  if (by == PLAIN) {
+    make_plain(to_y);
+    make_plain(to_x);
+  }
+  json_t *out = json_pack("{s:O, s:O, s:f, s:s, s:f, s:o}", "x_to_y", to_y, "y_to_x", to_x,
+                          "held_out_score", s->score, "balance", s->balance, "chosen_fit_seconds",
+                          s->run, "chosen", display_json_text(s->chosen));
+  json_decref(result);
+  return out;
 }
 
 static json_t *row_json(const comparison *c, const outcome *o) {
@@ -296,8 +314,8 @@ static json_t *row_json(const comparison *c, const outcome *o) {
     json_object_set_new(out, "skipped", display_json_text(o->skipped));
     return out;
   }
-  json_object_set_new(out, "plain", showing_json(&o->by[PLAIN]));
-  json_object_set_new(out, "balanced", showing_json(&o->by[BALANCED]));
+  json_object_set_new(out, "plain", showing_json(&o->by[PLAIN], PLAIN));
+  json_object_set_new(out, "balanced", showing_json(&o->by[BALANCED], BALANCED));
   json_object_set_new(out, "fit_seconds", json_real(o->seconds));
   json_object_set_new(out, "candidates", json_integer(o->candidates));
   json_object_set_new(out, "memory_bytes", json_real(o->memory));
@@ -356,6 +374,7 @@ int cmd_compare(tool *t) {
     else if (!json && c.shown > 0)
       print_foot(&c);
   }
+  for (size_t i = 0; i < c.rows; i++) outcome_close(&c.row[i]);
   close_sets(&c);
   free(c.row);
   return code;

@@ -160,7 +160,7 @@ int cmd_embed(tool *t) {
   if (status == UNICON_OK) status = unicon_rows_open(t->ctx, path[1], &rows);
   if (status == UNICON_OK) {
     const bool y = strcmp(tool_value(t, CLI_OPT_SIDE), "y") == 0;
-    unicon_view view = {.rows = rows, .model = model, .side = y ? UNICON_Y : UNICON_X};
+    unicon_view view = UNICON_VIEW(.rows = rows, .model = model, .side = y ? UNICON_Y : UNICON_X);
     usable left = {0};
     code = balanced_open(t, model);
     view.balance = t->balance;

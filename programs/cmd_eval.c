@@ -8,25 +8,15 @@
 #include "inputs.h"
 #include "usable.h"
 
-typedef struct directions {
-  unicon_metrics to_y, to_x;
-} directions;
+static const char *const directions[2] = {"x_to_y", "y_to_x"};
 
-static bool is_rank(size_t metric) {
-  return metric == UNICON_MEDIAN_RANK || metric == UNICON_MEAN_RANK;
-}
+/* Widths of the columns: a value, the same without balance (0: not shown). */
+typedef struct columns {
+  int value, plain;
+} columns;
 
-/* "0.223", with the interval "0.223 [0.201, 0.250]"; ranks have one decimal. */
-static void print_cell(const unicon_metrics *m, size_t metric, int width) {
-  char text[64] = "-";
-  const int digits = is_rank(metric) ? 1 : 3;
-  if (isfinite(m->value[metric])) {
-    const int at = snprintf(text, sizeof text, "%.*f", digits, m->value[metric]);
-    if (isfinite(m->low[metric]) && isfinite(m->high[metric]))
-      snprintf(text + at, sizeof text - (size_t)at, " [%.*f, %.*f]", digits, m->low[metric], digits,
-               m->high[metric]);
-  }
-  printf("  %*s", width, text);
+static int digits_of(const char *metric) {
+  return strstr(metric, "_rank") ? 1 : 3;
 }
 
 static void print_number(double value, int digits, int width) {
@@ -35,14 +25,20 @@ static void print_number(double value, int digits, int width) {
   printf("  %*s", width, text);
 }
 
-static void print_chance(const unicon_metrics *m, size_t metric) {
-  print_number(m->chance[metric], m->chance[metric] < 0.0005 ? 5 : 3, 7);
+/* "0.223", with the interval "0.223 [0.201, 0.250]". */
+static void print_cell(const unicon_result *r, const char *from, const char *metric, int width) {
+  const double value = display_number(r, from, metric);
+  const int digits = digits_of(metric);
+  char text[64] = "-", name[64];
+  snprintf(name, sizeof name, "%s.ci.%s", from, metric);
+  const double *interval = unicon_result_reals(r, name, NULL, NULL);
+  if (isfinite(value)) snprintf(text, sizeof text, "%.*f", digits, value);
+  const size_t at = strlen(text);
+  if (interval)
+    snprintf(text + at, sizeof text - at, " [%.*f, %.*f]", digits, interval[0], digits,
+             interval[1]);
+  printf("  %*s", width, text);
 }
-
-/* Widths of the columns: a value, the same without balance (0: not shown). */
-typedef struct columns {
-  int value, plain;
-} columns;
 
 static void print_titles(const columns *c) {
   if (c->plain) {
@@ -58,43 +54,49 @@ static void print_titles(const columns *c) {
   putchar('\n');
 }
 
-static void print_metric(const directions *d, const columns *c, size_t metric) {
-  const unicon_metrics *side[2] = {&d->to_y, &d->to_x};
-  printf("%-11s", unicon_metric_name(metric));
+static void print_metric(const unicon_result *r, const columns *c, const char *metric) {
+  char plain[64], by_chance[64];
+  printf("%-11s", metric);
   for (int k = 0; k < 2; k++) {
-    print_cell(side[k], metric, c->value);
-    if (c->plain) print_number(side[k]->plain[metric], is_rank(metric) ? 1 : 3, c->plain);
-    if (k == 0 || isfinite(side[k]->chance[metric])) print_chance(side[k], metric);
+    snprintf(plain, sizeof plain, "%s.plain", directions[k]);
+    snprintf(by_chance, sizeof by_chance, "%s.chance", directions[k]);
+    const double chance = display_number(r, by_chance, metric);
+    print_cell(r, directions[k], metric, c->value);
+    if (c->plain) print_number(display_number(r, plain, metric), digits_of(metric), c->plain);
+    if (k == 0 || isfinite(chance)) print_number(chance, chance < 0.0005 ? 5 : 3, 7);
   }
   putchar('\n');
 }
 
-/* A number of each direction, with and without balance. */
-static void print_pair(const char *name, const columns *c, int digits, const double value[2],
-                       const double plain[2]) {
-  printf("%-11s", name);
+/* A number of each direction, with and without balance where `plain` names that. */
+static void print_pair(const unicon_result *r, const columns *c, const char *title, int digits,
+                       const char *name, const char *plain) {
+  printf("%-11s", title);
   for (int k = 0; k < 2; k++) {
-    print_number(value[k], digits, c->value);
-    if (c->plain && (k == 0 || isfinite(plain[k]))) print_number(plain[k], digits, c->plain);
+    print_number(display_number(r, directions[k], name), digits, c->value);
+    if (c->plain && plain)
+      print_number(display_number(r, directions[k], plain), digits, c->plain);
+    else if (c->plain && k == 0)
+      printf("  %*s", c->plain, "");
     if (k == 0) printf("  %7s", "");
   }
   putchar('\n');
 }
 
-static void print_table(const tool *t, const directions *d) {
-  const unicon_metrics *y = &d->to_y, *x = &d->to_x;
-  const bool intervals = isfinite(y->low[0]) || isfinite(x->low[0]);
+static void print_table(const tool *t, const unicon_result *r) {
+  const bool intervals = unicon_result_kind(r, "x_to_y.ci.hit@1") != UNICON_KIND_NONE;
   const bool on = balanced_is_on(t->balance);
   const columns c = {intervals ? 20 : on ? 8 : 7, !on ? 0 : intervals ? 6 : 7};
-  const double none[2] = {NAN, NAN};
   print_titles(&c);
-  for (size_t i = 0; i < UNICON_METRIC_COUNT; i++) print_metric(d, &c, i);
-  print_pair("hub_skew", &c, 3, (double[]){y->hub_skew, x->hub_skew},
-             (double[]){y->plain_hub_skew, x->plain_hub_skew});
-  print_pair("never_found", &c, 3, (double[]){y->hub_never, x->hub_never},
-             (double[]){y->plain_hub_never, x->plain_hub_never});
-  print_pair("queries", &c, 0, (double[]){(double)y->queries, (double)x->queries}, none);
-  print_pair("candidates", &c, 0, (double[]){(double)y->candidates, (double)x->candidates}, none);
+  const char *name;
+  for (size_t i = 0; (name = unicon_result_name(r, i)) != NULL; i++) /* x_to_y.hit@1 ... */
+    if (strncmp(name, "x_to_y.", 7) == 0 && !strchr(name + 7, '.') &&
+        unicon_result_kind(r, name) == UNICON_KIND_REAL)
+      print_metric(r, &c, name + 7);
+  print_pair(r, &c, "hub_skew", 3, "hubs.skewness", "hubs.plain_skewness");
+  print_pair(r, &c, "never_found", 3, "hubs.never_found", "hubs.plain_never_found");
+  print_pair(r, &c, "queries", 0, "queries", NULL);
+  print_pair(r, &c, "candidates", 0, "candidates", NULL);
   if (on) printf("\nbalanced: %s; plain: the cosine alone\n", unicon_balance_text(t->balance));
   printf(
       "%shub_skew: skewness of how often each candidate is among a query's first 10, 0 without "
@@ -102,49 +104,42 @@ static void print_table(const tool *t, const directions *d) {
       on ? "" : "\n");
 }
 
-static int print_json(tool *t, const directions *d, const inputs *in) {
-  json_t *out = json_pack("{s:I, s:o, s:o}", "pairs", (json_int_t)d->to_y.pairs, "x_to_y",
-                          display_json_metrics(&d->to_y), "y_to_x", display_json_metrics(&d->to_x));
-  balanced_json(t->balance, out);
-  if (usable_wanted(t))
-    json_object_set_new(
-        out, "dropped",
-        json_pack("{s:I, s:I}", "x", (json_int_t)(unicon_rows_count(in->x) - d->to_x.candidates),
-                  "y", (json_int_t)(unicon_rows_count(in->y) - d->to_y.candidates)));
-  return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
-}
-
 static int evaluate(tool *t, const inputs *in, const unicon_model *model) {
-  const unicon_view x = {in->x, model, UNICON_X, t->balance, UNICON_FORM_RAW},
-                    y = {in->y, model, UNICON_Y, t->balance, UNICON_FORM_RAW};
-  directions d;
-  const unicon_status status =
-      unicon_evaluate(t->ctx, &x, &y, in->pairs, t->options, &d.to_y, &d.to_x);
+  const unicon_view x = UNICON_VIEW(.rows = in->x, .model = model, .side = UNICON_X,
+                                    .balance = t->balance),
+                    y = UNICON_VIEW(.rows = in->y, .model = model, .side = UNICON_Y,
+                                    .balance = t->balance);
+  unicon_result *r = NULL;
+  const unicon_status status = unicon_evaluate(t->ctx, &x, &y, in->pairs, t->options, &r);
+  int code = EXIT_DONE;
   display_clear(&t->display);
-  if (status != UNICON_OK) return tool_fail(t, status);
-  if (tool_has(t, CLI_OPT_JSON)) return print_json(t, &d, in);
-  print_table(t, &d);
-  return EXIT_DONE;
+  if (status != UNICON_OK)
+    code = tool_fail(t, status);
+  else if (!tool_has(t, CLI_OPT_JSON))
+    print_table(t, r);
+  else if (!display_json(display_json_result(r)))
+    code = tool_out_of_memory(t);
+  unicon_result_destroy(r);
+  return code;
 }
 
 /* ---- zero-shot ---------------------------------------------------------------------------- */
 
 static int print_classes(tool *t, const classes *c) {
-  const unicon_classify_result *r = &c->result;
   if (tool_has(t, CLI_OPT_JSON)) {
     json_t *out = classes_json(c);
     balanced_json(t->balance, out);
-    if (usable_wanted(t))
-      json_object_set_new(
-          out, "dropped",
-          json_pack("{s:I}", tool_has(t, CLI_OPT_Y_LABELS) ? "y" : "x", (json_int_t)c->dropped));
+    json_object_set_new(
+        out, "dropped",
+        json_pack("{s:I}", tool_has(t, CLI_OPT_Y_LABELS) ? "y" : "x", (json_int_t)c->dropped));
     return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
   }
   const confusion matrix = classes_confusion(c);
-  printf("accuracy         %.3f on %lld rows; a random answer: %.3f\n", r->accuracy,
-         (long long)r->rows, r->chance);
-  if (r->classes > 5) printf("top 5            %.3f\n", r->top5);
-  printf("mean of classes  %.3f\n", r->mean_class_accuracy);
+  printf("accuracy         %.3f on %.0f rows; a random answer: %.3f\n",
+         display_number(c->result, "", "accuracy"), display_number(c->result, "", "rows"),
+         display_number(c->result, "", "chance"));
+  if (matrix.classes > 5) printf("top 5            %.3f\n", display_number(c->result, "", "top5"));
+  printf("mean of classes  %.3f\n", display_number(c->result, "", "mean_class_accuracy"));
   confusion_print(&matrix);
   return EXIT_DONE;
 }

@@ -118,9 +118,10 @@ static int print_summary(const tool *t, const fit_result *result) {
 
 static int fit_and_save(tool *t, const inputs *train, const inputs *validation) {
   const char *path = tool_value(t, CLI_OPT_OUTPUT);
-  const unicon_data data = {train->x, train->y, train->pairs,
-                            unicon_labels_numbers(train->groups, 0)};
-  const unicon_data held_out = {validation->x, validation->y, validation->pairs, NULL};
+  const unicon_data data = UNICON_DATA(.x = train->x, .y = train->y, .pairs = train->pairs,
+                                       .groups = unicon_labels_numbers(train->groups, 0));
+  const unicon_data held_out =
+      UNICON_DATA(.x = validation->x, .y = validation->y, .pairs = validation->pairs);
   unicon_model *model = NULL;
   const double start = display_now();
   unicon_status status =

@@ -10,51 +10,43 @@ typedef struct probe {
   unicon_model *model;
   unicon_rows *train, *test;
   unicon_labels *labels;
-  int64_t *label, classes; /* class numbers of `labels` in use, ascending */
-  const char **name;       /* their texts */
-  int64_t *count;          /* the confusion matrix */
-  unicon_probe_result result;
+  const char **name; /* of the labels in use */
+  unicon_result *result;
 } probe;
 
-static confusion matrix_of(const probe *p) {
-  return (confusion){p->classes, p->name, p->count};
+static int64_t classes_of(const probe *p) {
+  return unicon_labels_classes(p->labels);
 }
 
-/* ---- table -------------------------------------------------------------------------------- */
+static confusion matrix_of(const probe *p) {
+  return (confusion){classes_of(p), p->name,
+                     unicon_result_integers(p->result, "confusion", NULL, NULL)};
+}
+
+static double number(const probe *p, const char *name) {
+  return display_number(p->result, "", name);
+}
 
 static int print_table(const probe *p) {
-  const unicon_probe_result *r = &p->result;
-  printf("accuracy         %.3f on %lld rows; always the commonest label: %.3f\n", r->accuracy,
-         (long long)unicon_rows_count(p->test), r->chance);
-  printf("training         %.3f on %lld rows\n", r->train_accuracy,
-         (long long)unicon_rows_count(p->train));
-  printf("fit              loss %.4f after %lld steps, gradient %.1e\n", r->loss,
-         (long long)r->iterations, r->gradient);
-  if (r->unseen > 0)
-    printf("unseen           %lld test rows have a label that no training row has\n",
-           (long long)r->unseen);
+  printf("accuracy         %.3f on %.0f rows; always the commonest label: %.3f\n",
+         number(p, "accuracy"), number(p, "test_rows"), number(p, "chance"));
+  printf("training         %.3f on %.0f rows\n", number(p, "train_accuracy"),
+         number(p, "train_rows"));
+  printf("fit              loss %.4f after %.0f steps, gradient %.1e\n", number(p, "loss"),
+         number(p, "iterations"), number(p, "gradient"));
+  if (number(p, "unseen") > 0)
+    printf("unseen           %.0f test rows have a label that no training row has\n",
+           number(p, "unseen"));
   const confusion matrix = matrix_of(p);
   confusion_print(&matrix);
   return EXIT_DONE;
 }
 
-/* ---- JSON --------------------------------------------------------------------------------- */
-
+/* The labels as texts in place of their numbers. */
 static int print_json(tool *t, const probe *p) {
-  const unicon_probe_result *r = &p->result;
   const confusion matrix = matrix_of(p);
-  json_t *out = json_object();
-  display_json_real(out, "accuracy", r->accuracy);
-  display_json_real(out, "train_accuracy", r->train_accuracy);
-  display_json_real(out, "chance", r->chance);
-  display_json_real(out, "loss", r->loss);
-  display_json_real(out, "gradient", r->gradient);
-  json_object_set_new(out, "iterations", json_integer((json_int_t)r->iterations));
-  json_object_set_new(out, "train_rows", json_integer((json_int_t)unicon_rows_count(p->train)));
-  json_object_set_new(out, "test_rows", json_integer((json_int_t)unicon_rows_count(p->test)));
-  json_object_set_new(out, "unseen", json_integer((json_int_t)r->unseen));
+  json_t *out = display_json_result(p->result);
   json_object_set_new(out, "labels", confusion_names_json(&matrix));
-  json_object_set_new(out, "confusion", confusion_json(&matrix));
   return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
 }
 
@@ -76,27 +68,21 @@ static unicon_status open_files(tool *t, probe *p) {
 static int run(tool *t, probe *p) {
   const char *side_name = tool_value(t, CLI_OPT_SIDE);
   const unicon_side side = side_name && strcmp(side_name, "y") == 0 ? UNICON_Y : UNICON_X;
-  const unicon_view train = {.rows = p->train, .model = p->model, .side = side},
-                    test = {.rows = p->test, .model = p->model, .side = side};
+  const unicon_view train = UNICON_VIEW(.rows = p->train, .model = p->model, .side = side),
+                    test = UNICON_VIEW(.rows = p->test, .model = p->model, .side = side);
   const int64_t *train_label = unicon_labels_numbers(p->labels, 0);
   const int64_t *test_label = unicon_labels_numbers(p->labels, 1);
-  const int64_t n = unicon_rows_count(p->train), rows = n + unicon_rows_count(p->test);
+  const int64_t n = unicon_rows_count(p->train);
   int64_t same = 1;
   while (same < n && train_label[same] == train_label[0]) same++;
   if (same == n)
     return tool_error(t, "all %lld training rows have the label `%s`; a probe needs at least 2",
                       (long long)n, unicon_labels_name(p->labels, train_label[0]));
-  p->label = calloc((size_t)rows, sizeof *p->label);
-  if (!p->label) return tool_out_of_memory(t);
-  unicon_status status =
-      unicon_probe_classes(t->ctx, train_label, n, test_label, rows - n, &p->classes, p->label);
-  if (status != UNICON_OK) return tool_fail(t, status);
-  p->count = calloc((size_t)p->classes, (size_t)p->classes * sizeof *p->count);
-  p->name = calloc((size_t)p->classes, sizeof *p->name);
-  if (!p->count || !p->name) return tool_out_of_memory(t);
-  for (int64_t c = 0; c < p->classes; c++) p->name[c] = unicon_labels_name(p->labels, p->label[c]);
-  status = unicon_probe(t->ctx, &train, train_label, &test, test_label, t->options, p->classes,
-                        p->count, &p->result);
+  p->name = calloc((size_t)classes_of(p), sizeof *p->name);
+  if (!p->name) return tool_out_of_memory(t);
+  for (int64_t c = 0; c < classes_of(p); c++) p->name[c] = unicon_labels_name(p->labels, c);
+  const unicon_status status =
+      unicon_probe(t->ctx, &train, train_label, &test, test_label, t->options, &p->result);
   display_clear(&t->display);
   if (status != UNICON_OK) return tool_fail(t, status);
   return tool_has(t, CLI_OPT_JSON) ? print_json(t, p) : print_table(p);
@@ -113,9 +99,8 @@ int cmd_probe(tool *t) {
       return cli_usage_error(t->args->command, "--%s FILE is missing", cli_name(needed[i]));
   const unicon_status status = open_files(t, &p);
   const int code = status == UNICON_OK ? run(t, &p) : tool_fail(t, status);
-  free(p.count);
   free(p.name);
-  free(p.label);
+  unicon_result_destroy(p.result);
   unicon_labels_destroy(p.labels);
   unicon_rows_close(p.test);
   unicon_rows_close(p.train);

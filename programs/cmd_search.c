@@ -195,10 +195,9 @@ static int open_embedded(tool *t, const unicon_model *model, unicon_view *base) 
 static int search_files(tool *t, const unicon_model *model, const unicon_rows *queries,
                         const unicon_rows *base, int64_t k, const names *files) {
   int code = balanced_open(t, model);
-  unicon_view q = {.rows = queries,
-                   .model = model,
-                   .side = side_of(t, CLI_OPT_QUERY_SIDE, CLI_OPT_BASE_SIDE),
-                   .balance = t->balance};
+  unicon_view q =
+      UNICON_VIEW(.rows = queries, .model = model,
+                  .side = side_of(t, CLI_OPT_QUERY_SIDE, CLI_OPT_BASE_SIDE), .balance = t->balance);
   unicon_view b = q;
   b.rows = base;
   b.side = side_of(t, CLI_OPT_BASE_SIDE, CLI_OPT_QUERY_SIDE);

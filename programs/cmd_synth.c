@@ -13,7 +13,7 @@ enum { FILES = 3, PARTS = 3, MOST_ROWS = 4096, MOST_NUMBERS = 1 << 22 }; /* of a
 /* x, y and label of one part, in this order. */
 typedef struct part {
   const char *name;
-  unicon_synth_part of; /* of no rows: left out */
+  int64_t rows; /* 0: left out */
   unicon_writer *writer[FILES];
 } part;
 
@@ -38,7 +38,7 @@ static int open_part(tool *t, const synth_plan *plan, part *p) {
     char *path = path_of(plan->folder, file_name[f], p->name);
     if (!path) return tool_out_of_memory(t);
     const unicon_status status =
-        unicon_writer_open(t->ctx, path, f == 2 ? UNICON_WRITE_I64 : UNICON_WRITE_F32, p->of.rows,
+        unicon_writer_open(t->ctx, path, f == 2 ? UNICON_WRITE_I64 : UNICON_WRITE_F32, p->rows,
                            plan->width[f], &p->writer[f]);
     free(path);
     if (status != UNICON_OK) return tool_fail(t, status);
@@ -47,15 +47,15 @@ static int open_part(tool *t, const synth_plan *plan, part *p) {
 }
 
 static int fill_part(tool *t, const synth_plan *plan, part *p, float *x, float *y, int64_t *label) {
-  for (int64_t done = 0; done < p->of.rows; done += plan->block) {
-    const int64_t now = p->of.rows - done < plan->block ? p->of.rows - done : plan->block;
-    unicon_status status =
-        unicon_synth(t->ctx, plan->kind, t->options, &p->of, done, now, x, y, label);
+  for (int64_t done = 0; done < p->rows; done += plan->block) {
+    const int64_t now = p->rows - done < plan->block ? p->rows - done : plan->block;
+    unicon_status status = unicon_synth(t->ctx, plan->kind, t->options, p - plan->part, p->rows,
+                                        done, now, x, y, label);
     const void *const rows[FILES] = {x, y, label};
     for (int f = 0; f < FILES && status == UNICON_OK; f++)
       status = unicon_writer_append(t->ctx, p->writer[f], rows[f], now);
     if (status != UNICON_OK) return tool_fail(t, status);
-    if (display_progress(&t->display, p->name, (double)(done + now) / (double)p->of.rows, -1))
+    if (display_progress(&t->display, p->name, (double)(done + now) / (double)p->rows, -1))
       return tool_interrupted(t);
   }
   return EXIT_DONE;
@@ -68,7 +68,7 @@ static int fill_parts(tool *t, synth_plan *plan) {
   int64_t *label = malloc(sizeof *label * block);
   int code = x && y && label ? EXIT_DONE : tool_out_of_memory(t);
   for (int i = 0; i < PARTS && code == EXIT_DONE; i++)
-    if (plan->part[i].of.rows > 0) code = open_part(t, plan, &plan->part[i]);
+    if (plan->part[i].rows > 0) code = open_part(t, plan, &plan->part[i]);
   for (int i = 0; i < PARTS && code == EXIT_DONE; i++)
     code = fill_part(t, plan, &plan->part[i], x, y, label);
   free(x);
@@ -93,8 +93,8 @@ static int commit_parts(tool *t, synth_plan *plan, int code) {
 }
 
 static int print_result(tool *t, const synth_plan *plan) {
-  const long long train = plan->part[0].of.rows, test = plan->part[1].of.rows;
-  const long long val = plan->part[2].of.rows;
+  const long long train = plan->part[0].rows, test = plan->part[1].rows;
+  const long long val = plan->part[2].rows;
   const char *folder = plan->folder;
   if (tool_has(t, CLI_OPT_JSON)) {
     json_t *out = json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "kind", plan->kind, "folder",
@@ -120,9 +120,8 @@ static int try_options(tool *t, const synth_plan *plan) {
   if (!x || !y) {
     code = tool_out_of_memory(t);
   } else {
-    const unicon_synth_part one = {0, 1};
     const unicon_status status =
-        unicon_synth(t->ctx, plan->kind, t->options, &one, 0, 1, x, y, &label);
+        unicon_synth(t->ctx, plan->kind, t->options, 0, 1, 0, 1, x, y, &label);
     if (status != UNICON_OK) code = tool_fail(t, status);
   }
   free(x);
@@ -142,9 +141,8 @@ int cmd_synth(tool *t) {
       {"train", CLI_OPT_TRAIN, 1}, {"test", CLI_OPT_TEST, 1}, {"val", CLI_OPT_VAL, 0}};
   int code = EXIT_DONE;
   for (int i = 0; i < PARTS && code == EXIT_DONE; i++) {
-    plan.part[i] = (part){parts[i].name, {i, 0}, {NULL}};
-    code =
-        cli_integer(t->args, parts[i].option, parts[i].least, 1000000000000, &plan.part[i].of.rows);
+    plan.part[i] = (part){parts[i].name, 0, {NULL}};
+    code = cli_integer(t->args, parts[i].option, parts[i].least, 1000000000000, &plan.part[i].rows);
   }
   if (code != EXIT_DONE) return code;
   for (int s = 0; s < 2; s++) {

@@ -77,8 +77,8 @@ static int weigh(tool *t, weighing *w) {
   w->n_y = unicon_rows_count(w->in.y);
   int code = make_room(t, w);
   if (code != EXIT_DONE) return code;
-  const unicon_view x = {.rows = w->in.x, .model = w->model, .side = UNICON_X},
-                    y = {.rows = w->in.y, .model = w->model, .side = UNICON_Y};
+  const unicon_view x = UNICON_VIEW(.rows = w->in.x, .model = w->model, .side = UNICON_X),
+                    y = UNICON_VIEW(.rows = w->in.y, .model = w->model, .side = UNICON_Y);
   unicon_status status = take_loss(t, w->model);
   if (status == UNICON_OK)
     status =

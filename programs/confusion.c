@@ -79,21 +79,12 @@ static void print_errors(const confusion *c) {
 }
 
 void confusion_print(const confusion *c) {
-  if (c->classes <= TABLE_CLASSES)
+  if (!c->count)
+    printf("\n%lld classes: too many for a confusion matrix\n", (long long)c->classes);
+  else if (c->classes <= TABLE_CLASSES)
     print_matrix(c);
   else
     print_errors(c);
-}
-
-json_t *confusion_json(const confusion *c) {
-  json_t *rows = json_array();
-  for (int64_t a = 0; a < c->classes; a++) {
-    json_t *row = json_array();
-    for (int64_t b = 0; b < c->classes; b++)
-      json_array_append_new(row, json_integer((json_int_t)c->count[a * c->classes + b]));
-    json_array_append_new(rows, row);
-  }
-  return rows;
 }
 
 json_t *confusion_names_json(const confusion *c) {

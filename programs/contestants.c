@@ -298,21 +298,15 @@ static unicon_status open_context(tool *t, unicon_ctx **out) {
 /* Both showings on the test rows; mostly they are of one candidate, which is embedded once. */
 static unicon_status test(const match *m) {
   const fitted *plain = &m->best[PLAIN], *balanced = &m->best[BALANCED];
-  showing *by = m->out->by;
+  outcome *out = m->out;
   const unicon_options *options = m->t->options;
   const unicon_data *rows = &m->data->test;
-  unicon_status status = jury_judge(&m->jury, balanced, rows, options, m->loud, &by[BALANCED].to_y,
-                                    &by[BALANCED].to_x);
-  by[PLAIN].to_y = by[BALANCED].to_y;
-  by[PLAIN].to_x = by[BALANCED].to_x;
+  unicon_status status =
+      jury_judge(&m->jury, balanced, rows, options, m->loud, &out->result[BALANCED]);
   if (status == UNICON_OK && plain->model != balanced->model)
-    status = jury_judge(&m->jury, plain, rows, options, false, &by[PLAIN].to_y, &by[PLAIN].to_x);
-  unicon_metrics *const direction[2] = {&by[PLAIN].to_y, &by[PLAIN].to_x};
-  for (int d = 0; d < 2; d++) {
-    memcpy(direction[d]->value, direction[d]->plain, sizeof direction[d]->value);
-    direction[d]->hub_skew = direction[d]->plain_hub_skew;
-    direction[d]->hub_never = direction[d]->plain_hub_never;
-  }
+    status = jury_judge(&m->jury, plain, rows, options, false, &out->result[PLAIN]);
+  out->by[BALANCED].result = out->result[BALANCED];
+  out->by[PLAIN].result = out->result[out->result[PLAIN] ? PLAIN : BALANCED];
   return status;
 }
 
@@ -353,6 +347,16 @@ int contestant_run(tool *t, const contestant *who, const compared_sets *data, bo
   unicon_ctx_destroy(m.ctx);
   display_clear(&t->display);
   return status == UNICON_ERR_CANCELLED ? EXIT_INTERRUPTED : EXIT_DONE;
+}
+
+double outcome_number(const outcome *o, scoring by, const char *direction, const char *metric) {
+  char folder[32];
+  snprintf(folder, sizeof folder, "%s%s", direction, by == PLAIN ? ".plain" : "");
+  return display_number(o->by[by].result, folder, metric);
+}
+
+void outcome_close(outcome *o) {
+  for (int by = 0; by < SCORINGS; by++) unicon_result_destroy(o->result[by]);
 }
 
 double outcome_time_to(const outcome *o, double target) {

@@ -35,7 +35,7 @@ typedef enum scoring { PLAIN, BALANCED, SCORINGS } scoring;
 
 /* The candidate of a contestant that is best by one of the two. */
 typedef struct showing {
-  unicon_metrics to_y, to_x;      /* on the test rows; `value` has the scores of this kind */
+  const unicon_result *result;    /* on the test rows */
   double score;                   /* on the validation rows */
   double run;                     /* seconds of its fit */
   char balance[32];               /* how it is balanced: "off", "softmax:10" */
@@ -49,9 +49,10 @@ typedef struct outcome {
   const contestant *who;
   char skipped[256]; /* why it did not take part, or "" */
   showing by[SCORINGS];
-  double seconds; /* of the fits of all candidates */
-  double memory;  /* most bytes the library held */
-  int candidates; /* tried */
+  unicon_result *result[SCORINGS]; /* what the showings look at; one may be NULL */
+  double seconds;                  /* of the fits of all candidates */
+  double memory;                   /* most bytes the library held */
+  int candidates;                  /* tried */
 } outcome;
 
 /* Fits every candidate, takes the best by the validation score, of plain and of balanced scores
@@ -60,6 +61,12 @@ typedef struct outcome {
  */
 int contestant_run(tool *t, const contestant *who, const compared_sets *data, bool loud,
                    outcome *out);
+
+/* A metric on the test rows: `direction` is "x_to_y" or "y_to_x". */
+double outcome_number(const outcome *o, scoring by, const char *direction, const char *metric);
+
+/* Frees what an outcome holds. */
+void outcome_close(outcome *o);
 
 /* Seconds after which the method had reached the validation score `target`, balanced, or INFINITY:
  * all of its time for a closed form; for epochs their share of the chosen run alone. */

@@ -140,34 +140,21 @@ void display_json_real(json_t *object, const char *name, double value) {
   if (isfinite(value)) json_object_set_new(object, name, json_real(value));
 }
 
-static json_t *hubs_json(const unicon_metrics *m) {
-  json_t *out = json_object();
-  display_json_real(out, "skewness", m->hub_skew);
-  display_json_real(out, "never_found", m->hub_never);
-  display_json_real(out, "plain_skewness", m->plain_hub_skew);
-  display_json_real(out, "plain_never_found", m->plain_hub_never);
-  return out;
+double display_number(const unicon_result *result, const char *folder, const char *name) {
+  char whole[96];
+  double value;
+  snprintf(whole, sizeof whole, "%s%s%s", folder, *folder ? "." : "", name);
+  unicon_result_number(result, whole, &value);
+  return value;
 }
 
-json_t *display_json_metrics(const unicon_metrics *m) {
-  json_t *out = json_object(), *chance = json_object(), *ci = json_object(), *plain = json_object();
-  json_object_set_new(out, "queries", json_integer((json_int_t)m->queries));
-  json_object_set_new(out, "candidates", json_integer((json_int_t)m->candidates));
-  for (size_t i = 0; i < UNICON_METRIC_COUNT; i++) {
-    const char *name = unicon_metric_name(i);
-    display_json_real(out, name, m->value[i]);
-    display_json_real(chance, name, m->chance[i]);
-    display_json_real(plain, name, m->plain[i]);
-    if (isfinite(m->low[i]) && isfinite(m->high[i]))
-      json_object_set_new(ci, name, json_pack("[f, f]", m->low[i], m->high[i]));
-  }
-  json_object_set_new(out, "chance", chance);
-  json_object_set_new(out, "plain", plain);
-  json_object_set_new(out, "hubs", hubs_json(m));
-  if (json_object_size(ci) > 0)
-    json_object_set_new(out, "ci", ci);
-  else
-    json_decref(ci);
+json_t *display_json_result(const unicon_result *result) {
+  const size_t size = unicon_result_json(result, NULL, 0) + 1;
+  char *text = malloc(size);
+  if (!text) return NULL;
+  unicon_result_json(result, text, size);
+  json_t *out = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+  free(text);
   return out;
 }
 

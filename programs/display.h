@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "unicon/unicon.h"
+#include "unicon/tools.h"
 
 typedef struct display {
   const char *command; /* named in messages */
@@ -53,9 +53,11 @@ json_t *display_json_text(const char *text);
  * no UTF-8 as `?`, padded with blanks to `width` characters (negative: blanks behind). */
 void display_text(const char *text, int width, int most);
 
-/* One direction of an evaluation: all metrics, their chance values and intervals, the same without
- * balance, and hubs. */
-json_t *display_json_metrics(const unicon_metrics *m);
+/* The number of that name, "FOLDER.NAME" where a folder is given; NaN if there is none. */
+double display_number(const unicon_result *result, const char *folder, const char *name);
+
+/* A result as an object to which more may be added; NULL when there was no memory for it. */
+json_t *display_json_result(const unicon_result *result);
 
 /* "1.2 s", "3 min 05 s" and "12.3 MB". */
 const char *display_time(double seconds, char *out, size_t size);

@@ -7,32 +7,32 @@
 /* ---- how well a candidate does ------------------------------------------------------------ */
 
 unicon_status jury_judge(const jury *j, const fitted *f, const unicon_data *rows,
-                         const unicon_options *options, bool loud, unicon_metrics *to_y,
-                         unicon_metrics *to_x) {
-  const unicon_view
-      x = {.rows = rows->x, .model = f->model, .side = UNICON_X, .balance = f->balance},
-      y = {.rows = rows->y, .model = f->model, .side = UNICON_Y, .balance = f->balance};
+                         const unicon_options *options, bool loud, unicon_result **out) {
+  const unicon_view x = UNICON_VIEW(.rows = rows->x, .model = f->model, .side = UNICON_X,
+                                    .balance = f->balance),
+                    y = UNICON_VIEW(.rows = rows->y, .model = f->model, .side = UNICON_Y,
+                                    .balance = f->balance);
   if (!loud) unicon_ctx_set_log(j->ctx, NULL, NULL);
-  const unicon_status status = unicon_evaluate(j->ctx, &x, &y, rows->pairs, options, to_y, to_x);
+  const unicon_status status = unicon_evaluate(j->ctx, &x, &y, rows->pairs, options, out);
   unicon_ctx_set_log(j->ctx, display_log, j->display);
   return status;
 }
 
-static const double *values(const unicon_metrics *m, scoring by) {
-  return by == PLAIN ? m->plain : m->value;
-}
-
 /* The score by which the library, too, compares candidates. */
-static double score_of(const unicon_metrics *to_y, const unicon_metrics *to_x, scoring by) {
-  const double *a = values(to_y, by), *b = values(to_x, by);
-  return (a[UNICON_MRR] + a[UNICON_HIT_10] + b[UNICON_MRR] + b[UNICON_HIT_10]) / 4;
+static double score_of(const unicon_result *r, scoring by) {
+  static const char *const folder[SCORINGS][2] = {
+      [PLAIN] = {"x_to_y.plain", "y_to_x.plain"}, [BALANCED] = {"x_to_y", "y_to_x"}};
+  double sum = 0;
+  for (int k = 0; k < 2; k++)
+    sum += display_number(r, folder[by][k], "mrr") + display_number(r, folder[by][k], "hit@10");
+  return sum / 4;
 }
 
 unicon_status jury_held(const jury *j, const fitted *f, double score[SCORINGS]) {
-  unicon_metrics to_y, to_x;
-  const unicon_status status = jury_judge(j, f, &j->data->validation, NULL, false, &to_y, &to_x);
-  for (int by = 0; by < SCORINGS && status == UNICON_OK; by++)
-    score[by] = score_of(&to_y, &to_x, (scoring)by);
+  unicon_result *r = NULL;
+  const unicon_status status = jury_judge(j, f, &j->data->validation, NULL, false, &r);
+  for (int by = 0; by < SCORINGS && status == UNICON_OK; by++) score[by] = score_of(r, (scoring)by);
+  unicon_result_destroy(r);
   return status;
 }
 

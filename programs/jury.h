@@ -20,10 +20,9 @@ typedef struct fitted {
   bool there;
 } fitted;
 
-/* Both kinds of scores at once: `value` is balanced, `plain` is not. Silent unless `loud`. */
+/* Both kinds of scores at once, as of unicon_evaluate. Silent unless `loud`. */
 unicon_status jury_judge(const jury *j, const fitted *f, const unicon_data *rows,
-                         const unicon_options *options, bool loud, unicon_metrics *to_y,
-                         unicon_metrics *to_x);
+                         const unicon_options *options, bool loud, unicon_result **out);
 
 /* The score of either kind on the validation rows. */
 unicon_status jury_held(const jury *j, const fitted *f, double score[SCORINGS]);

@@ -16,7 +16,7 @@ typedef struct subject {
   unicon_model *model;
   unicon_labels *id[2];  /* of the rows of x and y, or NULL */
   unicon_labels *labels; /* of the rows of x, or NULL */
-  unicon_metrics metrics[2];
+  unicon_result *result; /* of unicon_evaluate */
   int64_t rows[2], r;
   unicon_balance *balance; /* as the model has it */
   float *z[2];             /* unit embeddings, rows by r */

@@ -56,21 +56,24 @@ static json_t *hubs_json(const subject *s, int side) {
 
 /* ---- all of it ---------------------------------------------------------------------------- */
 
-static json_t *direction_json(const subject *s, int direction) {
-  const unicon_metrics *m = &s->metrics[direction];
-  json_t *plain = json_object(), *hubs = hubs_json(s, 1 - direction);
-  for (size_t k = 0; k < UNICON_METRIC_COUNT; k++)
-    display_json_real(plain, unicon_metric_name(k), m->plain[k]);
-  json_t *out = json_pack("{s:o, s:o}", "plain", plain, "hubs", hubs);
-  display_json_real(out, "skew", m->hub_skew);
-  display_json_real(out, "plain_skew", m->plain_hub_skew);
-  display_json_real(out, "never", m->hub_never);
-  display_json_real(out, "plain_never", m->plain_hub_never);
+static json_t *direction_json(const subject *s, int direction, json_t *evaluation) {
+  const char *folder = direction == 0 ? "x_to_y.hubs" : "y_to_x.hubs";
+  json_t *figures = json_object_get(evaluation, direction == 0 ? "x_to_y" : "y_to_x");
+  json_t *out = json_pack("{s:O, s:o}", "plain", json_object_get(figures, "plain"), "hubs",
+                          hubs_json(s, 1 - direction));
+  display_json_real(out, "skew", display_number(s->result, folder, "skewness"));
+  display_json_real(out, "plain_skew", display_number(s->result, folder, "plain_skewness"));
+  display_json_real(out, "never", display_number(s->result, folder, "never_found"));
+  display_json_real(out, "plain_never", display_number(s->result, folder, "plain_never_found"));
   return out;
 }
 
 json_t *report_balance(const subject *s) {
   const char *how = unicon_model_meta(s->model, "balance");
-  return report_made(s, json_pack("{s:o, s:o, s:o}", "how", display_json_text(how ? how : "off"),
-                                  "x_to_y", direction_json(s, 0), "y_to_x", direction_json(s, 1)));
+  json_t *evaluation = display_json_result(s->result);
+  json_t *out =
+      json_pack("{s:o, s:o, s:o}", "how", display_json_text(how ? how : "off"), "x_to_y",
+                direction_json(s, 0, evaluation), "y_to_x", direction_json(s, 1, evaluation));
+  json_decref(evaluation);
+  return report_made(s, out);
 }

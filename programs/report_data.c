@@ -195,6 +195,18 @@ static int add_classes(subject *s, json_t *out) {
   return code;
 }
 
+/* Both directions of the evaluation. */
+static int add_directions(subject *s, json_t *out) {
+  json_t *evaluation = display_json_result(s->result);
+  int code = EXIT_DONE;
+  for (int k = 0; k < 2 && code == EXIT_DONE; k++) {
+    const char *name = k == 0 ? "x_to_y" : "y_to_x";
+    code = add(s->t, out, name, json_incref(json_object_get(evaluation, name)));
+  }
+  json_decref(evaluation);
+  return code;
+}
+
 static int assemble(subject *s, json_t *out) {
   tool *t = s->t;
   json_object_set_new(out, "format", json_string(REPORT_FORMAT));
@@ -202,8 +214,7 @@ static int assemble(subject *s, json_t *out) {
   json_object_set_new(out, "unicon", json_string(unicon_version()));
   int code = add(t, out, "data", report_made(s, data_json(s)));
   if (code == EXIT_DONE) code = add(t, out, "model", report_made(s, model_json(s)));
-  if (code == EXIT_DONE) code = add(t, out, "x_to_y", display_json_metrics(&s->metrics[0]));
-  if (code == EXIT_DONE) code = add(t, out, "y_to_x", display_json_metrics(&s->metrics[1]));
+  if (code == EXIT_DONE) code = add_directions(s, out);
   if (code == EXIT_DONE)
     code = add(
         t, out, "ranks",
@@ -245,14 +256,13 @@ static unicon_status count(subject *s, const unicon_view view[2]) {
 /* Embeddings, metrics with intervals, ranks and hubs of both sides. */
 static int measure(subject *s) {
   tool *t = s->t;
-  const unicon_view view[2] = {{.rows = s->in.x, .model = s->model, .side = UNICON_X},
-                               {.rows = s->in.y, .model = s->model, .side = UNICON_Y}};
+  const unicon_view view[2] = {UNICON_VIEW(.rows = s->in.x, .model = s->model, .side = UNICON_X),
+                               UNICON_VIEW(.rows = s->in.y, .model = s->model, .side = UNICON_Y)};
   s->r = unicon_model_rank(s->model);
   for (int side = 0; side < 2; side++) s->rows[side] = unicon_rows_count(view[side].rows);
   unicon_status status = unicon_options_set(t->ctx, t->options, "ci", "on");
   if (status == UNICON_OK)
-    status = unicon_evaluate(t->ctx, &view[0], &view[1], s->in.pairs, t->options, &s->metrics[0],
-                             &s->metrics[1]);
+    status = unicon_evaluate(t->ctx, &view[0], &view[1], s->in.pairs, t->options, &s->result);
   if (status == UNICON_OK && !allocate(s)) return tool_out_of_memory(t);
   if (status == UNICON_OK)
     status = unicon_balance_create(t->ctx, s->model, NULL, NULL, NULL, &s->balance);
@@ -290,6 +300,7 @@ static void close_subject(subject *s) {
   }
   unicon_labels_destroy(s->labels);
   unicon_balance_destroy(s->balance);
+  unicon_result_destroy(s->result);
   inputs_close(&s->in);
   unicon_model_destroy(s->model);
 }

@@ -78,11 +78,8 @@ static bool first_found(subject *s, int side, const worst *w, int64_t *id) {
   if (status == UNICON_OK)
     status = unicon_rows_wrap(ctx, "rows", s->z[1 - side], UNICON_F32, s->rows[1 - side], s->r,
                               stride, sizeof *z, &base);
-  const unicon_view q = {.rows = queries, .model = NULL, .side = side_of(side)},
-                    b = {.rows = base,
-                         .model = NULL,
-                         .side = side_of(1 - side),
-                         .balance = s->balance};
+  const unicon_view q = UNICON_VIEW(.rows = queries, .side = side_of(side)),
+                    b = UNICON_VIEW(.rows = base, .side = side_of(1 - side), .balance = s->balance);
   if (status == UNICON_OK) status = unicon_search(ctx, &q, &b, 1, id, score);
   if (status != UNICON_OK) tool_fail(s->t, status);
   unicon_rows_close(base);

@@ -158,9 +158,8 @@ typedef struct block {
 static unicon_status true_lengths(subject *s, block *b) {
   unicon_status status = UNICON_OK;
   for (int side = 0; side < 2; side++) {
-    const unicon_view view = {.rows = side == 0 ? s->in.x : s->in.y,
-                              .model = s->model,
-                              .side = side == 0 ? UNICON_X : UNICON_Y};
+    const unicon_view view = UNICON_VIEW(.rows = side == 0 ? s->in.x : s->in.y, .model = s->model,
+                                         .side = side == 0 ? UNICON_X : UNICON_Y);
     for (int64_t k = 0; k < b->a.count[side] && status == UNICON_OK; k++)
       status = unicon_embed(s->t->ctx, &view, b->a.row[side][k], 1, 0, b->z[side] + k * s->r);
   }
@@ -180,8 +179,8 @@ static json_t *weigh(subject *s, block *b) {
   if (status == UNICON_OK)
     status = unicon_pairs_list(ctx, b->a.count[0], b->a.count[1], b->a.x, b->a.y, NULL, b->a.pairs,
                                &b->pairs);
-  const unicon_view x = {.rows = b->rows[0], .model = NULL, .side = UNICON_X},
-                    y = {.rows = b->rows[1], .model = NULL, .side = UNICON_Y};
+  const unicon_view x = UNICON_VIEW(.rows = b->rows[0], .side = UNICON_X),
+                    y = UNICON_VIEW(.rows = b->rows[1], .side = UNICON_Y);
   if (status == UNICON_OK)
     status = unicon_weights(ctx, &x, &y, b->pairs, b->options, b->scores, b->weights, &loss);
   if (status != UNICON_OK) {

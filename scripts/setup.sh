@@ -14,12 +14,19 @@ case $level in
 esac
 
 missing=()
+optional=() # one check does without
 
 # want PACKAGE TEST...: the package is missing if the test fails.
 want() {
   local package=$1
   shift
   "$@" >/dev/null 2>&1 || missing+=("$package")
+}
+# wish PACKAGE TEST...: the same, but nothing fails where it cannot be installed.
+wish() {
+  local package=$1
+  shift
+  "$@" >/dev/null 2>&1 || optional+=("$package")
 }
 command_exists() { command -v "$1"; }
 library_exists() { pkg-config --exists "$1"; }
@@ -55,6 +62,7 @@ if [ "$level" = --ci ] || [ "$level" = --all ]; then
   want python3 command_exists python3
   want python3-venv venv_exists
   want locales test -e /usr/share/i18n/locales/de_DE
+  wish abigail-tools command_exists abidiff
 fi
 if [ "$level" = --all ]; then
   want valgrind command_exists valgrind
@@ -64,9 +72,16 @@ if [ "$level" = --all ]; then
   want chromium command_exists chromium
 fi
 
-[ ${#missing[@]} -gt 0 ] || exit 0
+[ $((${#missing[@]} + ${#optional[@]})) -gt 0 ] || exit 0
+
+# without: a check is skipped, and says so itself.
+without() {
+  echo "Not installed, so what needs it is skipped: ${optional[*]}"
+  exit 0
+}
 
 if ! command -v apt-get >/dev/null; then
+  [ ${#missing[@]} -gt 0 ] || without
   echo "Missing (Debian's names): ${missing[*]}. Please install them and run this again." >&2
   exit 1
 fi
@@ -75,12 +90,13 @@ if [ "$(id -u)" = 0 ]; then
 elif sudo -n true 2>/dev/null; then
   as_root=(sudo -n)
 else
+  [ ${#missing[@]} -gt 0 ] || without
   echo "Some packages are missing. Please run this line, then the command again:" >&2
   echo "  sudo apt-get install -y ${missing[*]}" >&2
   exit 1
 fi
 
-echo "Installing with apt-get: ${missing[*]}"
+echo "Installing with apt-get: ${missing[*]} ${optional[*]}"
 "${as_root[@]}" apt-get update -qq
 # Some releases have the sanitizers only under a name with a version.
 for i in "${!missing[@]}"; do
@@ -88,5 +104,9 @@ for i in "${!missing[@]}"; do
     missing[i]=libclang-rt-14-dev
   fi
 done
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-  apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null
+install() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "$@" </dev/null
+}
+if [ ${#missing[@]} -gt 0 ]; then install "${missing[@]}"; fi
+if [ ${#optional[@]} -gt 0 ]; then install "${optional[@]}" || without; fi

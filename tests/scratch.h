@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/ctx.h"
+#include "unicon/tools.h"
 
 /* A context and a folder for one test. */
 typedef struct scratch {

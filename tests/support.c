@@ -187,8 +187,8 @@ unicon_model *support_fit(unicon_ctx *ctx, const unicon_rows *x, const unicon_ro
                           const unicon_pairs *pairs, const unicon_options *options) {
   unicon_model *model = NULL;
   unicon_options *fast = support_options(ctx, NULL);
-  CHECK_OK(ctx, unicon_fit(ctx, &(unicon_data){x, y, pairs, NULL}, NULL, options ? options : fast,
-                           &model));
+  CHECK_OK(ctx, unicon_fit(ctx, &UNICON_DATA(.x = x, .y = y, .pairs = pairs), NULL,
+                           options ? options : fast, &model));
   assert_non_null(model);
   unicon_options_destroy(fast);
   return model;
@@ -200,10 +200,10 @@ double *support_cosines(unicon_ctx *ctx, const unicon_model *model, const unicon
   const int64_t r = unicon_model_rank(model);
   float *zx = support_floats(n_x * r), *zy = support_floats(n_y * r);
   double *out = support_doubles(n_x * n_y);
-  CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){.rows = x, .model = model, .side = UNICON_X}, 0,
-                             n_x, 1, zx));
-  CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){.rows = y, .model = model, .side = UNICON_Y}, 0,
-                             n_y, 1, zy));
+  CHECK_OK(ctx, unicon_embed(ctx, &UNICON_VIEW(.rows = x, .model = model, .side = UNICON_X), 0, n_x,
+                             1, zx));
+  CHECK_OK(ctx, unicon_embed(ctx, &UNICON_VIEW(.rows = y, .model = model, .side = UNICON_Y), 0, n_y,
+                             1, zy));
   for (int64_t i = 0; i < n_x; i++)
     for (int64_t j = 0; j < n_y; j++)
       for (int64_t k = 0; k < r; k++)

@@ -2,6 +2,7 @@
 /* Preset auto, weights of batches, shared encoders: the choices that held-out pairs make. */
 #include "features/dataset.h"
 #include "fit/part.h"
+#include "figures.h"
 #include "scratch.h"
 #include "support.h"
 
@@ -32,12 +33,12 @@ static void cut_free(cut *c) {
 /* (mrr + hit@10) / 2, mean of both directions, through the public evaluation. */
 static double score_of(unicon_ctx *ctx, const unicon_model *model, const unicon_rows *x,
                        const unicon_rows *y) {
-  unicon_metrics m[2];
-  CHECK_OK(ctx, unicon_evaluate(ctx, &(unicon_view){.rows = x, .model = model, .side = UNICON_X},
-                                &(unicon_view){.rows = y, .model = model, .side = UNICON_Y}, NULL,
-                                NULL, &m[0], &m[1]));
-  return (m[0].value[UNICON_MRR] + m[1].value[UNICON_MRR] + m[0].value[UNICON_HIT_10] +
-          m[1].value[UNICON_HIT_10]) /
+  figures m[2];
+  CHECK_OK(ctx, figures_evaluate(ctx, &UNICON_VIEW(.rows = x, .model = model, .side = UNICON_X),
+                                 &UNICON_VIEW(.rows = y, .model = model, .side = UNICON_Y), NULL,
+                                 NULL, &m[0], &m[1]));
+  return (m[0].value[UNICON__MRR] + m[1].value[UNICON__MRR] + m[0].value[UNICON__HIT_10] +
+          m[1].value[UNICON__HIT_10]) /
          4;
 }
 
@@ -118,7 +119,8 @@ static void reported_score_is_the_models(void **state) {
     cut c;
     unicon_model *model = NULL;
     cut_make(ctx, seed, &c);
-    const unicon_data train = {c.x, c.y, NULL, NULL}, held = {c.held_x, c.held_y, NULL, NULL};
+    const unicon_data train = UNICON_DATA(.x = c.x, .y = c.y),
+                      held = UNICON_DATA(.x = c.held_x, .y = c.held_y);
     CHECK_OK(ctx, unicon_fit(ctx, &train, &held, NULL, &model));
     const double reported = atof(unicon_model_meta(model, "auto_score"));
     assert_non_null(unicon_model_meta(model, "auto_refine_log"));
@@ -140,7 +142,7 @@ static void given_options_stay(void **state) {
   cut_make(ctx, 4, &c);
   unicon_options *options = support_options(ctx, "preset", "auto", "ridge", "0.05", "kernel",
                                             "linear", "rank", "5", "refine", "0", NULL);
-  const unicon_data train = {c.x, c.y, NULL, NULL};
+  const unicon_data train = UNICON_DATA(.x = c.x, .y = c.y);
   CHECK_OK(ctx, unicon_fit(ctx, &train, NULL, options, &model));
   assert_string_equal(unicon_model_meta(model, "option.ridge"), "0.05");
   assert_string_equal(unicon_model_meta(model, "option.kernel"), "linear");
@@ -161,7 +163,8 @@ static void the_gap_is_noted(void **state) {
   cut_make(ctx, 4, &c);
   unicon_options *options =
       support_options(ctx, "preset", "auto", "kernel", "linear", "rank", "3", "refine", "0", NULL);
-  const unicon_data train = {c.x, c.y, NULL, NULL}, held = {c.held_x, c.held_y, NULL, NULL};
+  const unicon_data train = UNICON_DATA(.x = c.x, .y = c.y),
+                    held = UNICON_DATA(.x = c.held_x, .y = c.held_y);
   CHECK_OK(ctx, unicon_fit(ctx, &train, &held, options, &model));
   const double gap = atof(unicon_model_meta(model, "spectral_gap"));
   assert_true(gap > 0.3 && gap < 1);
@@ -204,7 +207,7 @@ static void given_rank_is_that_of_all_rows(void **state) {
   assert_non_null(strstr(unicon_model_meta(model, "auto_chosen"), "rank 60"));
   unicon_model_destroy(model);
   unicon_options_destroy(options);
-  const unicon_data data = {p.rows_x, p.rows_y, NULL, NULL};
+  const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_y);
   log_book book = {0};
   unicon_ctx_set_log(ctx, support_log, &book);
   options = support_options(ctx, "preset", "auto", "rank", "60", "landmarks", "30", NULL);
@@ -254,8 +257,8 @@ static void few_rows_of_a_side_are_no_error(void **state) {
       log_book book = {0};
       unicon_model *model = NULL;
       unicon_ctx_set_log(ctx, support_log, &book);
-      CHECK_OK(ctx,
-               unicon_fit(ctx, &(unicon_data){rows_x, rows_y, pairs, NULL}, NULL, NULL, &model));
+      CHECK_OK(ctx, unicon_fit(ctx, &UNICON_DATA(.x = rows_x, .y = rows_y, .pairs = pairs), NULL,
+                               NULL, &model));
       assert_non_null(strstr(book.last[UNICON_LOG_WARNING], cases[c].warning));
       assert_true(atof(unicon_model_meta(model, "auto_score")) > 0.6);
       unicon_model_destroy(model);
@@ -276,7 +279,7 @@ static void groups_that_cannot_be_split(void **state) {
   problem_make(ctx, 5, 60, 6, 5, 3, 0.2, &p);
   for (int64_t i = 0; i < 60; i++) group[i] = i == 7;
   unicon_ctx_set_log(ctx, support_log, &book);
-  const unicon_data data = {p.rows_x, p.rows_y, NULL, group};
+  const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_y, .groups = group);
   CHECK_OK(ctx, unicon_fit(ctx, &data, NULL, NULL, &model));
   assert_non_null(strstr(book.last[UNICON_LOG_WARNING], "no pairs can be held out"));
   assert_null(unicon_model_meta(model, "auto_chosen"));
@@ -317,8 +320,7 @@ static void few_pairs_fall_back(void **state) {
   unicon_model *model = NULL;
   problem_make(ctx, 5, 30, 6, 5, 3, 0.2, &p);
   unicon_ctx_set_log(ctx, support_log, &book);
-  CHECK_OK(ctx,
-           unicon_fit(ctx, &(unicon_data){p.rows_x, p.rows_y, NULL, NULL}, NULL, NULL, &model));
+  CHECK_OK(ctx, unicon_fit(ctx, &UNICON_DATA(.x = p.rows_x, .y = p.rows_y), NULL, NULL, &model));
   assert_non_null(strstr(book.last[UNICON_LOG_WARNING], "30 pairs"));
   assert_null(unicon_model_meta(model, "auto_chosen"));
   unicon_options *options = NULL;
@@ -353,7 +355,7 @@ static void a_perfect_score_does_not_end_the_search(void **state) {
   unicon_rows *rows_x = support_rows(ctx, "x", x, ROWS, D);
   unicon_rows *rows_y = support_rows(ctx, "y", y, ROWS, D);
   unicon_model *model = NULL;
-  CHECK_OK(ctx, unicon_fit(ctx, &(unicon_data){rows_x, rows_y, NULL, NULL}, NULL, NULL, &model));
+  CHECK_OK(ctx, unicon_fit(ctx, &UNICON_DATA(.x = rows_x, .y = rows_y), NULL, NULL, &model));
   assert_true(atof(unicon_model_meta(model, "auto_score")) > 0.999);
   assert_true(unicon_model_rank(model) >= 64);
   assert_non_null(strstr(unicon_model_meta(model, "auto_tried"), "angular"));
@@ -380,8 +382,7 @@ static void a_schedule_is_kept(void **state) {
     unicon__dataset set;
     unicon__part part = {0};
     unicon__part_log log;
-    CHECK_OK(s->ctx,
-             unicon__dataset_open(s->ctx, &(unicon_data){c.x, c.y, NULL, NULL}, options, &set));
+    CHECK_OK(s->ctx, unicon__dataset_open(s->ctx, &UNICON_DATA(.x = c.x, .y = c.y), options, &set));
     unicon__params params;
     unicon__params_from(options, set.whole.y.count, &params);
     params.refine.schedule = schedule[k];
@@ -424,7 +425,8 @@ static void robust_batches_resist(void **state) {
     unicon_model *model = NULL;
     unicon_options *options =
         support_options(ctx, "batch", "50", "aggregate", how[k], "iterations", "1", NULL);
-    const unicon_data train = {c.x, c.y, NULL, NULL}, held = {c.held_x, c.held_y, NULL, NULL};
+    const unicon_data train = UNICON_DATA(.x = c.x, .y = c.y),
+                      held = UNICON_DATA(.x = c.held_x, .y = c.held_y);
     CHECK_OK(ctx, unicon_fit(ctx, &train, &held, options, &model));
     score[k] = score_of(ctx, model, c.held_x, c.held_y);
     unicon_model_destroy(model);
@@ -462,9 +464,9 @@ static void shared_encoder_is_shared(void **state) {
   check_shared(s, &p, options);
   unicon_rows *narrow = support_rows(s->ctx, "narrow", p.y, 200, 7);
   unicon_model *none = NULL;
-  scratch_failed(
-      s, unicon_fit(s->ctx, &(unicon_data){p.rows_x, narrow, NULL, NULL}, NULL, options, &none),
-      UNICON_ERR_SHAPE, "equal width", "7");
+  scratch_failed(s,
+                 unicon_fit(s->ctx, &UNICON_DATA(.x = p.rows_x, .y = narrow), NULL, options, &none),
+                 UNICON_ERR_SHAPE, "equal width", "7");
   unicon_rows_close(narrow);
   unicon_options_destroy(options);
   problem_free(&p);
@@ -559,7 +561,7 @@ static void kernels_must_fit_the_limit(void **state) {
   enum { ROWS = 800 };
   problem p;
   problem_make(s->ctx, 5, ROWS, DX, DY, 6, 0.6, &p);
-  const unicon_data data = {p.rows_x, p.rows_y, NULL, NULL};
+  const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_y);
   CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "threads", "2")); /* each has buffers of its own */
   static const struct {
     const char *limit;

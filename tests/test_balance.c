@@ -8,6 +8,7 @@
 #include "model/banks.h"
 #include "score/retrieval.h"
 #include "score/validation.h"
+#include "figures.h"
 #include "support.h"
 
 enum { N = 300 };
@@ -24,8 +25,8 @@ static void fitted_make(unicon_ctx *ctx, const char *balance, const char *batch,
       support_options(ctx, "balance", balance, "rank", "6", "kernel", batch ? "angular" : "linear",
                       "batch", batch ? batch : "full", NULL);
   f->model = support_fit(ctx, f->p.rows_x, f->p.rows_y, NULL, options);
-  f->x = (unicon_view){.rows = f->p.rows_x, .model = f->model, .side = UNICON_X};
-  f->y = (unicon_view){.rows = f->p.rows_y, .model = f->model, .side = UNICON_Y};
+  f->x = UNICON_VIEW(.rows = f->p.rows_x, .model = f->model, .side = UNICON_X);
+  f->y = UNICON_VIEW(.rows = f->p.rows_y, .model = f->model, .side = UNICON_Y);
   unicon_options_destroy(options);
 }
 
@@ -70,12 +71,14 @@ static void check_index(unicon_ctx *ctx, const fitted *f, unicon_view queries, u
   }
   assert_true(shift > 1e-3);
   unicon_rows *written = support_rows(ctx, "index", b, N, w);
-  const unicon_view index = {.rows = written, .side = base.side};
+  const unicon_view index = UNICON_VIEW(.rows = written, .side = base.side);
   CHECK_OK(ctx, unicon_search(ctx, &queries, &index, K, again, scores));
   assert_memory_equal(ids, again, N * K * sizeof *ids);
   unicon_rows *asked = support_rows(ctx, "queries", q, N, w);
-  const unicon_view ready = {.rows = asked, .side = queries.side, .form = UNICON_FORM_QUERY};
-  const unicon_view known = {.rows = written, .side = base.side, .form = UNICON_FORM_INDEX};
+  const unicon_view ready =
+      UNICON_VIEW(.rows = asked, .side = queries.side, .form = UNICON_FORM_QUERY);
+  const unicon_view known =
+      UNICON_VIEW(.rows = written, .side = base.side, .form = UNICON_FORM_INDEX);
   CHECK_OK(ctx, unicon_search(ctx, &ready, &known, K, again, scores));
   assert_memory_equal(ids, again, N * K * sizeof *ids);
   unicon_rows_close(asked);
@@ -131,7 +134,7 @@ static void queries_have_no_bias_of_their_own(void **state) {
 static void metrics_follow_the_scores(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   fitted f;
-  unicon_metrics m[2], off[2];
+  figures m[2], off[2];
   unicon_balance *none = NULL;
   fitted_make(ctx, "softmax:20", NULL, &f);
   const int64_t r = unicon_model_rank(f.model), w = r + 1;
@@ -139,17 +142,17 @@ static void metrics_follow_the_scores(void **state) {
   CHECK_OK(ctx, unicon_balance_create(ctx, f.model, options, NULL, NULL, &none));
   unicon_view x = f.x, y = f.y;
   x.balance = y.balance = none;
-  CHECK_OK(ctx, unicon_evaluate(ctx, &f.x, &f.y, NULL, NULL, &m[0], &m[1]));
-  CHECK_OK(ctx, unicon_evaluate(ctx, &x, &y, NULL, NULL, &off[0], &off[1]));
+  CHECK_OK(ctx, figures_evaluate(ctx, &f.x, &f.y, NULL, NULL, &m[0], &m[1]));
+  CHECK_OK(ctx, figures_evaluate(ctx, &x, &y, NULL, NULL, &off[0], &off[1]));
   for (int d = 0; d < 2; d++) {
-    for (int k = 0; k < UNICON_METRIC_COUNT; k++) {
+    for (int k = 0; k < UNICON__METRIC_COUNT; k++) {
       CHECK_CLOSE(m[d].plain[k], off[d].value[k], 0);
       CHECK_CLOSE(off[d].plain[k], off[d].value[k], 0);
     }
     CHECK_CLOSE(m[d].plain_hub_skew, off[d].hub_skew, 0);
     CHECK_CLOSE(m[d].plain_hub_never, off[d].hub_never, 0);
   }
-  assert_true(m[0].value[UNICON_MEAN_RANK] != off[0].value[UNICON_MEAN_RANK]);
+  assert_true(m[0].value[UNICON__MEAN_RANK] != off[0].value[UNICON__MEAN_RANK]);
   float *q = support_floats(N * w), *b = support_floats(N * w);
   int64_t *rank = calloc(N, sizeof *rank), *label = calloc(N, sizeof *label);
   int64_t *answer = calloc(N, sizeof *answer);
@@ -157,8 +160,8 @@ static void metrics_follow_the_scores(void **state) {
   CHECK_OK(ctx, unicon_embed(ctx, &f.y, 0, N, UNICON_FORM_INDEX, b));
   CHECK_OK(ctx, unicon_ranks(ctx, &f.x, &f.y, NULL, rank, NULL));
   for (int64_t i = 0; i < N; i++) label[i] = i;
-  unicon_classify_result result;
-  CHECK_OK(ctx, unicon_classify(ctx, &f.x, label, &f.y, answer, NULL, &result));
+  classify_figures result;
+  CHECK_OK(ctx, figures_classify(ctx, &f.x, label, &f.y, answer, NULL, &result));
   int64_t right = 0;
   for (int64_t i = 0; i < N; i++) {
     int64_t better = 0;
@@ -197,8 +200,8 @@ static void hubs_are_counted(void **state) {
   unicon_options *options = support_options(ctx, "balance", "softmax:10", NULL);
   CHECK_OK(ctx, unicon_pairs_identity(ctx, N, N, &pairs));
   CHECK_OK(ctx, unicon_balance_create(ctx, NULL, options, rx, ry, &balance));
-  const unicon_view vx = {.rows = rx, .side = UNICON_X, .balance = balance};
-  const unicon_view vy = {.rows = ry, .side = UNICON_Y, .balance = balance};
+  const unicon_view vx = UNICON_VIEW(.rows = rx, .side = UNICON_X, .balance = balance);
+  const unicon_view vy = UNICON_VIEW(.rows = ry, .side = UNICON_Y, .balance = balance);
   int64_t found[N], plain[N], sum = 0, before = 0;
   CHECK_OK(ctx, unicon_hubs(ctx, &vx, &vy, pairs, (int64_t *[2]){found, NULL},
                             (int64_t *[2]){plain, NULL}));
@@ -210,14 +213,14 @@ static void hubs_are_counted(void **state) {
   assert_int_equal(before, 10 * N);
   assert_true(plain[7] > N / 2 && found[7] < plain[7] / 4);
   double skew[2], never[2];
-  unicon_metrics m[2];
+  figures m[2];
   unicon__hubness(plain, N, &skew[0], &never[0]);
   unicon__hubness(found, N, &skew[1], &never[1]);
   assert_true(skew[1] < skew[0] && never[1] < never[0]);
-  CHECK_OK(ctx, unicon_evaluate(ctx, &vx, &vy, pairs, NULL, &m[0], &m[1]));
+  CHECK_OK(ctx, figures_evaluate(ctx, &vx, &vy, pairs, NULL, &m[0], &m[1]));
   CHECK_CLOSE(m[0].hub_skew, skew[1], 1e-12);
   CHECK_CLOSE(m[0].plain_hub_never, never[0], 1e-12);
-  assert_true(m[0].value[UNICON_HIT_1] > m[0].plain[UNICON_HIT_1]);
+  assert_true(m[0].value[UNICON__HIT_1] > m[0].plain[UNICON__HIT_1]);
   unicon_balance_destroy(balance);
   unicon_options_destroy(options);
   unicon_pairs_destroy(pairs);
@@ -238,7 +241,8 @@ static void hubs_are_the_rows_that_search_lists(void **state) {
       y[j * D + k] = k == 5 && j % 2 ? nextafterf(y[(j - MANY / TIMES) * D + k], 2)
                                      : y[(j - MANY / TIMES) * D + k];
   unicon_rows *rx = support_rows(ctx, "x", x, N, D), *ry = support_rows(ctx, "y", y, MANY, D);
-  const unicon_view vx = {.rows = rx, .side = UNICON_X}, vy = {.rows = ry, .side = UNICON_Y};
+  const unicon_view vx = UNICON_VIEW(.rows = rx, .side = UNICON_X),
+                    vy = UNICON_VIEW(.rows = ry, .side = UNICON_Y);
   int64_t found[MANY], wanted[MANY] = {0}, ids[N * K];
   float scores[N * K];
   unicon_pairs *pairs = NULL;
@@ -288,12 +292,12 @@ static void banks_survive_the_file(void **state) {
 }
 
 static double score_of(unicon_ctx *ctx, const unicon_model *model, const unicon_data *data) {
-  unicon_metrics m[2];
-  const unicon_view x = {.rows = data->x, .model = model, .side = UNICON_X};
-  const unicon_view y = {.rows = data->y, .model = model, .side = UNICON_Y};
-  CHECK_OK(ctx, unicon_evaluate(ctx, &x, &y, data->pairs, NULL, &m[0], &m[1]));
-  return (m[0].value[UNICON_MRR] + m[0].value[UNICON_HIT_10] + m[1].value[UNICON_MRR] +
-          m[1].value[UNICON_HIT_10]) /
+  figures m[2];
+  const unicon_view x = UNICON_VIEW(.rows = data->x, .model = model, .side = UNICON_X);
+  const unicon_view y = UNICON_VIEW(.rows = data->y, .model = model, .side = UNICON_Y);
+  CHECK_OK(ctx, figures_evaluate(ctx, &x, &y, data->pairs, NULL, &m[0], &m[1]));
+  return (m[0].value[UNICON__MRR] + m[0].value[UNICON__HIT_10] + m[1].value[UNICON__MRR] +
+          m[1].value[UNICON__HIT_10]) /
          4;
 }
 
@@ -308,7 +312,7 @@ static void choices_are_judged_by_training_banks(void **state) {
   unicon_options *options = support_options(
       ctx, "preset", "auto", "kernel", "linear", "ridge", "0.01", "metric", "whiten", "rank", "8",
       "balance", "softmax:40", "balance_bank", "1000", "refine", "0", "val_fraction", "0.1", NULL);
-  const unicon_data all = {p.rows_x, p.rows_y, NULL, NULL};
+  const unicon_data all = UNICON_DATA(.x = p.rows_x, .y = p.rows_y);
   unicon_model *whole = support_fit(ctx, p.rows_x, p.rows_y, NULL, options);
   assert_string_equal(unicon_model_meta(whole, "auto_folds"), "1");
   CHECK_OK(ctx, unicon_options_set(ctx, options, "preset", "fast"));
@@ -345,7 +349,7 @@ static void partners_of_held_out_rows_are_in_no_bank(void **state) {
     unicon_pairs *pairs = NULL;
     CHECK_OK(ctx, unicon_pairs_list(ctx, few ? 10 : N, N, x, y, NULL, 2 * N, &pairs));
     unicon__dataset all, train, held;
-    const unicon_data data = {rows_x, p.rows_y, pairs, NULL};
+    const unicon_data data = UNICON_DATA(.x = rows_x, .y = p.rows_y, .pairs = pairs);
     CHECK_OK(ctx, unicon__dataset_open(ctx, &data, NULL, &all));
     CHECK_OK(ctx, unicon__dataset_split(ctx, &all, NULL, 0.1, 3, &train, &held));
     unicon__validation v = {.side = {held.whole.x, held.whole.y}, .pairs = held.whole.pairs};
@@ -398,8 +402,9 @@ static void banks_of_a_model_are_judged_as_stored(void **state) {
     CHECK_OK(ctx, unicon__leave(ctx, unicon__validation_judge(ctx, &v, &z, r, as_it_is,
                                                               f.model->balance.how, &score)));
     /* ties are broken by a millionth of the margin */
-    CHECK_CLOSE(score_of(ctx, f.model, &(unicon_data){f.p.rows_x, f.p.rows_y, pairs, NULL}), score,
-                2e-6);
+    CHECK_CLOSE(
+        score_of(ctx, f.model, &UNICON_DATA(.x = f.p.rows_x, .y = f.p.rows_y, .pairs = pairs)),
+        score, 2e-6);
     for (int s = 0; s < 2; s++) free(z.held[s]);
     unicon_pairs_destroy(pairs);
     fitted_free(&f);
@@ -422,8 +427,8 @@ static void shuffled_pairs_stay_at_chance(void **state) {
   unicon_pairs *pairs = NULL;
   unicon_model *model = NULL;
   CHECK_OK(ctx, unicon_pairs_list(ctx, 1500, 1500, x, y, NULL, 1500, &pairs));
-  CHECK_OK(ctx,
-           unicon_fit(ctx, &(unicon_data){p.rows_x, p.rows_y, pairs, NULL}, NULL, NULL, &model));
+  CHECK_OK(ctx, unicon_fit(ctx, &UNICON_DATA(.x = p.rows_x, .y = p.rows_y, .pairs = pairs), NULL,
+                           NULL, &model));
   /* 150 candidates held out: hit@10 is .067 and mrr .037 by chance, so the score .052; the best of
    * about 40 settings on three splits of 300 queries may lie three deviations of .006 above */
   assert_true(atof(unicon_model_meta(model, "auto_score")) < 0.075);
@@ -441,7 +446,7 @@ static void banks_can_be_renewed(void **state) {
   const int64_t r = unicon_model_rank(f.model), w = r + 1;
   unicon_rows *x = support_rows(s->ctx, "x", f.p.x, 40, 12);
   unicon_rows *y = support_rows(s->ctx, "y", f.p.y, 50, 10);
-  const unicon_data data = {x, y, NULL, NULL};
+  const unicon_data data = UNICON_DATA(.x = x, .y = y);
   CHECK_OK(s->ctx, unicon_model_rebalance(s->ctx, f.model, &data, NULL, &renewed));
   assert_string_equal(unicon_model_meta(renewed, "balance"), "softmax:10");
   assert_int_equal(renewed->balance.bank[0].count, 40);
@@ -451,7 +456,7 @@ static void banks_can_be_renewed(void **state) {
   new_y.model = renewed;
   CHECK_OK(s->ctx, unicon_embed(s->ctx, &f.y, 0, N, UNICON_FORM_INDEX, a));
   CHECK_OK(s->ctx, unicon_embed(s->ctx, &new_y, 0, N, UNICON_FORM_INDEX, b));
-  const unicon_view bank_x = {.rows = x, .model = f.model, .side = UNICON_X};
+  const unicon_view bank_x = UNICON_VIEW(.rows = x, .model = f.model, .side = UNICON_X);
   CHECK_OK(s->ctx, unicon_embed(s->ctx, &bank_x, 0, 40, UNICON_FORM_UNIT, bank));
   unicon__bank_round(bank, 40 * r);
   double moved = 0;
@@ -464,24 +469,23 @@ static void banks_can_be_renewed(void **state) {
   }
   assert_true(moved > 1e-3);
   unicon_options *options = support_options(s->ctx, "balance", "quadratic:10", NULL);
-  CHECK_OK(s->ctx, unicon_model_rebalance(s->ctx, f.model,
-                                          &(unicon_data){f.p.rows_x, f.p.rows_y, NULL, NULL},
-                                          options, &free_of_rows));
+  CHECK_OK(s->ctx,
+           unicon_model_rebalance(s->ctx, f.model, &UNICON_DATA(.x = f.p.rows_x, .y = f.p.rows_y),
+                                  options, &free_of_rows));
   assert_null(free_of_rows->balance.bank[0].row);
   assert_non_null(free_of_rows->balance.curve[1]);
   unicon_model_destroy(free_of_rows);
-  scratch_failed(s,
-                 unicon_model_rebalance(s->ctx, f.model, &(unicon_data){y, x, NULL, NULL}, NULL,
-                                        &free_of_rows),
-                 UNICON_ERR_SHAPE, "side x of the model takes 12", "");
+  scratch_failed(
+      s, unicon_model_rebalance(s->ctx, f.model, &UNICON_DATA(.x = y, .y = x), NULL, &free_of_rows),
+      UNICON_ERR_SHAPE, "side x of the model takes 12", "");
   float *bad = support_floats(50 * 12); /* all zero: dropped, and then too few are left */
   unicon_rows *zeros = support_rows(s->ctx, "zeros", bad, 50, 12);
   CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "balance", "softmax:10"));
   CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "bad_rows", "drop"));
   bad[0] = 1;
   scratch_failed(s,
-                 unicon_model_rebalance(s->ctx, f.model, &(unicon_data){zeros, y, NULL, NULL},
-                                        options, &free_of_rows),
+                 unicon_model_rebalance(s->ctx, f.model, &UNICON_DATA(.x = zeros, .y = y), options,
+                                        &free_of_rows),
                  UNICON_ERR_DATA, "zeros has 1 rows that can be used", "at least 16");
   unicon_pairs *two =
       NULL; /* of all rows only those that have a pair, and a form counts them too */
@@ -489,8 +493,8 @@ static void banks_can_be_renewed(void **state) {
            unicon_pairs_list(s->ctx, 40, 50, (int64_t[]){1, 2}, (int64_t[]){3, 4}, NULL, 2, &two));
   CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "balance", "quadratic:10"));
   scratch_failed(s,
-                 unicon_model_rebalance(s->ctx, f.model, &(unicon_data){x, y, two, NULL}, options,
-                                        &free_of_rows),
+                 unicon_model_rebalance(s->ctx, f.model, &UNICON_DATA(.x = x, .y = y, .pairs = two),
+                                        options, &free_of_rows),
                  UNICON_ERR_DATA, "x has 2 rows that can be used", "at least 16");
   unicon_pairs_destroy(two);
   unicon_rows_close(zeros);
@@ -532,7 +536,7 @@ static void bad_banks_are_sentences(void **state) {
   scratch_failed(s, unicon_balance_create(s->ctx, NULL, NULL, good, biased, &none),
                  UNICON_ERR_SHAPE, "good has rows of 6 numbers and biased of 7", "without a bias");
   CHECK_OK(s->ctx, unicon_balance_create(s->ctx, NULL, NULL, biased, biased, &none));
-  const unicon_view vectors = {.rows = good, .side = UNICON_Y, .balance = none};
+  const unicon_view vectors = UNICON_VIEW(.rows = good, .side = UNICON_Y, .balance = none);
   scratch_failed(s, unicon_search(s->ctx, &vectors, &vectors, 1, (int64_t[40]){0}, (float[40]){0}),
                  UNICON_ERR_SHAPE, "rows of 7 numbers", "leave out the bias");
   unicon_balance_destroy(none);
@@ -550,7 +554,7 @@ static void bad_banks_are_sentences(void **state) {
   float data[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, score[2];
   int64_t id[2];
   unicon_rows *other = support_rows(s->ctx, "other", data, 4, 3);
-  const unicon_view plain = {.rows = other, .side = UNICON_Y, .balance = balance};
+  const unicon_view plain = UNICON_VIEW(.rows = other, .side = UNICON_Y, .balance = balance);
   scratch_failed(s, unicon_search(s->ctx, &plain, &plain, 1, id, score), UNICON_ERR_SHAPE,
                  "banks have rows of 6", "space has 3");
   unicon_options *options = NULL;
@@ -575,7 +579,7 @@ static void bad_banks_are_sentences(void **state) {
 static void other_domains_are_noticed(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   fitted f;
-  unicon_metrics m[2];
+  figures m[2];
   log_book book = {0};
   fitted_make(ctx, "softmax:10", NULL, &f);
   problem p;
@@ -588,11 +592,11 @@ static void other_domains_are_noticed(void **state) {
   x.rows = fresh;
   unicon_view y = f.y;
   y.rows = fresh_y;
-  CHECK_OK(ctx, unicon_evaluate(ctx, &x, &y, NULL, NULL, &m[0], &m[1]));
+  CHECK_OK(ctx, figures_evaluate(ctx, &x, &y, NULL, NULL, &m[0], &m[1]));
   assert_int_equal(book.count[UNICON_LOG_WARNING], 0);
   x = f.x;
   x.rows = p.rows_x;
-  CHECK_OK(ctx, unicon_evaluate(ctx, &x, &f.y, NULL, NULL, &m[0], &m[1]));
+  CHECK_OK(ctx, figures_evaluate(ctx, &x, &f.y, NULL, NULL, &m[0], &m[1]));
   assert_non_null(strstr(book.last[UNICON_LOG_WARNING], "looks unlike"));
   unicon_rows_close(fresh_y);
   unicon_rows_close(fresh);

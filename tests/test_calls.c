@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One call at a time: what a callback may do with the context whose call it belongs to, and that
  * every public function gives its context back, whatever became of it. */
+#include "figures.h"
 #include "support.h"
 
 enum { N = 60, DX = 8, DY = 6 };
@@ -136,7 +137,7 @@ static unicon_status call_labels(things *t) {
 
 static unicon_status call_split(things *t) {
   unicon_split *out = NULL;
-  const unicon_data data = {t->p.rows_x, t->p.rows_y, NULL, NULL};
+  const unicon_data data = UNICON_DATA(.x = t->p.rows_x, .y = t->p.rows_y);
   const unicon_status status = unicon_split_make(t->ctx, &data, 0.3, t->options, &out);
   assert_int_equal(out != NULL, status == UNICON_OK);
   unicon_split_destroy(out);
@@ -145,7 +146,7 @@ static unicon_status call_split(things *t) {
 
 static unicon_status call_fit(things *t) {
   unicon_model *out = NULL;
-  const unicon_data data = {t->p.rows_x, t->p.rows_y, NULL, NULL};
+  const unicon_data data = UNICON_DATA(.x = t->p.rows_x, .y = t->p.rows_y);
   const unicon_status status = unicon_fit(t->ctx, &data, NULL, t->options, &out);
   assert_int_equal(out != NULL, status == UNICON_OK);
   unicon_model_destroy(out);
@@ -153,8 +154,8 @@ static unicon_status call_fit(things *t) {
 }
 
 static unicon_status call_plan(things *t) {
-  unicon_plan_result out;
-  return unicon_plan(t->ctx, &(unicon_data){t->p.rows_x, t->p.rows_y, NULL, NULL}, NULL, &out);
+  plan_figures out;
+  return figures_plan(t->ctx, &UNICON_DATA(.x = t->p.rows_x, .y = t->p.rows_y), NULL, &out);
 }
 
 static unicon_status call_model_save(things *t) {
@@ -169,63 +170,80 @@ static unicon_status call_model_load(things *t) {
   return status;
 }
 
+static unicon_status call_model_to_bytes(things *t) {
+  size_t size = 1;
+  const unicon_status status = unicon_model_to_bytes(t->ctx, t->model, NULL, 0, &size);
+  assert_int_equal(size > 0, status == UNICON_OK);
+  return status;
+}
+
+static unicon_status call_model_from_bytes(things *t) {
+  unicon_model *out = NULL;
+  size_t size;
+  unsigned char *bytes = support_slurp(t->path, &size);
+  const unicon_status status = unicon_model_from_bytes(t->ctx, bytes, size, &out);
+  assert_int_equal(out != NULL, status == UNICON_OK);
+  unicon_model_destroy(out);
+  free(bytes);
+  return status;
+}
+
 static unicon_status call_embed(things *t) {
   float z[N * 3];
   return unicon_embed(
-      t->ctx, &(unicon_view){.rows = t->p.rows_x, .model = t->model, .side = UNICON_X}, 0, N, 1, z);
+      t->ctx, &UNICON_VIEW(.rows = t->p.rows_x, .model = t->model, .side = UNICON_X), 0, N, 1, z);
 }
 
 static unicon_status call_search(things *t) {
   int64_t ids[N];
   float scores[N];
   return unicon_search(
-      t->ctx, &(unicon_view){.rows = t->p.rows_x, .model = t->model, .side = UNICON_X},
-      &(unicon_view){.rows = t->p.rows_y, .model = t->model, .side = UNICON_Y}, 1, ids, scores);
+      t->ctx, &UNICON_VIEW(.rows = t->p.rows_x, .model = t->model, .side = UNICON_X),
+      &UNICON_VIEW(.rows = t->p.rows_y, .model = t->model, .side = UNICON_Y), 1, ids, scores);
 }
 
 static unicon_status call_evaluate(things *t) {
-  unicon_metrics to_y, to_x;
-  return unicon_evaluate(t->ctx,
-                         &(unicon_view){.rows = t->p.rows_x, .model = t->model, .side = UNICON_X},
-                         &(unicon_view){.rows = t->p.rows_y, .model = t->model, .side = UNICON_Y},
-                         NULL, NULL, &to_y, &to_x);
+  figures to_y, to_x;
+  return figures_evaluate(t->ctx,
+                          &UNICON_VIEW(.rows = t->p.rows_x, .model = t->model, .side = UNICON_X),
+                          &UNICON_VIEW(.rows = t->p.rows_y, .model = t->model, .side = UNICON_Y),
+                          NULL, NULL, &to_y, &to_x);
 }
 
 static unicon_status call_ranks(things *t) {
   int64_t rank[N];
   return unicon_ranks(
-      t->ctx, &(unicon_view){.rows = t->p.rows_x, .model = t->model, .side = UNICON_X},
-      &(unicon_view){.rows = t->p.rows_y, .model = t->model, .side = UNICON_Y}, NULL, rank, NULL);
+      t->ctx, &UNICON_VIEW(.rows = t->p.rows_x, .model = t->model, .side = UNICON_X),
+      &UNICON_VIEW(.rows = t->p.rows_y, .model = t->model, .side = UNICON_Y), NULL, rank, NULL);
 }
 
 static unicon_status call_weights(things *t) {
   double loss;
   return unicon_weights(t->ctx,
-                        &(unicon_view){.rows = t->p.rows_x, .model = t->model, .side = UNICON_X},
-                        &(unicon_view){.rows = t->p.rows_y, .model = t->model, .side = UNICON_Y},
+                        &UNICON_VIEW(.rows = t->p.rows_x, .model = t->model, .side = UNICON_X),
+                        &UNICON_VIEW(.rows = t->p.rows_y, .model = t->model, .side = UNICON_Y),
                         t->pairs, NULL, NULL, NULL, &loss);
 }
 
 static unicon_status call_probe(things *t) {
-  int64_t label[N], classes;
-  unicon_probe_result out;
-  const unicon_view rows = {.rows = t->p.rows_x, .model = NULL, .side = UNICON_X};
+  int64_t label[N];
+  probe_figures out;
+  const unicon_view rows = UNICON_VIEW(.rows = t->p.rows_x, .side = UNICON_X);
   for (int64_t i = 0; i < N; i++) label[i] = i % 2;
-  UNICON_TRY(unicon_probe_classes(t->ctx, label, N, label, N, &classes, NULL));
-  return unicon_probe(t->ctx, &rows, label, &rows, label, NULL, classes, NULL, &out);
+  return figures_probe(t->ctx, &rows, label, &rows, label, NULL, NULL, NULL, &out);
 }
 
 static unicon_status call_classify(things *t) {
   int64_t label[N] = {0};
-  unicon_classify_result out;
-  const unicon_view rows = {.rows = t->p.rows_x, .model = NULL, .side = UNICON_X};
-  return unicon_classify(t->ctx, &rows, label, &rows, NULL, NULL, &out);
+  classify_figures out;
+  const unicon_view rows = UNICON_VIEW(.rows = t->p.rows_x, .side = UNICON_X);
+  return figures_classify(t->ctx, &rows, label, &rows, NULL, NULL, &out);
 }
 
 static unicon_status call_check(things *t) {
-  unicon_check_result out;
-  return unicon_check(t->ctx, &(unicon_data){t->p.rows_x, t->p.rows_y, NULL, NULL}, NULL, 0, NULL,
-                      &out);
+  check_figures out;
+  return figures_check(t->ctx, &UNICON_DATA(.x = t->p.rows_x, .y = t->p.rows_y), NULL, 0, NULL,
+                       &out);
 }
 
 static unicon_status call_synth(things *t) {
@@ -236,7 +254,7 @@ static unicon_status call_synth(things *t) {
   if (status == UNICON_OK) status = unicon_options_set(t->ctx, options, "dim_x", "40");
   if (status == UNICON_OK) status = unicon_options_set(t->ctx, options, "dim_y", "40");
   if (status == UNICON_OK)
-    status = unicon_synth(t->ctx, "linear", options, NULL, 0, 1, x, y, label);
+    status = unicon_synth(t->ctx, "linear", options, 0, 0, 0, 1, x, y, label);
   unicon_options_destroy(options);
   return status;
 }
@@ -262,12 +280,35 @@ static unicon_status call_writer(things *t) {
 }
 
 static const public_call calls[] = {
-    call_set,        call_options_create, call_options_set,    call_rows_open,   call_rows_wrap,
-    call_rows_read,  call_pairs_list,     call_pairs_identity, call_pairs_per_y, call_pairs_labels,
-    call_pairs_read, call_labels,         call_split,          call_fit,         call_plan,
-    call_model_save, call_model_load,     call_embed,          call_search,      call_evaluate,
-    call_ranks,      call_weights,        call_probe,          call_classify,    call_check,
-    call_synth,      call_writer,
+    call_set,
+    call_options_create,
+    call_options_set,
+    call_rows_open,
+    call_rows_wrap,
+    call_rows_read,
+    call_pairs_list,
+    call_pairs_identity,
+    call_pairs_per_y,
+    call_pairs_labels,
+    call_pairs_read,
+    call_labels,
+    call_split,
+    call_fit,
+    call_plan,
+    call_model_save,
+    call_model_load,
+    call_embed,
+    call_search,
+    call_evaluate,
+    call_ranks,
+    call_weights,
+    call_probe,
+    call_classify,
+    call_check,
+    call_synth,
+    call_writer,
+    call_model_to_bytes,
+    call_model_from_bytes,
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
@@ -307,7 +348,7 @@ static unicon_model *fit_listened(things *t, unicon_progress_fn progress, unicon
   t->visits = t->refused = 0;
   unicon_ctx_set_progress(t->ctx, progress, t);
   unicon_ctx_set_log(t->ctx, log, t);
-  CHECK_OK(t->ctx, unicon_fit(t->ctx, &(unicon_data){t->p.rows_x, t->p.rows_y, NULL, NULL}, NULL,
+  CHECK_OK(t->ctx, unicon_fit(t->ctx, &UNICON_DATA(.x = t->p.rows_x, .y = t->p.rows_y), NULL,
                               t->options, &out));
   unicon_ctx_set_progress(t->ctx, NULL, NULL);
   unicon_ctx_set_log(t->ctx, NULL, NULL);
@@ -393,7 +434,7 @@ static void the_error_is_of_the_call(void **state) {
   things_open(*state, &t);
   unicon_ctx_set_progress(t.ctx, progress_that_cancels, &t);
   const unicon_status status =
-      unicon_fit(t.ctx, &(unicon_data){t.p.rows_x, t.p.rows_y, NULL, NULL}, NULL, t.options, &out);
+      unicon_fit(t.ctx, &UNICON_DATA(.x = t.p.rows_x, .y = t.p.rows_y), NULL, t.options, &out);
   scratch_failed(t.s, status, UNICON_ERR_CANCELLED, "cancelled", "");
   assert_null(out);
   unicon_ctx_set_progress(t.ctx, NULL, NULL);
@@ -435,24 +476,68 @@ static void bad_arguments_leave_the_context_free(void **state) {
   REFUSED(unicon_plan(ctx, NULL, NULL, NULL));
   REFUSED(unicon_model_save(ctx, NULL, NULL));
   REFUSED(unicon_model_load(ctx, NULL, NULL));
+  REFUSED(unicon_model_to_bytes(ctx, NULL, NULL, 0, NULL));
+  REFUSED(unicon_model_from_bytes(ctx, NULL, 0, NULL));
   REFUSED(unicon_embed(ctx, NULL, 0, 0, 1, NULL));
   REFUSED(unicon_search(ctx, NULL, NULL, 1, NULL, NULL));
-  REFUSED(unicon_evaluate(ctx, NULL, NULL, NULL, NULL, NULL, NULL));
+  REFUSED(unicon_evaluate(ctx, NULL, NULL, NULL, NULL, NULL));
   REFUSED(unicon_ranks(ctx, NULL, NULL, NULL, NULL, NULL));
   REFUSED(unicon_hubs(ctx, NULL, NULL, NULL, NULL, NULL));
   REFUSED(unicon_balance_create(ctx, NULL, NULL, NULL, NULL, NULL));
   REFUSED(unicon_model_rebalance(ctx, NULL, NULL, NULL, NULL));
   REFUSED(unicon_rows_usable(ctx, NULL, NULL, NULL));
   REFUSED(unicon_weights(ctx, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
-  REFUSED(unicon_probe_classes(ctx, NULL, 1, NULL, 1, NULL, NULL));
-  REFUSED(unicon_probe(ctx, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL));
-  REFUSED(unicon_classify(ctx, NULL, NULL, NULL, NULL, NULL, NULL));
-  REFUSED(unicon_check(ctx, NULL, NULL, 0, NULL, NULL));
+  REFUSED(unicon_probe(ctx, NULL, NULL, NULL, NULL, NULL, NULL));
+  REFUSED(unicon_classify(ctx, NULL, NULL, NULL, NULL, NULL));
+  REFUSED(unicon_check(ctx, NULL, NULL, 0, NULL));
   REFUSED(unicon_writer_open(ctx, NULL, UNICON_WRITE_F32, 1, 1, NULL));
   REFUSED(unicon_writer_append(ctx, NULL, NULL, 1));
   REFUSED(unicon_writer_commit(ctx, NULL));
-  REFUSED(unicon_synth(ctx, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL));
+  REFUSED(unicon_synth(ctx, NULL, NULL, 0, 0, 0, 0, NULL, NULL, NULL));
 #undef REFUSED
+}
+
+/* ---- sized structs ------------------------------------------------------------------------ */
+
+/* A view and a set as a later header may have them. */
+typedef struct later_view {
+  unicon_view now;
+  void *more;
+} later_view;
+
+typedef struct later_data {
+  unicon_data now;
+  void *more;
+} later_data;
+
+/* Without a size nothing is read; a longer struct is fine as long as it says nothing new. */
+static void sized_structs_may_grow(void **state) {
+  scratch *s = *state;
+  things t;
+  things_open(s, &t);
+  float z[N * 3];
+  unicon_model *model = NULL;
+  later_view view = {UNICON_VIEW(.rows = t.p.rows_x, .model = t.model), NULL};
+  later_data data = {UNICON_DATA(.x = t.p.rows_x, .y = t.p.rows_y), NULL};
+  view.now.size = sizeof view;
+  data.now.size = sizeof data;
+  CHECK_OK(t.ctx, unicon_embed(t.ctx, &view.now, 0, N, UNICON_FORM_RAW, z));
+  CHECK_OK(t.ctx, unicon_fit(t.ctx, &data.now, &data.now, NULL, &model));
+  unicon_model_destroy(model);
+  view.more = data.more = s;
+  scratch_failed(s, unicon_embed(t.ctx, &view.now, 0, N, UNICON_FORM_RAW, z),
+                 UNICON_ERR_UNSUPPORTED, "UNICON_VIEW", unicon_version());
+  scratch_failed(s, unicon_fit(t.ctx, &data.now, NULL, NULL, &model), UNICON_ERR_UNSUPPORTED,
+                 "UNICON_DATA", "newer");
+  view.now.size = data.now.size = 0;
+  scratch_failed(s, unicon_search(t.ctx, &view.now, &view.now, 1, NULL, NULL), UNICON_ERR_ARGUMENT,
+                 "size of a struct is 0", "UNICON_VIEW");
+  scratch_failed(s, unicon_fit(t.ctx, &data.now, NULL, NULL, &model), UNICON_ERR_ARGUMENT,
+                 "size of a struct is 0", "UNICON_DATA");
+  data.now = UNICON_DATA(.x = t.p.rows_x);
+  scratch_failed(s, unicon_fit(t.ctx, &data.now, NULL, NULL, &model), UNICON_ERR_ARGUMENT,
+                 "y is NULL", "");
+  things_close(&t);
 }
 
 /* ... and so does one that succeeds: each is made twice. */
@@ -471,6 +556,7 @@ int main(void) {
       SCRATCH_TEST(the_error_is_of_the_call),
       SCRATCH_TEST(bad_arguments_leave_the_context_free),
       SCRATCH_TEST(success_leaves_the_context_free),
+      SCRATCH_TEST(sized_structs_may_grow),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

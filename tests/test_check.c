@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unicon_check: it sees what is there, does not see what is not, and finds what was put wrong. */
+#include "figures.h"
 #include "support.h"
 
 enum { DX = 40, DY = 30 };
@@ -18,10 +19,10 @@ static sample draw(unicon_ctx *ctx, int64_t seed, int64_t n, int64_t apart) {
   float *other = support_floats(n * DX);
   snprintf(text, sizeof text, "%lld", (long long)seed);
   unicon_options *options = support_options(ctx, "seed", text, "noise", "0.3", NULL);
-  CHECK_OK(ctx, unicon_synth(ctx, "linear", options, NULL, apart, n, other, s.y, s.label));
+  CHECK_OK(ctx, unicon_synth(ctx, "linear", options, 0, 0, apart, n, other, s.y, s.label));
   if (apart > 0) {
     float *unused = support_floats(n * DY);
-    CHECK_OK(ctx, unicon_synth(ctx, "linear", options, NULL, 0, n, s.x, unused, s.label));
+    CHECK_OK(ctx, unicon_synth(ctx, "linear", options, 0, 0, 0, n, s.x, unused, s.label));
     free(unused);
   } else {
     memcpy(s.x, other, (size_t)(n * DX) * sizeof *other);
@@ -39,11 +40,11 @@ static void sample_free(sample *s) {
 
 static unicon_status check(unicon_ctx *ctx, const sample *s, const unicon_pairs *pairs,
                            const int64_t *groups, const unicon_options *options, int64_t room,
-                           unicon_suspect *suspects, unicon_check_result *out) {
+                           unicon__suspect *suspects, check_figures *out) {
   unicon_rows *x = support_rows(ctx, "x.npy", s->x, s->n_x, DX);
   unicon_rows *y = support_rows(ctx, "y.npy", s->y, s->n_y, DY);
-  const unicon_data data = {x, y, pairs, groups};
-  const unicon_status status = unicon_check(ctx, &data, options, room, suspects, out);
+  const unicon_data data = UNICON_DATA(.x = x, .y = y, .pairs = pairs, .groups = groups);
+  const unicon_status status = figures_check(ctx, &data, options, room, suspects, out);
   unicon_rows_close(x);
   unicon_rows_close(y);
   return status;
@@ -55,10 +56,10 @@ static void perfect_pairs_have_nobody_closer(void **state) {
   scratch *s = *state;
   problem p;
   problem_make(s->ctx, 61, 200, 6, 6, 6, 0, &p);
-  unicon_check_result r;
-  unicon_suspect worst;
-  const unicon_data data = {p.rows_x, p.rows_x, NULL, NULL};
-  CHECK_OK(s->ctx, unicon_check(s->ctx, &data, NULL, 1, &worst, &r));
+  check_figures r;
+  unicon__suspect worst;
+  const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_x);
+  CHECK_OK(s->ctx, figures_check(s->ctx, &data, NULL, 1, &worst, &r));
   CHECK_CLOSE(r.closer, 1, 1e-12);
   CHECK_CLOSE(worst.closer, 1, 1e-12);
   problem_free(&p);
@@ -70,7 +71,7 @@ static void aligned_data_are_seen(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   for (int64_t seed = 0; seed < 5; seed++) {
     sample s = draw(ctx, seed, 600, 0);
-    unicon_check_result r;
+    check_figures r;
     CHECK_OK(ctx, check(ctx, &s, NULL, NULL, NULL, 0, NULL, &r));
     assert_true(r.p_value < 0.01 && r.cosine > r.chance + 0.5 && r.closer > 0.95);
     CHECK_CLOSE(r.rank, 10, 1); /* the latent dimensions */
@@ -87,7 +88,7 @@ static void aligned_data_are_seen(void **state) {
 static void the_spectrum_is_that_of_a_fit(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   sample s = draw(ctx, 3, 300, 0);
-  unicon_check_result r;
+  check_figures r;
   unicon_options *options = support_options(ctx, "preset", "fast", "ridge", "0.05", NULL);
   unicon_rows *x = support_rows(ctx, "x.npy", s.x, s.n_x, DX);
   unicon_rows *y = support_rows(ctx, "y.npy", s.y, s.n_y, DY);
@@ -115,7 +116,7 @@ static void unaligned_data_are_not_seen(void **state) {
   double sum = 0, closer = 0;
   for (int64_t seed = 0; seed < 40; seed++) {
     sample s = draw(ctx, seed, 200, 5000);
-    unicon_check_result r;
+    check_figures r;
     CHECK_OK(ctx, check(ctx, &s, NULL, NULL, NULL, 0, NULL, &r));
     seen += r.p_value < 0.05;
     sum += r.p_value / 40;
@@ -145,7 +146,7 @@ static double p_of_repeated(unicon_ctx *ctx, int64_t seed, bool of_x, bool of_y)
   float *y = repeated(s.y, BASE, of_y ? COPIES : 1, DY);
   const sample more = {of_x ? MANY : BASE, of_y ? MANY : BASE, x, y, NULL};
   unicon_pairs *pairs = NULL;
-  unicon_check_result r;
+  check_figures r;
   int64_t groups[MANY];
   for (int i = 0; i < MANY; i++) groups[i] = i / COPIES;
   if (of_x && of_y)
@@ -185,7 +186,7 @@ static void labels_of_one_side_are_not_seen(void **state) {
       int64_t blind[160];
       uint64_t state_of = (uint64_t)seed;
       unicon_pairs *pairs = NULL;
-      unicon_check_result r;
+      check_figures r;
       for (int i = 0; i < 160; i++) blind[i] = (int64_t)(3 * support_uniform(&state_of));
       CHECK_OK(ctx, unicon_pairs_labels(ctx, side ? blind : s.label, 160, side ? s.label : blind,
                                         160, &pairs));
@@ -200,7 +201,7 @@ static void labels_of_one_side_are_not_seen(void **state) {
 
 /* ---- what is wrong ------------------------------------------------------------------------ */
 
-static bool listed(const unicon_suspect *suspects, int64_t count, int64_t x, int64_t y) {
+static bool listed(const unicon__suspect *suspects, int64_t count, int64_t x, int64_t y) {
   for (int64_t k = 0; k < count; k++)
     if (suspects[k].x == x && suspects[k].y == y) return true;
   return false;
@@ -210,8 +211,8 @@ static void swapped_pairs_are_found(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   static const int64_t swap[4][2] = {{3, 400}, {77, 78}, {150, 299}, {211, 520}};
   sample s = draw(ctx, 1, 600, 0);
-  unicon_suspect suspects[12];
-  unicon_check_result r;
+  unicon__suspect suspects[12];
+  check_figures r;
   for (int k = 0; k < 4; k++) {
     float row[DY], *a = s.y + swap[k][0] * DY, *b = s.y + swap[k][1] * DY;
     memcpy(row, a, sizeof row);
@@ -235,8 +236,8 @@ static void a_wrong_caption_is_found(void **state) {
   float *y = repeated(s.y, 200, 3, DY);
   sample more = {200, 600, s.x, y, NULL};
   unicon_pairs *pairs = NULL;
-  unicon_suspect suspects[2];
-  unicon_check_result r;
+  unicon__suspect suspects[2];
+  check_figures r;
   unicon_options *options = support_options(ctx, "bad_rows", "drop", NULL);
   memcpy(y + (3 * 120 + 1) * DY, s.y + 5 * DY, DY * sizeof *y);
   memset(s.x, 0, DX * sizeof *s.x);
@@ -258,8 +259,8 @@ static void a_wrong_caption_is_found(void **state) {
 static void wrong_labels_are_found(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   sample s = draw(ctx, 4, 300, 0);
-  unicon_suspect suspects[2];
-  unicon_check_result r;
+  unicon__suspect suspects[2];
+  check_figures r;
   unicon_pairs *pairs = NULL;
   int64_t label_x[300], label_y[300];
   for (int i = 0; i < 300; i++) label_x[i] = label_y[i] = s.label[i];
@@ -281,7 +282,7 @@ static void wrong_labels_are_found(void **state) {
 static void connected_rows_are_checked_too(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   sample s = draw(ctx, 5, 200, 0);
-  unicon_check_result r;
+  check_figures r;
   unicon_pairs *pairs = NULL;
   int64_t x[399], y[399];
   for (int k = 0; k < 399; k++) {
@@ -301,8 +302,8 @@ static void connected_rows_are_checked_too(void **state) {
 static void the_seed_decides(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   sample s = draw(ctx, 7, 300, 0);
-  unicon_suspect a[5], b[5], c[5];
-  unicon_check_result r = {0}, again = {0}, other = {0};
+  unicon__suspect a[5], b[5], c[5];
+  check_figures r = {0}, again = {0}, other = {0};
   unicon_options *options = support_options(ctx, "seed", "12", NULL);
   CHECK_OK(ctx, check(ctx, &s, NULL, NULL, NULL, 5, a, &r));
   CHECK_OK(ctx, check(ctx, &s, NULL, NULL, NULL, 5, b, &again));
@@ -328,13 +329,14 @@ static int stop(void *user, const char *phase, double done, double left) {
 static void mistakes_have_sentences(void **state) {
   scratch *s = *state;
   sample few_rows = draw(s->ctx, 8, 19, 0), enough = draw(s->ctx, 9, 60, 0);
-  unicon_check_result r;
+  check_figures r;
   char shuffles[] = "shuffles", pairs[] = "pairs";
   scratch_failed(s, check(s->ctx, &few_rows, NULL, NULL, NULL, 0, NULL, &r), UNICON_ERR_DATA,
                  "19 rows of x", "at least 20");
-  scratch_failed(s, check(s->ctx, &enough, NULL, NULL, NULL, 3, NULL, &r), UNICON_ERR_ARGUMENT,
+  scratch_failed(s, check(s->ctx, &enough, NULL, NULL, NULL, -1, NULL, &r), UNICON_ERR_ARGUMENT,
                  "suspects", "");
-  scratch_failed(s, unicon_check(s->ctx, NULL, NULL, 0, NULL, &r), UNICON_ERR_ARGUMENT, "rows", "");
+  scratch_failed(s, figures_check(s->ctx, NULL, NULL, 0, NULL, &r), UNICON_ERR_ARGUMENT, "NULL",
+                 "UNICON_DATA");
   unicon_ctx_set_progress(s->ctx, stop, shuffles);
   scratch_failed(s, check(s->ctx, &enough, NULL, NULL, NULL, 0, NULL, &r), UNICON_ERR_CANCELLED,
                  "shuffles", "");
@@ -347,14 +349,14 @@ static void mistakes_have_sentences(void **state) {
 
 static unicon_status attempt(scratch *s, void *user) {
   const sample *data = user;
-  unicon_check_result r;
+  check_figures r;
   unicon__faults kept = s->ctx->faults;
   s->ctx->faults = (unicon__faults){-1, -1, -1, -1};
   unicon_rows *x = support_rows(s->ctx, "x.npy", data->x, data->n_x, DX);
   unicon_rows *y = support_rows(s->ctx, "y.npy", data->y, data->n_y, DY);
   s->ctx->faults = kept;
   const unicon_status status =
-      unicon_check(s->ctx, &(unicon_data){x, y, NULL, NULL}, NULL, 0, NULL, &r);
+      figures_check(s->ctx, &UNICON_DATA(.x = x, .y = y), NULL, 0, NULL, &r);
   unicon_rows_close(x);
   unicon_rows_close(y);
   return status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Zero-shot classification against an oracle that scores every class of every row in double and
  * counts ties against the true class. */
+#include "figures.h"
 #include "support.h"
 
 enum { DIMS = 7 };
@@ -58,16 +59,16 @@ static double cosine(const float *z, const float *c, int64_t i, int64_t j) {
 static void against_oracle(unicon_ctx *ctx, uint64_t seed, int64_t n, int64_t classes,
                            double spread, bool grid) {
   task t = task_make(ctx, seed, n, classes, spread, grid);
-  const unicon_view rows = {.rows = t.rows, .model = NULL, .side = UNICON_X},
-                    class_rows = {.rows = t.class_rows, .model = NULL, .side = UNICON_Y};
+  const unicon_view rows = UNICON_VIEW(.rows = t.rows, .side = UNICON_X),
+                    class_rows = UNICON_VIEW(.rows = t.class_rows, .side = UNICON_Y);
   float *z = support_floats(n * DIMS), *c = support_floats(classes * DIMS);
   int64_t *answer = calloc((size_t)n, sizeof *answer), right = 0, top = 0;
   int64_t *confusion = calloc((size_t)(classes * classes), sizeof *confusion);
   int64_t *wanted = calloc((size_t)(classes * classes), sizeof *wanted);
-  unicon_classify_result result;
+  classify_figures result;
   CHECK_OK(ctx, unicon_embed(ctx, &rows, 0, n, 1, z));
   CHECK_OK(ctx, unicon_embed(ctx, &class_rows, 0, classes, 1, c));
-  CHECK_OK(ctx, unicon_classify(ctx, &rows, t.label, &class_rows, answer, confusion, &result));
+  CHECK_OK(ctx, figures_classify(ctx, &rows, t.label, &class_rows, answer, confusion, &result));
   for (int64_t i = 0; i < n; i++) {
     const double truth = cosine(z, c, i, t.label[i]);
     double best = -INFINITY;
@@ -123,11 +124,11 @@ static void ties_count_against_us(void **state) {
   const float z[] = {1, 0, 0, 1}, c[] = {1, 0, 2, 0, 0, 1};
   const int64_t label[] = {0, 2};
   int64_t answer[2], confusion[9];
-  unicon_classify_result result;
+  classify_figures result;
   unicon_rows *rows = support_rows(ctx, "z", z, 2, 2), *classes = support_rows(ctx, "c", c, 3, 2);
-  const unicon_view a = {.rows = rows, .model = NULL, .side = UNICON_X},
-                    b = {.rows = classes, .model = NULL, .side = UNICON_Y};
-  CHECK_OK(ctx, unicon_classify(ctx, &a, label, &b, answer, confusion, &result));
+  const unicon_view a = UNICON_VIEW(.rows = rows, .side = UNICON_X),
+                    b = UNICON_VIEW(.rows = classes, .side = UNICON_Y);
+  CHECK_OK(ctx, figures_classify(ctx, &a, label, &b, answer, confusion, &result));
   assert_int_equal(answer[0], 1);
   assert_int_equal(answer[1], 2);
   CHECK_CLOSE(result.accuracy, 0.5, 0);
@@ -144,17 +145,17 @@ static void a_model_stands_between(void **state) {
   problem_make(ctx, 3, 200, 12, 9, 4, 0.05, &p);
   unicon_model *model = support_fit(ctx, p.rows_x, p.rows_y, NULL, NULL);
   int64_t *label = calloc((size_t)p.n, sizeof *label), *confusion = NULL;
-  unicon_classify_result result;
+  classify_figures result;
   for (int64_t i = 0; i < p.n; i++) label[i] = i; /* every row of y is a class */
-  const unicon_view x = {.rows = p.rows_x, .model = model, .side = UNICON_X},
-                    y = {.rows = p.rows_y, .model = model, .side = UNICON_Y};
-  unicon_metrics to_y, to_x;
-  CHECK_OK(ctx, unicon_evaluate(ctx, &x, &y, NULL, NULL, &to_y, &to_x));
-  CHECK_OK(ctx, unicon_classify(ctx, &x, label, &y, NULL, confusion, &result));
-  CHECK_CLOSE(result.accuracy, to_y.value[UNICON_HIT_1], 0);
-  CHECK_CLOSE(result.top5, to_y.value[UNICON_HIT_5], 0);
-  CHECK_OK(ctx, unicon_classify(ctx, &y, label, &x, NULL, confusion, &result));
-  CHECK_CLOSE(result.accuracy, to_x.value[UNICON_HIT_1], 0);
+  const unicon_view x = UNICON_VIEW(.rows = p.rows_x, .model = model, .side = UNICON_X),
+                    y = UNICON_VIEW(.rows = p.rows_y, .model = model, .side = UNICON_Y);
+  figures to_y, to_x;
+  CHECK_OK(ctx, figures_evaluate(ctx, &x, &y, NULL, NULL, &to_y, &to_x));
+  CHECK_OK(ctx, figures_classify(ctx, &x, label, &y, NULL, confusion, &result));
+  CHECK_CLOSE(result.accuracy, to_y.value[UNICON__HIT_1], 0);
+  CHECK_CLOSE(result.top5, to_y.value[UNICON__HIT_5], 0);
+  CHECK_OK(ctx, figures_classify(ctx, &y, label, &x, NULL, confusion, &result));
+  CHECK_CLOSE(result.accuracy, to_x.value[UNICON__HIT_1], 0);
   assert_true(result.accuracy > 0.5);
   free(label);
   unicon_model_destroy(model);
@@ -165,20 +166,20 @@ static void mistakes_are_named(void **state) {
   scratch *s = *state;
   const float z[] = {1, 0, 0, 1}, c[] = {1, 0, 0, 1, 1, 1};
   const int64_t label[] = {0, 3}, negative[] = {-1, 0}, fine[] = {0, 1};
-  unicon_classify_result result;
+  classify_figures result;
   unicon_rows *rows = support_rows(s->ctx, "z", z, 2, 2), *two = support_rows(s->ctx, "c", c, 3, 2),
               *three = support_rows(s->ctx, "wide", c, 2, 3);
-  const unicon_view a = {.rows = rows, .model = NULL, .side = UNICON_X},
-                    b = {.rows = two, .model = NULL, .side = UNICON_Y},
-                    wide = {.rows = three, .model = NULL, .side = UNICON_Y};
-  scratch_failed(s, unicon_classify(s->ctx, &a, label, &b, NULL, NULL, &result), UNICON_ERR_DATA,
+  const unicon_view a = UNICON_VIEW(.rows = rows, .side = UNICON_X),
+                    b = UNICON_VIEW(.rows = two, .side = UNICON_Y),
+                    wide = UNICON_VIEW(.rows = three, .side = UNICON_Y);
+  scratch_failed(s, figures_classify(s->ctx, &a, label, &b, NULL, NULL, &result), UNICON_ERR_DATA,
                  "label 3", "3 classes");
-  scratch_failed(s, unicon_classify(s->ctx, &a, negative, &b, NULL, NULL, &result), UNICON_ERR_DATA,
-                 "label -1", "row 0");
-  scratch_failed(s, unicon_classify(s->ctx, &a, fine, &wide, NULL, NULL, &result), UNICON_ERR_SHAPE,
-                 "z has 2", "wide has 3");
-  scratch_failed(s, unicon_classify(s->ctx, &a, NULL, &b, NULL, NULL, &result), UNICON_ERR_ARGUMENT,
-                 "classify", "labels");
+  scratch_failed(s, figures_classify(s->ctx, &a, negative, &b, NULL, NULL, &result),
+                 UNICON_ERR_DATA, "label -1", "row 0");
+  scratch_failed(s, figures_classify(s->ctx, &a, fine, &wide, NULL, NULL, &result),
+                 UNICON_ERR_SHAPE, "z has 2", "wide has 3");
+  scratch_failed(s, figures_classify(s->ctx, &a, NULL, &b, NULL, NULL, &result),
+                 UNICON_ERR_ARGUMENT, "label is NULL", "");
   unicon_rows_close(rows);
   unicon_rows_close(two);
   unicon_rows_close(three);

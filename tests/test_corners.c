@@ -276,7 +276,7 @@ static void a_shared_encoder_has_one_metric(void **state) {
   unicon_options *options =
       support_options(s->ctx, "shared_encoder", "on", "metric", "whiten,none", NULL);
   unicon_model *model = NULL;
-  const unicon_data data = {t.p.rows_x, t.p.rows_y, NULL, NULL};
+  const unicon_data data = UNICON_DATA(.x = t.p.rows_x, .y = t.p.rows_y);
   scratch_failed(s, unicon_fit(s->ctx, &data, NULL, options, &model), UNICON_ERR_OPTION,
                  "one metric", "for y");
   unicon_options_destroy(options);

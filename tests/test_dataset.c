@@ -20,7 +20,7 @@ static void split_open(unicon_ctx *ctx, int64_t n_x, int64_t n_y, const unicon_p
   s->rows_y = support_rows(ctx, "y.npy", s->y, n_y, 3);
   s->frame = unicon__frame_open(ctx);
   s->train = s->held = (unicon__dataset){0};
-  const unicon_data data = {s->rows_x, s->rows_y, pairs, NULL};
+  const unicon_data data = UNICON_DATA(.x = s->rows_x, .y = s->rows_y, .pairs = pairs);
   CHECK_OK(ctx, unicon__dataset_open(ctx, &data, options, &s->set));
 }
 
@@ -163,7 +163,7 @@ static void groups_are_never_split(void **state) {
       s.rows_y = support_rows(ctx, "y.npy", s.y, N, 3);
       s.frame = unicon__frame_open(ctx);
       s.train = s.held = (unicon__dataset){0};
-      const unicon_data data = {s.rows_x, s.rows_y, NULL, NULL};
+      const unicon_data data = UNICON_DATA(.x = s.rows_x, .y = s.rows_y);
       CHECK_OK(ctx, unicon__dataset_open(ctx, &data, options, &s.set));
       CHECK_OK(ctx, unicon__dataset_split(ctx, &s.set, group, 0.25, seed, &s.train, &s.held));
       unsigned char side[N];
@@ -316,9 +316,10 @@ static void pairs_without_information(void **state) {
     problem_make(t->ctx, 3, n, 5, 4, 3, 0.3, &p);
     if (c == 0) CHECK_OK(t->ctx, unicon_pairs_labels(t->ctx, label, n, label, n, &pairs));
     if (c == 1) CHECK_OK(t->ctx, unicon_pairs_list(t->ctx, n, n, x, y, NULL, 400, &pairs));
-    scratch_failed(
-        t, unicon_fit(t->ctx, &(unicon_data){p.rows_x, p.rows_y, pairs, NULL}, NULL, NULL, &model),
-        UNICON_ERR_DATA, "every row of x", "nothing to align");
+    scratch_failed(t,
+                   unicon_fit(t->ctx, &UNICON_DATA(.x = p.rows_x, .y = p.rows_y, .pairs = pairs),
+                              NULL, NULL, &model),
+                   UNICON_ERR_DATA, "every row of x", "nothing to align");
     unicon_pairs_destroy(pairs);
     problem_free(&p);
   }

@@ -3,6 +3,7 @@
  * left behind, the BLAS threads given back, and a context that works on. */
 #include <cblas.h>
 
+#include "figures.h"
 #include "support.h"
 
 enum { N = 40, DX = 6, DY = 5, K = 3 };
@@ -49,7 +50,7 @@ static unicon_status call_fit(scratch *s, void *user) {
   stage *g = user;
   unicon_model *model = (unicon_model *)(void *)s;
   g->p.x[3 * DX] = NAN;
-  const unicon_data data = {g->p.rows_x, g->p.rows_y, g->pairs, NULL};
+  const unicon_data data = UNICON_DATA(.x = g->p.rows_x, .y = g->p.rows_y, .pairs = g->pairs);
   const unicon_status status = unicon_fit(s->ctx, &data, NULL, g->options, &model);
   assert_int_equal(model == NULL, status != UNICON_OK);
   g->p.x[3 * DX] = 1;
@@ -60,8 +61,8 @@ static unicon_status call_fit(scratch *s, void *user) {
 static unicon_status call_embed(scratch *s, void *user) {
   stage *g = user;
   return unicon_embed(s->ctx,
-                      &(unicon_view){.rows = g->p.rows_x, .model = g->model, .side = UNICON_X}, 0,
-                      N, 1, g->z);
+                      &UNICON_VIEW(.rows = g->p.rows_x, .model = g->model, .side = UNICON_X), 0, N,
+                      1, g->z);
 }
 
 static unicon_status call_search(scratch *s, void *user) {
@@ -69,26 +70,26 @@ static unicon_status call_search(scratch *s, void *user) {
   int64_t ids[N * K];
   float scores[N * K];
   return unicon_search(
-      s->ctx, &(unicon_view){.rows = g->p.rows_x, .model = g->model, .side = UNICON_X},
-      &(unicon_view){.rows = g->p.rows_y, .model = g->model, .side = UNICON_Y}, K, ids, scores);
+      s->ctx, &UNICON_VIEW(.rows = g->p.rows_x, .model = g->model, .side = UNICON_X),
+      &UNICON_VIEW(.rows = g->p.rows_y, .model = g->model, .side = UNICON_Y), K, ids, scores);
 }
 
 static unicon_status call_evaluate(scratch *s, void *user) {
   stage *g = user;
-  unicon_metrics to_y, to_x;
-  return unicon_evaluate(s->ctx,
-                         &(unicon_view){.rows = g->p.rows_x, .model = g->model, .side = UNICON_X},
-                         &(unicon_view){.rows = g->p.rows_y, .model = g->model, .side = UNICON_Y},
-                         g->pairs, g->options, &to_y, &to_x);
+  figures to_y, to_x;
+  return figures_evaluate(s->ctx,
+                          &UNICON_VIEW(.rows = g->p.rows_x, .model = g->model, .side = UNICON_X),
+                          &UNICON_VIEW(.rows = g->p.rows_y, .model = g->model, .side = UNICON_Y),
+                          g->pairs, g->options, &to_y, &to_x);
 }
 
 static unicon_status call_evaluate_identity(scratch *s, void *user) {
   stage *g = user;
-  unicon_metrics to_y, to_x;
-  return unicon_evaluate(s->ctx,
-                         &(unicon_view){.rows = g->p.rows_x, .model = g->model, .side = UNICON_X},
-                         &(unicon_view){.rows = g->p.rows_y, .model = g->model, .side = UNICON_Y},
-                         NULL, NULL, &to_y, &to_x);
+  figures to_y, to_x;
+  return figures_evaluate(s->ctx,
+                          &UNICON_VIEW(.rows = g->p.rows_x, .model = g->model, .side = UNICON_X),
+                          &UNICON_VIEW(.rows = g->p.rows_y, .model = g->model, .side = UNICON_Y),
+                          NULL, NULL, &to_y, &to_x);
 }
 
 static unicon_status call_save(scratch *s, void *user) {
@@ -105,18 +106,31 @@ static unicon_status call_load(scratch *s, void *user) {
   return status;
 }
 
+static unicon_status call_bytes(scratch *s, void *user) {
+  stage *g = user;
+  unicon_model *model = (unicon_model *)(void *)s;
+  unsigned char bytes[1 << 16];
+  size_t size;
+  unicon_status status = unicon_model_to_bytes(s->ctx, g->model, bytes, sizeof bytes, &size);
+  if (status != UNICON_OK) return status;
+  status = unicon_model_from_bytes(s->ctx, bytes, size, &model);
+  assert_int_equal(model == NULL, status != UNICON_OK);
+  unicon_model_destroy(model);
+  return status;
+}
+
 static unicon_status call_synth(scratch *s, void *user) {
   (void)user;
   float x[2 * 40], y[2 * 30];
   int64_t label[2];
-  return unicon_synth(s->ctx, "linear", NULL, NULL, 0, 2, x, y, label);
+  return unicon_synth(s->ctx, "linear", NULL, 0, 0, 0, 2, x, y, label);
 }
 
 static unicon_status call_plan(scratch *s, void *user) {
   stage *g = user;
-  unicon_plan_result plan;
-  const unicon_data data = {g->p.rows_x, g->p.rows_y, g->pairs, NULL};
-  return unicon_plan(s->ctx, &data, g->options, &plan);
+  plan_figures plan;
+  const unicon_data data = UNICON_DATA(.x = g->p.rows_x, .y = g->p.rows_y, .pairs = g->pairs);
+  return figures_plan(s->ctx, &data, g->options, &plan);
 }
 
 typedef unicon_status (*call_fn)(scratch *s, void *user);
@@ -133,6 +147,7 @@ static const struct {
              {"evaluate", call_evaluate_identity, 8, 4},
              {"save", call_save, 3, 0},
              {"load", call_load, 8, 0},
+             {"bytes", call_bytes, 11, 0},
              {"plan", call_plan, 1, 0},
              {"synth", call_synth, 4, 0}};
 

@@ -85,8 +85,8 @@ static void open_stage(scratch *s, stage *g) {
   g->held_y = support_rows(s->ctx, "held y", g->p.y + 4 * DY, N - 4, DY);
   for (int64_t i = 0; i < N; i++) label[i] = i / 2;
   CHECK_OK(s->ctx, unicon_pairs_labels(s->ctx, label, N, label, N, &g->labels));
-  g->train = (unicon_data){g->p.rows_x, g->p.rows_y, NULL, NULL};
-  g->held = (unicon_data){g->held_x, g->held_y, NULL, NULL};
+  g->train = UNICON_DATA(.x = g->p.rows_x, .y = g->p.rows_y);
+  g->held = UNICON_DATA(.x = g->held_x, .y = g->held_y);
   write_inputs(s, g);
 }
 

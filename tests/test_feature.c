@@ -34,15 +34,13 @@ static void rows_of_any_size_become_unit(void **state) {
     for (int k = 0; k < 4; k++)
       CHECK_CLOSE(unit[k], (double)row[k] / length - (double)mean[k], unit_error);
     /* The same promise holds for vectors that are embedded without a model. */
-    CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){.rows = rows, .model = NULL, .side = UNICON_X},
-                               0, 1, 1, out));
+    CHECK_OK(ctx, unicon_embed(ctx, &UNICON_VIEW(.rows = rows, .side = UNICON_X), 0, 1, 1, out));
     for (int k = 0; k < 4; k++) {
       if (fabs((double)out[k] - (double)row[k] / length) > unit_error)
         print_error("size 1e%d: entry %d is %g\n", exponent, k, (double)out[k]);
       CHECK_CLOSE(out[k], (double)row[k] / length, unit_error);
     }
-    CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){.rows = rows, .model = NULL, .side = UNICON_X},
-                               0, 1, 0, out));
+    CHECK_OK(ctx, unicon_embed(ctx, &UNICON_VIEW(.rows = rows, .side = UNICON_X), 0, 1, 0, out));
     assert_memory_equal(out, row, sizeof row);
     unicon_rows_close(rows);
   }
@@ -208,16 +206,14 @@ static void bad_values_are_named(void **state) {
     const float held = *at;
     *at = cases[c].value;
     unicon_model *model = (unicon_model *)(void *)s;
-    const unicon_data data = {p.rows_x, p.rows_y, NULL, NULL};
+    const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_y);
     scratch_failed(s, unicon_fit(s->ctx, &data, NULL, NULL, &model), UNICON_ERR_DATA,
                    cases[c].place, "not a finite number");
     scratch_failed(s, UNICON_ERR_DATA, UNICON_ERR_DATA, "1 of 700 rows", "bad_rows drop");
     assert_null(model);
     float *out = support_floats(700 * 6);
     scratch_failed(
-        s,
-        unicon_embed(s->ctx, &(unicon_view){.rows = p.rows_x, .model = NULL, .side = UNICON_X}, 0,
-                     700, 1, out),
+        s, unicon_embed(s->ctx, &UNICON_VIEW(.rows = p.rows_x, .side = UNICON_X), 0, 700, 1, out),
         UNICON_ERR_DATA, cases[c].place, "not a finite number");
     free(out);
     *at = held;
@@ -225,9 +221,9 @@ static void bad_values_are_named(void **state) {
   memset(p.y + 5 * 4, 0, 4 * sizeof *p.y);
   memset(p.y + 600 * 4, 0, 4 * sizeof *p.y);
   unicon_model *model = NULL;
-  scratch_failed(
-      s, unicon_fit(s->ctx, &(unicon_data){p.rows_x, p.rows_y, NULL, NULL}, NULL, NULL, &model),
-      UNICON_ERR_DATA, "y.npy: row 5 is all zero", "2 of 700 rows");
+  scratch_failed(s,
+                 unicon_fit(s->ctx, &UNICON_DATA(.x = p.rows_x, .y = p.rows_y), NULL, NULL, &model),
+                 UNICON_ERR_DATA, "y.npy: row 5 is all zero", "2 of 700 rows");
   /* Without scaling to unit length a zero row is a row like any other. */
   unicon_options *raw = support_options(s->ctx, "normalize", "off", NULL);
   unicon_model_destroy(support_fit(s->ctx, p.rows_x, p.rows_y, NULL, raw));
@@ -246,7 +242,8 @@ static void long_rows_are_named(void **state) {
   memcpy(bad, p.x, 50 * 6 * sizeof *bad);
   for (int k = 0; k < 6; k++) bad[7 * 6 + k] *= 1e20f;
   unicon_rows *rows = support_rows(s->ctx, "bad.npy", bad, 50, 6);
-  const unicon_data good = {p.rows_x, p.rows_y, NULL, NULL}, data = {rows, p.rows_y, NULL, NULL};
+  const unicon_data good = UNICON_DATA(.x = p.rows_x, .y = p.rows_y),
+                    data = UNICON_DATA(.x = rows, .y = p.rows_y);
   for (size_t c = 0; c < sizeof kernels / sizeof *kernels; c++) {
     unicon_options *options = support_options(s->ctx, "kernel", kernels[c], "normalize", "off",
                                               "rank", "4", "iterations", "1", NULL);
@@ -258,8 +255,8 @@ static void long_rows_are_named(void **state) {
     if (c > 0) /* a linear map squares nothing */
       scratch_failed(
           s,
-          unicon_embed(s->ctx, &(unicon_view){.rows = rows, .model = model, .side = UNICON_X}, 0,
-                       50, 1, out),
+          unicon_embed(s->ctx, &UNICON_VIEW(.rows = rows, .model = model, .side = UNICON_X), 0, 50,
+                       1, out),
           UNICON_ERR_DATA, "bad.npy: row 7 ", "too large");
     CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "bad_rows", "drop"));
     unicon_model *without = support_fit(s->ctx, rows, p.rows_y, NULL, options);
@@ -280,8 +277,7 @@ static void double_beyond_float_is_refused(void **state) {
   unicon_rows *rows = NULL;
   CHECK_OK(s->ctx, unicon_rows_wrap(s->ctx, "wide", wide, UNICON_F64, 2, 2, 16, 8, &rows));
   scratch_failed(s,
-                 unicon_embed(s->ctx, &(unicon_view){.rows = rows, .model = NULL, .side = UNICON_X},
-                              0, 2, 0, out),
+                 unicon_embed(s->ctx, &UNICON_VIEW(.rows = rows, .side = UNICON_X), 0, 2, 0, out),
                  UNICON_ERR_DATA, "wide: row 1, column 0", "beyond float32");
   unicon_rows_close(rows);
 }
@@ -352,9 +348,9 @@ static void nothing_left_is_a_sentence(void **state) {
   for (int i = 0; i < 4; i++) p.x[i * 4] = NAN;
   unicon_options *drop = support_options(s->ctx, "bad_rows", "drop", NULL);
   unicon_model *model = NULL;
-  scratch_failed(
-      s, unicon_fit(s->ctx, &(unicon_data){p.rows_x, p.rows_y, NULL, NULL}, NULL, drop, &model),
-      UNICON_ERR_DATA, "1 rows of x.npy", "at least 2 rows");
+  scratch_failed(s,
+                 unicon_fit(s->ctx, &UNICON_DATA(.x = p.rows_x, .y = p.rows_y), NULL, drop, &model),
+                 UNICON_ERR_DATA, "1 rows of x.npy", "at least 2 rows");
   unicon_options_destroy(drop);
   problem_free(&p);
 }

@@ -4,6 +4,7 @@
  * most a hundredfold in the whitened C, and the cosine of two embeddings sums about ten of them:
  * 1e-4 leaves a margin of two. Without whitening there is no amplification: 1e-5. */
 #include "io/pairs.h"
+#include "figures.h"
 #include "support.h"
 
 enum { N = 240, TEST = 60, DX = 14, DY = 10, LATENT = 6 };
@@ -268,21 +269,20 @@ static void one_row_is_enough_to_use_a_model(void **state) {
   int64_t id;
   unicon_rows *x = support_rows(ctx, "one x", p.x + 7 * DX, 1, DX);
   unicon_rows *y = support_rows(ctx, "one y", p.y + 7 * DY, 1, DY);
-  CHECK_OK(ctx,
-           unicon_embed(ctx, &(unicon_view){.rows = p.rows_x, .model = model, .side = UNICON_X}, 0,
-                        N, 1, all));
-  CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){.rows = x, .model = model, .side = UNICON_X}, 0, 1,
+  CHECK_OK(ctx, unicon_embed(ctx, &UNICON_VIEW(.rows = p.rows_x, .model = model, .side = UNICON_X),
+                             0, N, 1, all));
+  CHECK_OK(ctx, unicon_embed(ctx, &UNICON_VIEW(.rows = x, .model = model, .side = UNICON_X), 0, 1,
                              1, one));
   for (int64_t k = 0; k < r; k++) CHECK_CLOSE(one[k], all[7 * r + k], 1e-6);
-  CHECK_OK(ctx, unicon_search(ctx, &(unicon_view){.rows = x, .model = model, .side = UNICON_X},
-                              &(unicon_view){.rows = p.rows_y, .model = model, .side = UNICON_Y}, 1,
+  CHECK_OK(ctx, unicon_search(ctx, &UNICON_VIEW(.rows = x, .model = model, .side = UNICON_X),
+                              &UNICON_VIEW(.rows = p.rows_y, .model = model, .side = UNICON_Y), 1,
                               &id, &score));
   assert_int_equal(id, 7); /* nearly noise-free pairs */
-  unicon_metrics to_y, to_x;
-  CHECK_OK(ctx, unicon_evaluate(ctx, &(unicon_view){.rows = x, .model = model, .side = UNICON_X},
-                                &(unicon_view){.rows = y, .model = model, .side = UNICON_Y}, NULL,
-                                NULL, &to_y, &to_x));
-  assert_true(to_y.value[UNICON_HIT_1] == 1 && to_y.queries == 1 && to_x.candidates == 1);
+  figures to_y, to_x;
+  CHECK_OK(ctx, figures_evaluate(ctx, &UNICON_VIEW(.rows = x, .model = model, .side = UNICON_X),
+                                 &UNICON_VIEW(.rows = y, .model = model, .side = UNICON_Y), NULL,
+                                 NULL, &to_y, &to_x));
+  assert_true(to_y.value[UNICON__HIT_1] == 1 && to_y.queries == 1 && to_x.candidates == 1);
   unicon_rows_close(x);
   unicon_rows_close(y);
   free(all);

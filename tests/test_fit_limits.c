@@ -6,7 +6,7 @@
 static unicon_status try_fit(scratch *s, const problem *p, const unicon_pairs *pairs,
                              const unicon_options *options) {
   unicon_model *model = (unicon_model *)(void *)s;
-  const unicon_data data = {p->rows_x, p->rows_y, pairs, NULL};
+  const unicon_data data = UNICON_DATA(.x = p->rows_x, .y = p->rows_y, .pairs = pairs);
   const unicon_status status = unicon_fit(s->ctx, &data, NULL, options, &model);
   if (status != UNICON_OK) assert_null(model);
   if (status == UNICON_OK) unicon_model_destroy(model);
@@ -28,18 +28,18 @@ static void counts_must_agree(void **state) {
   unicon_model *model = NULL;
   problem_make(s->ctx, 1, 12, 4, 3, 2, 0.1, &p);
   problem_make(s->ctx, 1, 9, 4, 3, 2, 0.1, &q);
-  const unicon_data data = {p.rows_x, q.rows_y, NULL, NULL};
+  const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = q.rows_y);
   scratch_failed(s, unicon_fit(s->ctx, &data, NULL, NULL, &model), UNICON_ERR_PAIRS, "12", "9");
   CHECK_OK(s->ctx, unicon_pairs_identity(s->ctx, 9, 9, &pairs));
   scratch_failed(s, try_fit(s, &p, pairs, NULL), UNICON_ERR_SHAPE, "9 by 9", "x.npy has 12");
   unicon_pairs_destroy(pairs);
-  scratch_failed(s, unicon_fit(s->ctx, NULL, NULL, NULL, &model), UNICON_ERR_ARGUMENT, "rows",
-                 "model");
-  scratch_failed(s, unicon_fit(s->ctx, &data, NULL, NULL, NULL), UNICON_ERR_ARGUMENT, "rows",
-                 "model");
+  scratch_failed(s, unicon_fit(s->ctx, NULL, NULL, NULL, &model), UNICON_ERR_ARGUMENT, "NULL",
+                 "UNICON_DATA");
+  scratch_failed(s, unicon_fit(s->ctx, &data, NULL, NULL, NULL), UNICON_ERR_ARGUMENT, "out is NULL",
+                 "");
   assert_int_equal(unicon_fit(NULL, &data, NULL, NULL, &model), UNICON_ERR_ARGUMENT);
-  const unicon_data train = {p.rows_x, p.rows_y, NULL, NULL},
-                    wide = {q.rows_x, q.rows_x, NULL, NULL};
+  const unicon_data train = UNICON_DATA(.x = p.rows_x, .y = p.rows_y),
+                    wide = UNICON_DATA(.x = q.rows_x, .y = q.rows_x);
   scratch_failed(s, unicon_fit(s->ctx, &train, &wide, NULL, &model), UNICON_ERR_SHAPE,
                  "validation rows have 4 and 4 values", "training rows 4 and 3");
   problem_free(&p);
@@ -78,7 +78,8 @@ static void rank_adapts_unless_given(void **state) {
         side ? support_rows(s->ctx, "few", p.y, 6, 6) : support_rows(s->ctx, "few", p.x, 6, 8);
     CHECK_OK(s->ctx,
              unicon_pairs_list(s->ctx, side ? 9 : 6, side ? 6 : 9, row, row, NULL, 6, &pairs));
-    const unicon_data data = {side ? p.rows_x : few, side ? few : p.rows_y, pairs, NULL};
+    const unicon_data data =
+        UNICON_DATA(.x = side ? p.rows_x : few, .y = side ? few : p.rows_y, .pairs = pairs);
     scratch_failed(s, unicon_fit(s->ctx, &data, NULL, as_wide, &none), UNICON_ERR_DATA, "rank is 6",
                    "at most 5");
     unicon_pairs_destroy(pairs);
@@ -133,7 +134,7 @@ static void extreme_sizes_without_normalize(void **state) {
     for (int k = 0; k < 50 * 6; k++) p.x[k] *= sizes[c];
     unicon_options *options = support_options(s->ctx, "normalize", "off", NULL);
     unicon_model *model = NULL;
-    const unicon_data data = {p.rows_x, p.rows_y, NULL, NULL};
+    const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_y);
     const unicon_status status = unicon_fit(s->ctx, &data, NULL, options, &model);
     if (c < 2) CHECK_OK(s->ctx, status);
     assert_true(status == UNICON_OK || status == UNICON_ERR_DATA || status == UNICON_ERR_NUMERIC);
@@ -197,7 +198,7 @@ static void labels_make_no_list(void **state) {
     unicon_model_destroy(support_fit(s->ctx, p.rows_x, p.rows_y, pairs, options));
     unicon_options_destroy(options);
   }
-  const unicon_data data = {p.rows_x, p.rows_y, pairs, NULL};
+  const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_y, .pairs = pairs);
   for (size_t c = 0; c < sizeof pairwise / sizeof *pairwise; c++) {
     unicon_options *options = support_options(s->ctx, "loss", pairwise[c][0], "psi", pairwise[c][1],
                                               "phi", "identity", "iterations", "1", NULL);
@@ -230,7 +231,7 @@ static void memory_limit_is_kept(void **state) {
     assert_int_equal(unicon_ctx_create(&small), UNICON_OK);
     snprintf(text, sizeof text, "%llu", (unsigned long long)limit);
     CHECK_OK(small, unicon_ctx_set(small, "max-mem", text));
-    const unicon_data data = {p.rows_x, p.rows_y, NULL, NULL};
+    const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_y);
     const unicon_status status = unicon_fit(small, &data, NULL, options, &model);
     assert_true(unicon_ctx_memory_peak(small) <= limit);
     if (status == UNICON_OK) {
@@ -362,8 +363,9 @@ static void idle_options_are_announced(void **state) {
   log_book book = {0};
   unicon_model *model = NULL;
   unicon_ctx_set_log(s->ctx, support_log, &book);
-  const unicon_data data = {p.rows_x, p.rows_y, NULL, NULL};
-  const unicon_data half[2] = {{p.rows_x, NULL, NULL, NULL}, {NULL, p.rows_y, NULL, NULL}};
+  const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_y);
+  const unicon_data half[2] = {UNICON_DATA(.x = p.rows_x, .y = NULL),
+                               UNICON_DATA(.x = NULL, .y = p.rows_y)};
   for (int k = 0; k < 2; k++) {
     assert_int_equal(unicon_fit(s->ctx, &data, &half[k], NULL, &model), UNICON_ERR_ARGUMENT);
     assert_int_equal(unicon_fit(s->ctx, &half[k], NULL, NULL, &model), UNICON_ERR_ARGUMENT);

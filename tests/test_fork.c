@@ -35,7 +35,7 @@ static void things_close(things *t) {
 /* A fit gives the same spectrum as the one before the fork. No assertions: it runs in children. */
 static bool fits(unicon_ctx *ctx, const things *t) {
   unicon_model *model = NULL;
-  const unicon_data data = {t->p.rows_x, t->p.rows_y, NULL, NULL};
+  const unicon_data data = UNICON_DATA(.x = t->p.rows_x, .y = t->p.rows_y);
   if (unicon_fit(ctx, &data, NULL, t->options, &model) != UNICON_OK) return false;
   const size_t size = (size_t)unicon_model_rank(t->model) * sizeof(float);
   const bool same =

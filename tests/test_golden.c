@@ -32,7 +32,7 @@ static void check_side(scratch *s, const char *name, const unicon_model *model, 
   assert_int_equal(unicon_rows_width(expected), r);
   assert_int_equal(unicon_model_width(model, side), unicon_rows_width(in));
   float *z = support_floats(n * r), *golden = support_floats(n * r);
-  CHECK_OK(s->ctx, unicon_embed(s->ctx, &(unicon_view){.rows = in, .model = model, .side = side}, 0,
+  CHECK_OK(s->ctx, unicon_embed(s->ctx, &UNICON_VIEW(.rows = in, .model = model, .side = side), 0,
                                 n, 1, z));
   CHECK_OK(s->ctx, unicon_rows_read(s->ctx, expected, 0, n, golden));
   double length = 0;

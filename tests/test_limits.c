@@ -83,11 +83,9 @@ static void row_numbers_pass_2_31(void **state) {
   unicon_model *model = NULL;
   float z[4];
   CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "max-mem", "1G"));
-  scratch_failed(s,
-                 unicon_embed(s->ctx, &(unicon_view){.rows = rows, .model = NULL, .side = UNICON_X},
-                              0, 1, 1, z),
+  scratch_failed(s, unicon_embed(s->ctx, &UNICON_VIEW(.rows = rows, .side = UNICON_X), 0, 1, 1, z),
                  UNICON_ERR_SHAPE, "1099511627776 values", "at most 16777216");
-  const unicon_data data = {rows, rows, NULL, NULL};
+  const unicon_data data = UNICON_DATA(.x = rows, .y = rows);
   const unicon_status status = unicon_fit(s->ctx, &data, NULL, NULL, &model);
   assert_true(status != UNICON_OK && strlen(unicon_ctx_error(s->ctx)) > 0);
   unicon_rows_close(rows);
@@ -103,10 +101,8 @@ static void search_passes_2_31(void **state) {
   unicon_rows *base = line_rows(s, line), *query = NULL;
   CHECK_OK(s->ctx,
            unicon_rows_wrap(s->ctx, "query", line + QUERY, UNICON_F32, 1, WIDTH, 0, 4, &query));
-  CHECK_OK(
-      s->ctx,
-      unicon_search(s->ctx, &(unicon_view){.rows = query, .model = NULL, .side = UNICON_X},
-                    &(unicon_view){.rows = base, .model = NULL, .side = UNICON_X}, K, ids, scores));
+  CHECK_OK(s->ctx, unicon_search(s->ctx, &UNICON_VIEW(.rows = query, .side = UNICON_X),
+                                 &UNICON_VIEW(.rows = base, .side = UNICON_X), K, ids, scores));
   /* The line repeats after 10007 elements, so these rows are equal; row order decides. */
   assert_int_equal(ids[0], QUERY % 10007);
   assert_int_equal(ids[1], QUERY % 10007 + 10007);
@@ -129,8 +125,8 @@ static void embeddings_pass_2_63(void **state) {
                       "normalize", "off", NULL);
   unicon_model *model = support_fit(s->ctx, rows_x, rows_y, NULL, options);
   CHECK_OK(s->ctx, unicon_rows_wrap(s->ctx, "all", x, UNICON_F32, INT64_MAX / 4, 1, 0, 0, &all));
-  const unicon_view queries = {.rows = all, .model = model, .side = UNICON_X};
-  const unicon_view base = {.rows = rows_y, .model = model, .side = UNICON_Y};
+  const unicon_view queries = UNICON_VIEW(.rows = all, .model = model, .side = UNICON_X);
+  const unicon_view base = UNICON_VIEW(.rows = rows_y, .model = model, .side = UNICON_Y);
   scratch_failed(s, unicon_search(s->ctx, &queries, &base, 1, &id, &score), UNICON_ERR_MEMORY,
                  "all has 2305843009213693951 rows", "8 dimensions");
   unicon_model_destroy(model);
@@ -285,7 +281,7 @@ static void widths_beyond_blas_are_refused(void **state) {
   float score;
   unicon_rows *rows = NULL;
   CHECK_OK(s->ctx, unicon_rows_wrap(s->ctx, "wide", &zero, UNICON_F32, 2, wide, 0, 0, &rows));
-  const unicon_view view = {.rows = rows, .model = NULL, .side = UNICON_X};
+  const unicon_view view = UNICON_VIEW(.rows = rows, .side = UNICON_X);
   scratch_failed(s, unicon_search(s->ctx, &view, &view, 1, &id, &score), UNICON_ERR_SHAPE,
                  "16777217 values", "at most 16777216");
   unicon_rows_close(rows);
@@ -388,7 +384,7 @@ static int child(char **argument) {
   if (pthread_create(&sampler, NULL, sample, &peak)) return 3;
   unicon_status status = unicon_rows_open(ctx, argument[2], &x);
   if (!status) status = unicon_rows_open(ctx, argument[3], &y);
-  if (!status) status = unicon_fit(ctx, &(unicon_data){x, y, NULL, NULL}, NULL, options, &model);
+  if (!status) status = unicon_fit(ctx, &UNICON_DATA(.x = x, .y = y), NULL, options, &model);
   atomic_store(&sampling, false);
   pthread_join(sampler, NULL);
   printf("%d %llu %llu %s\n", (int)status, (unsigned long long)unicon_ctx_memory_peak(ctx),

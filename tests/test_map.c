@@ -423,8 +423,7 @@ static void degrees_are_whole(void **state) {
     unicon_options *options =
         support_options(s->ctx, "preset", "fast", "kernel", "poly", "width", bad[k], NULL);
     scratch_failed(
-        s,
-        unicon_fit(s->ctx, &(unicon_data){p.rows_x, p.rows_y, NULL, NULL}, NULL, options, &model),
+        s, unicon_fit(s->ctx, &UNICON_DATA(.x = p.rows_x, .y = p.rows_y), NULL, options, &model),
         UNICON_ERR_OPTION, "degree", "from 1 to 16");
     unicon_options_destroy(options);
   }

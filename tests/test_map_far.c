@@ -150,11 +150,11 @@ static void shifts_change_no_cosine(void **state) {
     CHECK_OK(s->ctx, unicon_model_save(s->ctx, model, path));
     CHECK_OK(s->ctx, unicon_model_load(s->ctx, path, &again));
     CHECK_OK(s->ctx,
-             unicon_embed(s->ctx, &(unicon_view){.rows = rows_x, .model = model, .side = UNICON_X},
-                          0, N, 1, made));
+             unicon_embed(s->ctx, &UNICON_VIEW(.rows = rows_x, .model = model, .side = UNICON_X), 0,
+                          N, 1, made));
     CHECK_OK(s->ctx,
-             unicon_embed(s->ctx, &(unicon_view){.rows = rows_x, .model = again, .side = UNICON_X},
-                          0, N, 1, read));
+             unicon_embed(s->ctx, &UNICON_VIEW(.rows = rows_x, .model = again, .side = UNICON_X), 0,
+                          N, 1, read));
     assert_memory_equal(made, read, N * 5 * sizeof *made);
     free(made);
     free(read);

@@ -146,7 +146,7 @@ static void rank_is_that_of_a_part(void **state) {
   assert_int_equal(unicon_model_rank(model), 20);
   unicon_model_destroy(model);
   CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "rank", "60"));
-  const unicon_data data = {p.rows_x, p.rows_y, NULL, NULL};
+  const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_y);
   scratch_failed(s, unicon_fit(s->ctx, &data, NULL, options, &model), UNICON_ERR_DATA, "rank is 60",
                  "at most");
   unicon_options_destroy(options);
@@ -184,12 +184,10 @@ static unicon_options *options_of(unicon_ctx *ctx, int kind) {
 static float *embed_both(unicon_ctx *ctx, const unicon_model *model, const problem *p) {
   const int64_t r = unicon_model_rank(model);
   float *out = support_floats(2 * p->n * r);
-  CHECK_OK(ctx,
-           unicon_embed(ctx, &(unicon_view){.rows = p->rows_x, .model = model, .side = UNICON_X}, 0,
-                        p->n, 0, out));
-  CHECK_OK(ctx,
-           unicon_embed(ctx, &(unicon_view){.rows = p->rows_y, .model = model, .side = UNICON_Y}, 0,
-                        p->n, 0, out + p->n * r));
+  CHECK_OK(ctx, unicon_embed(ctx, &UNICON_VIEW(.rows = p->rows_x, .model = model, .side = UNICON_X),
+                             0, p->n, 0, out));
+  CHECK_OK(ctx, unicon_embed(ctx, &UNICON_VIEW(.rows = p->rows_y, .model = model, .side = UNICON_Y),
+                             0, p->n, 0, out + p->n * r));
   return out;
 }
 
@@ -296,7 +294,7 @@ static void memory_limit_is_kept(void **state) {
   scratch *s = *state;
   problem p;
   problem_make(s->ctx, 7, 500, DX, DY, LATENT, 0.4, &p);
-  const unicon_data data = {p.rows_x, p.rows_y, NULL, NULL};
+  const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_y);
   for (int kind = 1; kind < KINDS; kind++) {
     unicon_options *options = options_of(s->ctx, kind);
     int made = 0, refused = 0;

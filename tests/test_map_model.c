@@ -224,7 +224,7 @@ static void bad_landmark_files_are_named(void **state) {
   scratch *s = *state;
   problem p;
   problem_make(s->ctx, 6, N, DX, DY, LATENT, 0.4, &p);
-  const unicon_data data = {p.rows_x, p.rows_y, NULL, NULL};
+  const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_y);
   const struct {
     const char *path;
     unicon_status status;
@@ -284,14 +284,13 @@ static void dull_rows_are_no_failure(void **state) {
       unicon_model_destroy(model);
       for (int k = DX; k < N * DX; k++) p.x[k] = p.x[k % DX];
       scratch_failed(
-          s,
-          unicon_fit(s->ctx, &(unicon_data){p.rows_x, p.rows_y, NULL, NULL}, NULL, options, &model),
+          s, unicon_fit(s->ctx, &UNICON_DATA(.x = p.rows_x, .y = p.rows_y), NULL, options, &model),
           UNICON_ERR_DATA, "same", "align");
       CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "center", "off"));
       scratch_failed(/* uncentred, one direction is a direction, but it tells no rows apart */
                      s,
-                     unicon_fit(s->ctx, &(unicon_data){p.rows_x, p.rows_y, NULL, NULL}, NULL,
-                                options, &model),
+                     unicon_fit(s->ctx, &UNICON_DATA(.x = p.rows_x, .y = p.rows_y), NULL, options,
+                                &model),
                      UNICON_ERR_DATA, "nothing to align", "");
       unicon_options_destroy(options);
       problem_free(&p);

@@ -193,7 +193,7 @@ static void other_kernels_are_refused(void **state) {
   static const char *const others[] = {"linear", "cosine", "expcos", "poly"};
   problem p;
   problem_make(s->ctx, 1, 30, 5, 4, 3, 0.1, &p);
-  const unicon_data data = {p.rows_x, p.rows_y, NULL, NULL};
+  const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_y);
   for (size_t c = 0; c < sizeof others / sizeof *others; c++) {
     unicon_options *options =
         support_options(s->ctx, "preset", "fast", "map", "random", "kernel", others[c], NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Retrieval metrics against an oracle that sorts all candidates of every query, ties against us. */
 #include "score/retrieval.h"
+#include "figures.h"
 #include "support.h"
 
 /* ---- the oracle --------------------------------------------------------------------------- */
@@ -59,13 +60,13 @@ static void oracle_query(const candidate *list, int64_t count, double *v) {
   }
   for (int k = 1; k <= 10 && k <= (int)matches; k++) ideal += 1 / log2(k + 1.0);
   for (int c = 0; c < 3; c++) {
-    v[UNICON_HIT_1 + c] = within[c] > 0;
-    v[UNICON_RECALL_1 + c] = within[c] / matches;
+    v[UNICON__HIT_1 + c] = within[c] > 0;
+    v[UNICON__RECALL_1 + c] = within[c] / matches;
   }
-  v[UNICON_MRR] = 1 / first;
-  v[UNICON_MAP] = precision / matches;
-  v[UNICON_NDCG_10] = gain / ideal;
-  v[UNICON_MEDIAN_RANK] = v[UNICON_MEAN_RANK] = first;
+  v[UNICON__MRR] = 1 / first;
+  v[UNICON__MEAN_PRECISION] = precision / matches;
+  v[UNICON__NDCG_10] = gain / ideal;
+  v[UNICON__MEDIAN_RANK] = v[UNICON__MEAN_RANK] = first;
 }
 
 static int by_value(const void *a, const void *b) {
@@ -79,7 +80,7 @@ static double chance(double n, double m, double k) {
   return 1 - exp(lgamma(n - m + 1) - lgamma(n - m - k + 1) - lgamma(n + 1) + lgamma(n - k + 1));
 }
 
-static void oracle(const table *t, bool from_x, unicon_metrics *out, double *first_rank) {
+static void oracle(const table *t, bool from_x, unicon__metrics *out, double *first_rank) {
   const int64_t queries = from_x ? t->n_x : t->n_y, n = from_x ? t->n_y : t->n_x;
   candidate *list = calloc((size_t)n, sizeof *list);
   double *ranks = support_doubles(queries);
@@ -87,29 +88,29 @@ static void oracle(const table *t, bool from_x, unicon_metrics *out, double *fir
   out->candidates = n;
   for (int64_t i = 0; i < queries; i++) {
     const int64_t count = rank_list(t, from_x, i, list);
-    double v[UNICON_METRIC_COUNT], matches = 0;
+    double v[UNICON__METRIC_COUNT], matches = 0;
     for (int64_t k = 0; k < count; k++) matches += list[k].match;
     first_rank[i] = 0;
     if (matches == 0) continue;
     oracle_query(list, count, v);
-    first_rank[i] = v[UNICON_MEAN_RANK];
-    ranks[out->queries++] = v[UNICON_MEAN_RANK];
-    for (int m = 0; m < UNICON_METRIC_COUNT; m++) out->value[m] += v[m];
+    first_rank[i] = v[UNICON__MEAN_RANK];
+    ranks[out->queries++] = v[UNICON__MEAN_RANK];
+    for (int m = 0; m < UNICON__METRIC_COUNT; m++) out->value[m] += v[m];
     for (int c = 0; c < 3; c++)
-      out->chance[UNICON_HIT_1 + c] += chance((double)count, matches, c == 0 ? 1 : 5 * c);
+      out->chance[UNICON__HIT_1 + c] += chance((double)count, matches, c == 0 ? 1 : 5 * c);
   }
   const int64_t q = out->queries;
-  for (int m = 0; m < UNICON_METRIC_COUNT; m++) out->value[m] /= (double)q;
-  for (int c = 0; c < 3; c++) out->chance[UNICON_HIT_1 + c] /= (double)q;
+  for (int m = 0; m < UNICON__METRIC_COUNT; m++) out->value[m] /= (double)q;
+  for (int c = 0; c < 3; c++) out->chance[UNICON__HIT_1 + c] /= (double)q;
   qsort(ranks, (size_t)q, sizeof *ranks, by_value);
-  out->value[UNICON_MEDIAN_RANK] = q % 2 ? ranks[q / 2] : (ranks[q / 2 - 1] + ranks[q / 2]) / 2;
+  out->value[UNICON__MEDIAN_RANK] = q % 2 ? ranks[q / 2] : (ranks[q / 2 - 1] + ranks[q / 2]) / 2;
   free(list);
   free(ranks);
 }
 
 /* One direction of the table, ranked by the library. */
 static unicon_status metrics_of(unicon_ctx *ctx, const table *t, bool from_x, double *rank,
-                                unicon_metrics *out) {
+                                unicon__metrics *out) {
   const unicon__retrieval of = {.query = from_x ? t->zx : t->zy,
                                 .candidate = from_x ? t->zy : t->zx,
                                 .width = t->r,
@@ -120,7 +121,7 @@ static unicon_status metrics_of(unicon_ctx *ctx, const table *t, bool from_x, do
 }
 
 static unicon_status intervals_of(unicon_ctx *ctx, const table *t, bool intervals, uint64_t seed,
-                                  unicon_metrics *out) {
+                                  unicon__metrics *out) {
   const unicon__retrieval of = {.query = t->zx,
                                 .candidate = t->zy,
                                 .width = t->r,
@@ -243,7 +244,7 @@ static void check_table(unicon_ctx *ctx, const table *t) {
   for (int from_x = 0; from_x < 2; from_x++) {
     const int64_t queries = from_x ? t->n_x : t->n_y;
     double *expected = support_doubles(queries), *rank = support_doubles(queries);
-    unicon_metrics want, got, again;
+    unicon__metrics want, got, again;
     oracle(t, from_x, &want, expected);
     memset(&got, 0, sizeof got);
     unicon__ctx_set_threads(ctx, 1);
@@ -251,10 +252,10 @@ static void check_table(unicon_ctx *ctx, const table *t) {
     assert_int_equal(got.queries, want.queries);
     assert_int_equal(got.candidates, want.candidates);
     for (int64_t i = 0; i < queries; i++) CHECK_CLOSE(rank[i], expected[i], 0);
-    for (int m = 0; m < UNICON_METRIC_COUNT; m++) {
+    for (int m = 0; m < UNICON__METRIC_COUNT; m++) {
       CHECK_CLOSE(got.value[m], want.value[m], 1e-12 * (1 + fabs(want.value[m])));
       assert_true(isnan(got.low[m]) && isnan(got.high[m]));
-      if (m <= UNICON_HIT_10)
+      if (m <= UNICON__HIT_10)
         CHECK_CLOSE(got.chance[m], want.chance[m], 1e-9); /* lgamma of the oracle */
       else
         assert_true(isnan(got.chance[m]));
@@ -310,7 +311,7 @@ static void no_row_finds_itself(void **state) {
   check_kind(ctx, ONE_SET);
   unicon_rows *rows = support_rows(ctx, "z", z, ROWS, 3);
   CHECK_OK(ctx, unicon_pairs_one_set(ctx, label, ROWS, &pairs));
-  const unicon_view view = {.rows = rows, .model = NULL, .side = UNICON_X};
+  const unicon_view view = UNICON_VIEW(.rows = rows, .side = UNICON_X);
   CHECK_OK(ctx, unicon_hubs(ctx, &view, &view, pairs, both, NULL));
   for (int i = 0; i < ROWS; i++) assert_true(found[0][i] == ROWS - 1 && found[1][i] == ROWS - 1);
   unicon_pairs_destroy(pairs);
@@ -371,7 +372,7 @@ static void few_queries_share_the_candidates(void **state) {
   enum { N_Y = 9300 };
   int64_t *want = calloc(N_Y, sizeof *want), *found = calloc(N_Y, sizeof *found);
   double margin, first = 0;
-  unicon_metrics m;
+  unicon__metrics m;
   table t;
   for (int kind = SPARSE; kind <= IGNORED; kind++) {
     make_table(ctx, 21, kind, 14, N_Y, 4, true, &t);
@@ -404,7 +405,7 @@ static void large_classes_take_small_blocks(void **state) {
   enum { ROWS = 9000 };
   unicon_ctx *ctx = NULL;
   unicon_pairs *pairs = NULL;
-  unicon_metrics m[2];
+  figures m[2];
   float *z = support_normals(3, ROWS * 2);
   int64_t *label = calloc(ROWS, sizeof *label);
   for (int64_t i = 0; i < ROWS; i++) {
@@ -414,10 +415,10 @@ static void large_classes_take_small_blocks(void **state) {
   CHECK_OK(ctx, unicon_ctx_create(&ctx));
   unicon_rows *rows = support_rows(ctx, "z", z, ROWS, 2);
   CHECK_OK(ctx, unicon_pairs_labels(ctx, label, ROWS, label, ROWS, &pairs));
-  const unicon_view view = {.rows = rows, .model = NULL, .side = UNICON_X};
-  CHECK_OK(ctx, unicon_evaluate(ctx, &view, &view, pairs, NULL, &m[0], &m[1]));
-  CHECK_CLOSE(m[0].value[UNICON_MAP], 1, 1e-12); /* two heaps far from each other */
-  CHECK_CLOSE(m[1].value[UNICON_HIT_1], 1, 1e-12);
+  const unicon_view view = UNICON_VIEW(.rows = rows, .side = UNICON_X);
+  CHECK_OK(ctx, figures_evaluate(ctx, &view, &view, pairs, NULL, &m[0], &m[1]));
+  CHECK_CLOSE(m[0].value[UNICON__MEAN_PRECISION], 1, 1e-12); /* two heaps far from each other */
+  CHECK_CLOSE(m[1].value[UNICON__HIT_1], 1, 1e-12);
   /* 2^18 places of 16 bytes for each thread; with blocks of 128 queries it would be 9 MB each */
   assert_true(unicon_ctx_memory_peak(ctx) < (4u << 20) * (unsigned)ctx->threads + (6u << 20));
   unicon_pairs_destroy(pairs);
@@ -438,14 +439,14 @@ static int cancel_at_third(void *user, const char *phase, double done, double le
 static void a_long_evaluation_can_be_cancelled(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   enum { ROWS = 12000 };
-  unicon_metrics m[2];
+  figures m[2];
   int calls = 0;
   float *z = support_normals(3, ROWS);
   unicon_rows *rows = support_rows(ctx, "z", z, ROWS, 1);
   CHECK_OK(ctx, unicon_ctx_set(ctx, "threads", "1"));
   unicon_ctx_set_progress(ctx, cancel_at_third, &calls);
-  const unicon_view view = {.rows = rows, .model = NULL, .side = UNICON_X};
-  assert_int_equal(unicon_evaluate(ctx, &view, &view, NULL, NULL, &m[0], &m[1]),
+  const unicon_view view = UNICON_VIEW(.rows = rows, .side = UNICON_X);
+  assert_int_equal(figures_evaluate(ctx, &view, &view, NULL, NULL, &m[0], &m[1]),
                    UNICON_ERR_CANCELLED);
   assert_int_equal(calls, 3);
   unicon_rows_close(rows);
@@ -458,7 +459,7 @@ static void a_long_evaluation_can_be_cancelled(void **state) {
 static void intervals_are_those_of_the_mean(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   table t;
-  unicon_metrics a, b, c, d;
+  unicon__metrics a, b, c, d;
   make_table(ctx, 5, ONE_TO_ONE, 400, 400, 5, false, &t);
   CHECK_OK(ctx, intervals_of(ctx, &t, true, 3, &a));
   unicon__ctx_set_threads(ctx, 2);
@@ -469,19 +470,19 @@ static void intervals_are_those_of_the_mean(void **state) {
   assert_memory_equal(a.high, b.high, sizeof a.high);
   assert_memory_not_equal(a.low, c.low, sizeof a.low);
   assert_memory_equal(a.value, d.value, sizeof a.value);
-  for (int m = 0; m < UNICON_METRIC_COUNT; m++) {
+  for (int m = 0; m < UNICON__METRIC_COUNT; m++) {
     assert_true(a.low[m] <= a.value[m] && a.value[m] <= a.high[m]);
     assert_true(a.low[m] < a.high[m]);
   }
-  for (int m = UNICON_HIT_1; m <= UNICON_HIT_10; m++) {
+  for (int m = UNICON__HIT_1; m <= UNICON__HIT_10; m++) {
     const double p = a.value[m], sigma = sqrt(p * (1 - p) / 400);
     assert_true(p > 0.05 && p < 0.95);
     CHECK_CLOSE(a.low[m], p - 1.96 * sigma, 0.4 * sigma);
     CHECK_CLOSE(a.high[m], p + 1.96 * sigma, 0.4 * sigma);
     CHECK_CLOSE(a.chance[m],
-                m == UNICON_HIT_1   ? 0.0025
-                : m == UNICON_HIT_5 ? 0.0125
-                                    : 0.025,
+                m == UNICON__HIT_1   ? 0.0025
+                : m == UNICON__HIT_5 ? 0.0125
+                                     : 0.025,
                 1e-12);
   }
   free_table(&t);
@@ -491,34 +492,33 @@ static void intervals_are_those_of_the_mean(void **state) {
 static void evaluate_is_both_directions(void **state) {
   scratch *s = *state;
   table t;
-  unicon_metrics want[2], to_y, to_x;
+  unicon__metrics want[2];
+  figures to_y, to_x;
   double *rank = support_doubles(100);
   make_table(s->ctx, 6, SPARSE, 90, 60, 7, false, &t);
   for (int64_t k = 0; k < 90 * 7; k++) t.zx[k] *= 4; /* a power of two: the same after scaling */
   unicon_rows *x = support_rows(s->ctx, "x", t.zx, 90, 7),
               *y = support_rows(s->ctx, "y", t.zy, 60, 7);
-  const unicon_view vx = {.rows = x, .model = NULL, .side = UNICON_X},
-                    vy = {.rows = y, .model = NULL, .side = UNICON_Y};
+  const unicon_view vx = UNICON_VIEW(.rows = x, .side = UNICON_X),
+                    vy = UNICON_VIEW(.rows = y, .side = UNICON_Y);
   oracle(&t, true, &want[0], rank);
   oracle(&t, false, &want[1], rank);
   unicon_options *options = support_options(s->ctx, "ci", "on", "seed", "5", NULL);
-  CHECK_OK(s->ctx, unicon_evaluate(s->ctx, &vx, &vy, t.pairs, options, &to_y, &to_x));
-  for (int m = 0; m < UNICON_METRIC_COUNT; m++) {
+  CHECK_OK(s->ctx, figures_evaluate(s->ctx, &vx, &vy, t.pairs, options, &to_y, &to_x));
+  for (int m = 0; m < UNICON__METRIC_COUNT; m++) {
     CHECK_CLOSE(to_y.value[m], want[0].value[m], 1e-10);
     CHECK_CLOSE(to_x.value[m], want[1].value[m], 1e-10);
     assert_true(to_y.low[m] <= to_y.value[m] && to_x.high[m] >= to_x.value[m]);
-    assert_non_null(unicon_metric_name((size_t)m));
   }
-  assert_null(unicon_metric_name(UNICON_METRIC_COUNT));
-  scratch_failed(s, unicon_evaluate(s->ctx, &vx, &vx, t.pairs, NULL, &to_y, &to_x),
+  scratch_failed(s, figures_evaluate(s->ctx, &vx, &vx, t.pairs, NULL, &to_y, &to_x),
                  UNICON_ERR_SHAPE, "90 by 60", "90 and 90");
-  scratch_failed(s, unicon_evaluate(s->ctx, &vx, &vy, NULL, NULL, &to_y, &to_x), UNICON_ERR_PAIRS,
+  scratch_failed(s, figures_evaluate(s->ctx, &vx, &vy, NULL, NULL, &to_y, &to_x), UNICON_ERR_PAIRS,
                  "90", "60");
   unicon_rows *one = support_rows(s->ctx, "one", t.zy, 1, 7);
-  const unicon_view single = {.rows = one, .model = NULL, .side = UNICON_X};
-  CHECK_OK(s->ctx, unicon_evaluate(s->ctx, &single, &single, NULL, NULL, &to_y, &to_x));
-  assert_true(to_y.value[UNICON_HIT_1] == 1 && to_x.value[UNICON_MEAN_RANK] == 1);
-  assert_true(to_y.chance[UNICON_HIT_10] == 1);
+  const unicon_view single = UNICON_VIEW(.rows = one, .side = UNICON_X);
+  CHECK_OK(s->ctx, figures_evaluate(s->ctx, &single, &single, NULL, NULL, &to_y, &to_x));
+  assert_true(to_y.value[UNICON__HIT_1] == 1 && to_x.value[UNICON__MEAN_RANK] == 1);
+  assert_true(to_y.chance[UNICON__HIT_10] == 1);
   unicon_rows_close(one);
   unicon_rows_close(x);
   unicon_rows_close(y);
@@ -531,11 +531,11 @@ static void evaluate_is_both_directions(void **state) {
 static void ranks_match_the_oracle(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   table t;
-  unicon_metrics unused;
+  unicon__metrics unused;
   make_table(ctx, 5, SPARSE, 80, 60, 5, false, &t);
   unicon_rows *x = support_rows(ctx, "x", t.zx, 80, 5), *y = support_rows(ctx, "y", t.zy, 60, 5);
-  const unicon_view vx = {.rows = x, .model = NULL, .side = UNICON_X},
-                    vy = {.rows = y, .model = NULL, .side = UNICON_Y};
+  const unicon_view vx = UNICON_VIEW(.rows = x, .side = UNICON_X),
+                    vy = UNICON_VIEW(.rows = y, .side = UNICON_Y);
   double wanted[2][80];
   int64_t to_y[80], to_x[60], alone[60];
   oracle(&t, true, &unused, wanted[0]);
@@ -546,7 +546,7 @@ static void ranks_match_the_oracle(void **state) {
   CHECK_OK(ctx, unicon_ranks(ctx, &vx, &vy, t.pairs, NULL, alone));
   assert_memory_equal(alone, to_x, sizeof to_x);
   scratch_failed(*state, unicon_ranks(ctx, NULL, &vy, t.pairs, to_y, NULL), UNICON_ERR_ARGUMENT,
-                 "views", "");
+                 "NULL", "UNICON_VIEW");
   unicon_rows_close(x);
   unicon_rows_close(y);
   free_table(&t);
@@ -555,14 +555,14 @@ static void ranks_match_the_oracle(void **state) {
 static void views_are_needed(void **state) {
   scratch *s = *state;
   problem p;
-  unicon_metrics to_y, to_x;
+  figures to_y, to_x;
   problem_make(s->ctx, 1, 4, 3, 3, 2, 0.1, &p);
-  const unicon_view x = {.rows = p.rows_x, .model = NULL, .side = UNICON_X},
-                    empty = {.rows = NULL, .model = NULL, .side = UNICON_Y};
-  scratch_failed(s, unicon_evaluate(s->ctx, &x, NULL, NULL, NULL, &to_y, &to_x),
-                 UNICON_ERR_ARGUMENT, "two views", "");
-  scratch_failed(s, unicon_evaluate(s->ctx, &x, &empty, NULL, NULL, &to_y, &to_x),
-                 UNICON_ERR_ARGUMENT, "two views", "");
+  const unicon_view x = UNICON_VIEW(.rows = p.rows_x, .side = UNICON_X),
+                    empty = UNICON_VIEW(.rows = NULL, .side = UNICON_Y);
+  scratch_failed(s, figures_evaluate(s->ctx, &x, NULL, NULL, NULL, &to_y, &to_x),
+                 UNICON_ERR_ARGUMENT, "NULL", "UNICON_VIEW");
+  scratch_failed(s, figures_evaluate(s->ctx, &x, &empty, NULL, NULL, &to_y, &to_x),
+                 UNICON_ERR_ARGUMENT, "a view needs rows", "");
   problem_free(&p);
 }
 
@@ -571,7 +571,7 @@ static void dropped_rows_leave_no_trace(void **state) {
   scratch *s = *state;
   enum { N_X = 20, N_Y = 15, R = 4, BAD_X = 3, BAD_Y = 9 };
   table t;
-  unicon_metrics got[2], want[2];
+  figures got[2], want[2];
   make_table(s->ctx, 8, IGNORED, N_X, N_Y, R, false, &t);
   int64_t keep_x[N_X - 1], keep_y[N_Y - 1];
   float zx[(N_X - 1) * R], zy[(N_Y - 1) * R];
@@ -589,18 +589,17 @@ static void dropped_rows_leave_no_trace(void **state) {
               *y = support_rows(s->ctx, "y", t.zy, N_Y, R),
               *left_x = support_rows(s->ctx, "x", zx, N_X - 1, R),
               *left_y = support_rows(s->ctx, "y", zy, N_Y - 1, R);
-  const unicon_view vx = {.rows = x, .model = NULL, .side = UNICON_X},
-                    vy = {.rows = y, .model = NULL, .side = UNICON_Y};
+  const unicon_view vx = UNICON_VIEW(.rows = x, .side = UNICON_X),
+                    vy = UNICON_VIEW(.rows = y, .side = UNICON_Y);
   for (int k = 0; k < R; k++) t.zx[BAD_X * R + k] = 0;
   t.zy[BAD_Y * R + 1] = NAN;
-  scratch_failed(s, unicon_evaluate(s->ctx, &vx, &vy, t.pairs, NULL, &got[0], &got[1]),
+  scratch_failed(s, figures_evaluate(s->ctx, &vx, &vy, t.pairs, NULL, &got[0], &got[1]),
                  UNICON_ERR_DATA, "row 3 is all zero", "x");
   unicon_options *drop = support_options(s->ctx, "bad_rows", "drop", NULL);
-  CHECK_OK(s->ctx, unicon_evaluate(s->ctx, &vx, &vy, t.pairs, drop, &got[0], &got[1]));
-  CHECK_OK(s->ctx,
-           unicon_evaluate(s->ctx, &(unicon_view){.rows = left_x, .model = NULL, .side = UNICON_X},
-                           &(unicon_view){.rows = left_y, .model = NULL, .side = UNICON_Y}, among,
-                           NULL, &want[0], &want[1]));
+  CHECK_OK(s->ctx, figures_evaluate(s->ctx, &vx, &vy, t.pairs, drop, &got[0], &got[1]));
+  CHECK_OK(s->ctx, figures_evaluate(s->ctx, &UNICON_VIEW(.rows = left_x, .side = UNICON_X),
+                                    &UNICON_VIEW(.rows = left_y, .side = UNICON_Y), among, NULL,
+                                    &want[0], &want[1]));
   for (int d = 0; d < 2; d++) {
     assert_int_equal(got[d].queries, want[d].queries);
     assert_int_equal(got[d].candidates, want[d].candidates);
@@ -609,10 +608,10 @@ static void dropped_rows_leave_no_trace(void **state) {
     assert_memory_equal(got[d].value, want[d].value, sizeof got[d].value);
   }
   assert_int_equal(got[0].candidates, N_Y - 1);
-  scratch_failed(s, unicon_evaluate(s->ctx, &vx, &vx, t.pairs, drop, &got[0], &got[1]),
+  scratch_failed(s, figures_evaluate(s->ctx, &vx, &vx, t.pairs, drop, &got[0], &got[1]),
                  UNICON_ERR_SHAPE, "20 by 15", "20 and 20");
   for (int k = 0; k < N_X * R; k++) t.zx[k] = 0;
-  scratch_failed(s, unicon_evaluate(s->ctx, &vx, &vy, t.pairs, drop, &got[0], &got[1]),
+  scratch_failed(s, figures_evaluate(s->ctx, &vx, &vy, t.pairs, drop, &got[0], &got[1]),
                  UNICON_ERR_DATA, "x: none of its 20 rows", "zero");
   unicon_options_destroy(drop);
   unicon_rows_close(x);

@@ -9,6 +9,7 @@
 #include "linalg/blas.h"
 #include "solve/solve.h"
 #include "solve/whiten.h"
+#include "figures.h"
 #include "support.h"
 
 enum { N = 36, DX = 8, DY = 7, R = 3 };
@@ -144,8 +145,9 @@ static void random_pair(uint64_t seed, pair *f) {
 static void expect(unicon_ctx *ctx, const problem *p, const problem *held, unicon_options *options,
                    const pair *f, const char *what) {
   unicon_model *model = NULL;
-  const unicon_data data = {p->rows_x, p->rows_y, NULL, NULL};
-  const unicon_data other = {held ? held->rows_x : NULL, held ? held->rows_y : NULL, NULL, NULL};
+  const unicon_data data = UNICON_DATA(.x = p->rows_x, .y = p->rows_y);
+  const unicon_data other =
+      UNICON_DATA(.x = held ? held->rows_x : NULL, .y = held ? held->rows_y : NULL);
   double want[N * N], worst = 0;
   CHECK_OK(ctx, unicon_fit(ctx, &data, held ? &other : NULL, options, &model));
   double *got = support_cosines(ctx, model, p->rows_x, p->rows_y);
@@ -221,8 +223,8 @@ static void solutions_are_averaged(void **state) {
         expect(ctx, &p, NULL, options, &f, flat ? "flat" : "solutions");
         continue;
       }
-      const unicon_data data = {p.rows_x, p.rows_y, NULL, NULL};
-      const unicon_data other = {held.rows_x, held.rows_y, NULL, NULL};
+      const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_y);
+      const unicon_data other = UNICON_DATA(.x = held.rows_x, .y = held.rows_y);
       unicon_model *model = NULL;
       CHECK_OK(ctx, unicon_fit(ctx, &data, &other, options, &model));
       const int best = atoi(unicon_model_meta(model, "best_step"));
@@ -385,8 +387,8 @@ static void misuse_is_a_sentence(void **state) {
   unicon_model *model = NULL;
   problem_make(s->ctx, 14, N, DX, DY, 4, 0.5, &p);
   problem_make(s->ctx, 15, N, D, D, 4, 0.5, &square);
-  const unicon_data data = {p.rows_x, p.rows_y, NULL, NULL};
-  const unicon_data one_space = {square.rows_x, square.rows_y, NULL, NULL};
+  const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_y);
+  const unicon_data one_space = UNICON_DATA(.x = square.rows_x, .y = square.rows_y);
   unicon_options *wide = support_options(s->ctx, "identity", "1", NULL);
   scratch_failed(s, unicon_fit(s->ctx, &data, NULL, wide, &model), UNICON_ERR_OPTION,
                  "identity 1 needs rows of one space", "x has 8 and y 7");
@@ -423,24 +425,25 @@ static double released_accuracy(unicon_ctx *ctx, const char *kind, int64_t train
     int64_t *label = calloc((size_t)rows[k], sizeof *label);
     data[2 * k] = support_floats(rows[k] * d_x);
     data[2 * k + 1] = support_floats(rows[k] * d_y);
-    CHECK_OK(ctx, unicon_synth(ctx, kind, options, &(unicon_synth_part){k, rows[k]}, 0, rows[k],
-                               data[2 * k], data[2 * k + 1], label));
+    CHECK_OK(ctx, unicon_synth(ctx, kind, options, k, rows[k], 0, rows[k], data[2 * k],
+                               data[2 * k + 1], label));
     x[k] = support_rows(ctx, "x", data[2 * k], rows[k], d_x);
     y[k] = support_rows(ctx, "y", data[2 * k + 1], rows[k], d_y);
     free(label);
   }
   unicon_model *model = NULL;
-  unicon_metrics to_y, to_x;
-  const unicon_data fit = {x[0], y[0], NULL, NULL}, held = {x[1], y[1], NULL, NULL};
+  figures to_y, to_x;
+  const unicon_data fit = UNICON_DATA(.x = x[0], .y = y[0]),
+                    held = UNICON_DATA(.x = x[1], .y = y[1]);
   CHECK_OK(ctx, unicon_fit(ctx, &fit, linear ? NULL : &held, options, &model));
-  const unicon_view vx = {.rows = x[2], .model = model, .side = UNICON_X},
-                    vy = {.rows = y[2], .model = model, .side = UNICON_Y};
-  CHECK_OK(ctx, unicon_evaluate(ctx, &vx, &vy, NULL, NULL, &to_y, &to_x));
+  const unicon_view vx = UNICON_VIEW(.rows = x[2], .model = model, .side = UNICON_X),
+                    vy = UNICON_VIEW(.rows = y[2], .model = model, .side = UNICON_Y);
+  CHECK_OK(ctx, figures_evaluate(ctx, &vx, &vy, NULL, NULL, &to_y, &to_x));
   unicon_model_destroy(model);
   for (int k = 0; k < 3; k++) unicon_rows_close(x[k]), unicon_rows_close(y[k]);
   for (int k = 0; k < 6; k++) free(data[k]);
   unicon_options_destroy(options);
-  return to_y.value[UNICON_HIT_1];
+  return to_y.value[UNICON__HIT_1];
 }
 
 /* The authors' code has 1.00 and, mean of ten seeds, .85. */

@@ -2,6 +2,7 @@
 /* The plan of a fit against the fit: memory from 0.85 to 1.6 times what was held. Below 1 the
  * promise of max_mem would be broken by the advice to set it so, hence the test also fits with the
  * planned memory, plus a fifth, as the limit. */
+#include "figures.h"
 #include "scratch.h"
 #include "support.h"
 
@@ -35,12 +36,13 @@ static void plan_matches_fit(void **state) {
     problem p;
     unicon_ctx *ctx = NULL;
     unicon_model *model = NULL;
-    unicon_plan_result plan;
+    plan_figures plan;
     assert_int_equal(unicon_ctx_create(&ctx), UNICON_OK);
     problem_make(ctx, 5, 3000, 300, 200, 20, 0.3, &p);
-    const unicon_data data = {p.rows_x, p.rows_y, NULL, NULL};
+    const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_y);
     unicon_options *options = options_of(ctx, &cases[c]);
-    assert_int_equal(unicon_plan(s->ctx, &data, options, &plan), UNICON_OK); /* a peak of its own */
+    assert_int_equal(figures_plan(s->ctx, &data, options, &plan),
+                     UNICON_OK); /* a peak of its own */
     assert_int_equal(unicon_fit(ctx, &data, NULL, options, &model), UNICON_OK);
     const double peak = (double)unicon_ctx_memory_peak(ctx), ratio = (double)plan.memory / peak;
     if (ratio < 0.85 || ratio > 1.6) print_error("case %zu: planned %.2f of the peak\n", c, ratio);
@@ -61,21 +63,21 @@ static void plan_matches_fit(void **state) {
 static void plan_advises(void **state) {
   scratch *s = *state;
   problem p;
-  unicon_plan_result plan;
+  plan_figures plan;
   problem_make(s->ctx, 6, 2000, 400, 300, 20, 0.3, &p);
-  const unicon_data data = {p.rows_x, p.rows_y, NULL, NULL};
-  assert_int_equal(unicon_plan(s->ctx, &data, NULL, &plan), UNICON_OK);
+  const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_y);
+  assert_int_equal(figures_plan(s->ctx, &data, NULL, &plan), UNICON_OK);
   assert_non_null(strstr(plan.advice, "no memory limit"));
   assert_int_equal(unicon_ctx_set(s->ctx, "max_mem", "2M"), UNICON_OK);
   unicon_options *options = support_options(s->ctx, "preset", "fast", NULL);
   /* the measuring itself does not fit into 2 MB: an error, and a sentence */
-  assert_int_equal(unicon_plan(s->ctx, &data, options, &plan), UNICON_ERR_MEMORY);
+  assert_int_equal(figures_plan(s->ctx, &data, options, &plan), UNICON_ERR_MEMORY);
   assert_int_equal(unicon_ctx_set(s->ctx, "max_mem", "20M"), UNICON_OK);
   unicon_options *kernel = support_options(s->ctx, "preset", "fast", "kernel", "rbf", NULL);
-  assert_int_equal(unicon_plan(s->ctx, &data, kernel, &plan), UNICON_OK);
+  assert_int_equal(figures_plan(s->ctx, &data, kernel, &plan), UNICON_OK);
   assert_non_null(strstr(plan.advice, "landmarks"));
   assert_true(plan.memory > 20000000);
-  assert_int_equal(unicon_plan(s->ctx, NULL, kernel, &plan), UNICON_ERR_ARGUMENT);
+  assert_int_equal(figures_plan(s->ctx, NULL, kernel, &plan), UNICON_ERR_ARGUMENT);
   unicon_options_destroy(kernel);
   unicon_options_destroy(options);
   problem_free(&p);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The linear probe: its loss and gradient against plain double loops, its minimum, its answers. */
 #include "use/logistic.h"
+#include "figures.h"
 #include "support.h"
 
 enum { ROWS = 1100, DIMS = 6, CLASSES = 4, SIZE = (DIMS + 1) * CLASSES };
@@ -132,7 +133,7 @@ static void the_minimum_is_reached(void **state) {
 /* ---- answers ------------------------------------------------------------------------------ */
 
 typedef struct outcome {
-  unicon_probe_result result;
+  probe_figures result;
   int64_t classes, label[16], confusion[256];
 } outcome;
 
@@ -140,17 +141,11 @@ static unicon_status run(unicon_ctx *ctx, const bundle *train, const bundle *tes
                          const unicon_options *options, outcome *out) {
   unicon_rows *a = support_rows(ctx, "train.npy", train->z, train->n, d);
   unicon_rows *b = support_rows(ctx, "test.npy", test->z, test->n, d);
-  int64_t *label = calloc((size_t)(train->n + test->n), sizeof *label);
-  unicon_status status =
-      unicon_probe_classes(ctx, train->label, train->n, test->label, test->n, &out->classes, label);
-  if (status == UNICON_OK) {
-    assert_true(out->classes <= 16);
-    memcpy(out->label, label, (size_t)out->classes * sizeof *label);
-    status = unicon_probe(ctx, &(unicon_view){.rows = a, .model = NULL, .side = UNICON_X},
-                          train->label, &(unicon_view){.rows = b, .model = NULL, .side = UNICON_X},
-                          test->label, options, out->classes, out->confusion, &out->result);
-  }
-  free(label);
+  const unicon_status status =
+      figures_probe(ctx, &UNICON_VIEW(.rows = a, .side = UNICON_X), train->label,
+                    &UNICON_VIEW(.rows = b, .side = UNICON_X), test->label, options, out->label,
+                    out->confusion, &out->result);
+  out->classes = out->result.classes;
   unicon_rows_close(a);
   unicon_rows_close(b);
   return status;
@@ -253,15 +248,14 @@ static void a_model_is_looked_through(void **state) {
   unicon_options *options = support_options(ctx, "preset", "fast", NULL);
   unicon_model *model = support_fit(ctx, p.rows_x, p.rows_y, NULL, options);
   float *z = support_floats(400 * unicon_model_rank(model));
-  CHECK_OK(ctx,
-           unicon_embed(ctx, &(unicon_view){.rows = p.rows_x, .model = model, .side = UNICON_X}, 0,
-                        400, 1, z));
+  CHECK_OK(ctx, unicon_embed(ctx, &UNICON_VIEW(.rows = p.rows_x, .model = model, .side = UNICON_X),
+                             0, 400, 1, z));
   for (int i = 0; i < 400; i++) label[i] = z[i * unicon_model_rank(model)] > 0;
   for (int side = 0; side < 2; side++) {
-    const unicon_view view = {
-        .rows = side ? p.rows_y : p.rows_x, .model = model, .side = side ? UNICON_Y : UNICON_X};
-    unicon_probe_result result;
-    CHECK_OK(ctx, unicon_probe(ctx, &view, label, &view, label, NULL, 2, NULL, &result));
+    const unicon_view view = UNICON_VIEW(.rows = side ? p.rows_y : p.rows_x, .model = model,
+                                         .side = side ? UNICON_Y : UNICON_X);
+    probe_figures result;
+    CHECK_OK(ctx, figures_probe(ctx, &view, label, &view, label, NULL, NULL, NULL, &result));
     assert_true(result.accuracy > 0.95);
   }
   free(z);
@@ -284,20 +278,15 @@ static void mistakes_have_sentences(void **state) {
   bundle train = bundle_make(11, 60, 3, 3, 0.1), test = bundle_make(12, 30, 3, 3, 0.1);
   unicon_rows *rows = support_rows(ctx, "a.npy", train.z, 60, 3);
   unicon_rows *other = support_rows(ctx, "b.npy", test.z, 15, 6);
-  const unicon_view view = {.rows = rows, .model = NULL, .side = UNICON_X},
-                    wide = {.rows = other, .model = NULL, .side = UNICON_X};
-  unicon_probe_result result;
+  const unicon_view view = UNICON_VIEW(.rows = rows, .side = UNICON_X),
+                    wide = UNICON_VIEW(.rows = other, .side = UNICON_X);
+  probe_figures result;
   outcome o;
-  scratch_failed(s,
-                 unicon_probe(ctx, &view, train.label, &wide, test.label, NULL, 3, NULL, &result),
-                 UNICON_ERR_SHAPE, "a.npy has 3 dimensions", "b.npy has 6");
   scratch_failed(
-      s, unicon_probe(ctx, &view, train.label, &view, train.label, NULL, 2, o.confusion, &result),
-      UNICON_ERR_ARGUMENT, "for 2 classes", "have 3");
-  scratch_failed(s, unicon_probe(ctx, &view, NULL, &view, train.label, NULL, 3, NULL, &result),
+      s, figures_probe(ctx, &view, train.label, &wide, test.label, NULL, NULL, NULL, &result),
+      UNICON_ERR_SHAPE, "a.npy has 3 dimensions", "b.npy has 6");
+  scratch_failed(s, figures_probe(ctx, &view, NULL, &view, train.label, NULL, NULL, NULL, &result),
                  UNICON_ERR_ARGUMENT, "labels", "");
-  scratch_failed(s, unicon_probe_classes(ctx, NULL, 3, NULL, 0, &o.classes, NULL),
-                 UNICON_ERR_ARGUMENT, "two lists", "");
   unicon_ctx_set_progress(ctx, stop, NULL);
   scratch_failed(s, run(ctx, &train, &test, 3, NULL, &o), UNICON_ERR_CANCELLED, "cancelled",
                  "logistic");
@@ -317,10 +306,11 @@ static void labels_past_the_list_are_unseen(void **state) {
   const float z[] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
   const int64_t train[] = {-3, -2, -1}, test[] = {-3, -2, 0};
   unicon_rows *rows = support_rows(s->ctx, "z", z, 3, 3);
-  const unicon_view view = {.rows = rows, .model = NULL, .side = UNICON_X};
-  unicon_probe_result result;
+  const unicon_view view = UNICON_VIEW(.rows = rows, .side = UNICON_X);
+  probe_figures result;
   int64_t confusion[16];
-  CHECK_OK(s->ctx, unicon_probe(s->ctx, &view, train, &view, test, NULL, 4, confusion, &result));
+  CHECK_OK(s->ctx,
+           figures_probe(s->ctx, &view, train, &view, test, NULL, NULL, confusion, &result));
   assert_int_equal(result.unseen, 1);
   CHECK_CLOSE(result.accuracy, 2.0 / 3, 1e-12);
   unicon_rows_close(rows);
@@ -333,9 +323,9 @@ static unicon_status attempt(scratch *s, void *user) {
   s->ctx->faults = (unicon__faults){-1, -1, -1, -1};
   unicon_rows *rows = support_rows(s->ctx, "a.npy", b->z, b->n, 3);
   s->ctx->faults = kept;
-  const unicon_view view = {.rows = rows, .model = NULL, .side = UNICON_X};
+  const unicon_view view = UNICON_VIEW(.rows = rows, .side = UNICON_X);
   const unicon_status status =
-      unicon_probe(s->ctx, &view, b->label, &view, b->label, NULL, 3, o.confusion, &o.result);
+      figures_probe(s->ctx, &view, b->label, &view, b->label, NULL, NULL, o.confusion, &o.result);
   unicon_rows_close(rows);
   return status;
 }

@@ -6,6 +6,7 @@
 #include "solve/refine.h"
 #include "select/params.h"
 #include "oracle.h"
+#include "figures.h"
 #include "support.h"
 
 /* ---- gradients ---------------------------------------------------------------------------- */
@@ -252,13 +253,13 @@ static int numbers_of(const unicon_model *model, const char *key, double *out, i
 }
 
 static double score_of(unicon_ctx *ctx, const unicon_model *model, const problem *p) {
-  unicon_metrics to_y, to_x;
+  figures to_y, to_x;
   CHECK_OK(ctx,
-           unicon_evaluate(ctx, &(unicon_view){.rows = p->rows_x, .model = model, .side = UNICON_X},
-                           &(unicon_view){.rows = p->rows_y, .model = model, .side = UNICON_Y},
-                           NULL, NULL, &to_y, &to_x));
-  return (to_y.value[UNICON_MRR] + to_x.value[UNICON_MRR] + to_y.value[UNICON_HIT_10] +
-          to_x.value[UNICON_HIT_10]) /
+           figures_evaluate(ctx, &UNICON_VIEW(.rows = p->rows_x, .model = model, .side = UNICON_X),
+                            &UNICON_VIEW(.rows = p->rows_y, .model = model, .side = UNICON_Y), NULL,
+                            NULL, &to_y, &to_x));
+  return (to_y.value[UNICON__MRR] + to_x.value[UNICON__MRR] + to_y.value[UNICON__HIT_10] +
+          to_x.value[UNICON__HIT_10]) /
          4;
 }
 
@@ -404,7 +405,8 @@ static void the_best_epoch_comes_back(void **state) {
   problem_make(ctx, 6, 520, 12, 10, 6, 1, &held);
   unicon_rows *x = support_rows(ctx, "x", held.x + 400 * 12, 120, 12);
   unicon_rows *y = support_rows(ctx, "y", held.y + 400 * 10, 120, 10);
-  const unicon_data train = {p.rows_x, p.rows_y, NULL, NULL}, validation = {x, y, NULL, NULL};
+  const unicon_data train = UNICON_DATA(.x = p.rows_x, .y = p.rows_y),
+                    validation = UNICON_DATA(.x = x, .y = y);
   const problem seen = {.n = 120, .rows_x = x, .rows_y = y};
   unicon_options *plain = support_options(ctx, "preset", "fast", "rank", "5", NULL);
   unicon_model *start = support_fit(ctx, p.rows_x, p.rows_y, NULL, plain);
@@ -496,7 +498,7 @@ static void every_loss_is_refined_or_refused(void **state) {
       unicon_options *options = support_options(ctx, "preset", "fast", "loss", losses[c], "refine",
                                                 "2", "refine_batch", "16", "rank", "4", NULL);
       unicon_model *model = NULL;
-      const unicon_data data = {p.rows_x, p.rows_y, pairs[k], NULL};
+      const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_y, .pairs = pairs[k]);
       const unicon_status status = unicon_fit(ctx, &data, NULL, options, &model);
       if (status != UNICON_OK) assert_true(strlen(unicon_ctx_error(ctx)) > 20);
       if (status == UNICON_OK) free(support_cosines(ctx, model, p.rows_x, p.rows_y));

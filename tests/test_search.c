@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Search against a full sort in double, and embed against the formula. */
+#include "figures.h"
 #include "support.h"
 
 typedef struct hit {
@@ -17,8 +18,7 @@ static int by_score_then_row(const void *a, const void *b) {
 static float *unit_rows(unicon_ctx *ctx, const unicon_rows *rows) {
   const int64_t n = unicon_rows_count(rows), d = unicon_rows_width(rows);
   float *z = support_floats(n * d);
-  CHECK_OK(ctx, unicon_embed(ctx, &(unicon_view){.rows = rows, .model = NULL, .side = UNICON_X}, 0,
-                             n, 1, z));
+  CHECK_OK(ctx, unicon_embed(ctx, &UNICON_VIEW(.rows = rows, .side = UNICON_X), 0, n, 1, z));
   for (int64_t i = 0; i < n; i++) {
     double sum = 0;
     for (int64_t k = 0; k < d; k++) sum += (double)z[i * d + k] * (double)z[i * d + k];
@@ -35,8 +35,8 @@ static void check_search(unicon_ctx *ctx, const float *queries, int64_t n_q, con
   int64_t *ids = calloc((size_t)(n_q * k), sizeof *ids);
   int64_t *again = calloc((size_t)(n_q * k), sizeof *again);
   hit *all = calloc((size_t)n, sizeof *all);
-  const unicon_view vq = {.rows = q, .model = NULL, .side = UNICON_X},
-                    vb = {.rows = b, .model = NULL, .side = UNICON_Y};
+  const unicon_view vq = UNICON_VIEW(.rows = q, .side = UNICON_X),
+                    vb = UNICON_VIEW(.rows = b, .side = UNICON_Y);
   unicon__ctx_set_threads(ctx, 1);
   CHECK_OK(ctx, unicon_search(ctx, &vq, &vb, k, ids, scores));
   for (int64_t i = 0; i < n_q; i++) {
@@ -119,14 +119,15 @@ static void rows_of_any_length_are_searched_exactly(void **state) {
       b[k] = k % (D + 1) == D ? (float)(scales[c][1] + 1e-6 * b[k]) : (float)(b[k] * scales[c][0]);
     unicon_rows *rows_q = support_rows(ctx, "q", q, Q, D + 1);
     unicon_rows *rows_b = support_rows(ctx, "b", b, B, D + 1);
-    const unicon_view queries = {.rows = rows_q, .form = UNICON_FORM_QUERY};
-    const unicon_view base = {.rows = rows_b, .side = UNICON_Y, .form = UNICON_FORM_INDEX};
+    const unicon_view queries = UNICON_VIEW(.rows = rows_q, .form = UNICON_FORM_QUERY);
+    const unicon_view base =
+        UNICON_VIEW(.rows = rows_b, .side = UNICON_Y, .form = UNICON_FORM_INDEX);
     int64_t ids[Q * K], answer[Q], label[Q] = {0};
     float scores[Q * K];
     hit all[B];
-    unicon_classify_result result;
+    classify_figures result;
     CHECK_OK(ctx, unicon_search(ctx, &queries, &base, K, ids, scores));
-    CHECK_OK(ctx, unicon_classify(ctx, &queries, label, &base, answer, NULL, &result));
+    CHECK_OK(ctx, figures_classify(ctx, &queries, label, &base, answer, NULL, &result));
     for (int64_t i = 0; i < Q; i++) {
       for (int64_t j = 0; j < B; j++)
         all[j] = (hit){support_dot(q + i * (D + 1), b + j * (D + 1), D + 1), j};
@@ -147,8 +148,8 @@ static void misuse_is_a_sentence(void **state) {
   int64_t ids[8];
   unicon_rows *narrow = support_rows(s->ctx, "narrow", data, 4, 3);
   unicon_rows *wide = support_rows(s->ctx, "wide", data, 2, 6);
-  const unicon_view a = {.rows = narrow, .model = NULL, .side = UNICON_X},
-                    b = {.rows = wide, .model = NULL, .side = UNICON_Y};
+  const unicon_view a = UNICON_VIEW(.rows = narrow, .side = UNICON_X),
+                    b = UNICON_VIEW(.rows = wide, .side = UNICON_Y);
   scratch_failed(s, unicon_search(s->ctx, &a, &b, 1, ids, scores), UNICON_ERR_SHAPE, "narrow has 3",
                  "wide has 6");
   scratch_failed(s, unicon_search(s->ctx, &a, &a, 0, ids, scores), UNICON_ERR_ARGUMENT, "k is 0",
@@ -157,12 +158,11 @@ static void misuse_is_a_sentence(void **state) {
                  "ids is NULL", "");
   scratch_failed(s, unicon_search(s->ctx, &a, &a, 1, ids, NULL), UNICON_ERR_ARGUMENT,
                  "scores is NULL", "");
-  scratch_failed(s, unicon_search(s->ctx, &a, NULL, 1, ids, scores), UNICON_ERR_ARGUMENT, "view",
-                 "rows");
+  scratch_failed(s, unicon_search(s->ctx, &a, NULL, 1, ids, scores), UNICON_ERR_ARGUMENT, "NULL",
+                 "UNICON_VIEW");
   scratch_failed(
       s,
-      unicon_embed(s->ctx, &(unicon_view){.rows = narrow, .model = NULL, .side = (unicon_side)7}, 0,
-                   1, 0, scores),
+      unicon_embed(s->ctx, &UNICON_VIEW(.rows = narrow, .side = (unicon_side)7), 0, 1, 0, scores),
       UNICON_ERR_ARGUMENT, "side is 7", "");
   const int64_t ranges[][2] = {{0, 5}, {4, 1}, {-1, 2}, {1, -1}, {5, INT64_MAX}, {INT64_MAX, 1}};
   for (size_t c = 0; c < sizeof ranges / sizeof *ranges; c++)
@@ -191,7 +191,8 @@ static void usable_rows_keep_their_numbers(void **state) {
     int64_t count, after; /* how many there are, and the number of row 19 of them */
   } cases[] = {{unit, 58, 21}, {NULL, 58, 21}, {plain, 59, 19}};
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-    const unicon_view view = {.rows = p.rows_x, .model = cases[c].model, .side = UNICON_X};
+    const unicon_view view =
+        UNICON_VIEW(.rows = p.rows_x, .model = cases[c].model, .side = UNICON_X);
     unicon_rows *rows = NULL;
     int64_t number[60];
     float got[5];
@@ -207,8 +208,8 @@ static void usable_rows_keep_their_numbers(void **state) {
     unicon_rows_close(rows);
   }
   unicon_rows *rows = (unicon_rows *)(void *)s;
-  const unicon_view view = {.rows = p.rows_x, .model = unit, .side = UNICON_X},
-                    wrong = {.rows = p.rows_x, .model = unit, .side = UNICON_Y};
+  const unicon_view view = UNICON_VIEW(.rows = p.rows_x, .model = unit, .side = UNICON_X),
+                    wrong = UNICON_VIEW(.rows = p.rows_x, .model = unit, .side = UNICON_Y);
   scratch_failed(s, unicon_rows_usable(s->ctx, &view, NULL, NULL), UNICON_ERR_ARGUMENT,
                  "out is NULL", "");
   scratch_failed(s, unicon_rows_usable(s->ctx, &wrong, NULL, &rows), UNICON_ERR_SHAPE, "5 values",

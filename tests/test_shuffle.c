@@ -51,7 +51,7 @@ static void grades_count_farther_rows(void **state) {
   int64_t x[GX * GY], y[GX * GY], count;
   unicon_pairs *pairs = graded_pairs(ctx, x, y, &count);
   const unicon__batch set = {.x = {.count = GX}, .y = {.count = GY}, .pairs = pairs};
-  unicon_suspect entry[GX * GY];
+  unicon__suspect entry[GX * GY];
   unicon__grades grades = {entry, 0, GX * GY};
   CHECK_OK(ctx, unicon__grade(ctx, &set, zx, zy, GR, 3, &grades));
   assert_int_equal(grades.count, count);

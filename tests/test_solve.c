@@ -329,8 +329,8 @@ static void dropped_batches_are_not_in_the_loss(void **state) {
                                             "3", "temperature", "0.3", NULL);
   unicon_model *model = NULL;
   unicon_ctx_set_log(ctx, support_log, &book);
-  CHECK_OK(ctx, unicon_fit(ctx, &(unicon_data){x, y, NULL, NULL},
-                           &(unicon_data){held.rows_x, held.rows_y, NULL, NULL}, options, &model));
+  CHECK_OK(ctx, unicon_fit(ctx, &UNICON_DATA(.x = x, .y = y),
+                           &UNICON_DATA(.x = held.rows_x, .y = held.rows_y), options, &model));
   unicon_ctx_set_log(ctx, NULL, NULL);
   assert_non_null(strstr(book.last[UNICON_LOG_INFO], "1 of 4 batches dropped"));
   double *cosines = support_cosines(ctx, model, x, y);

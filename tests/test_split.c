@@ -23,7 +23,7 @@ static void whole_open(unicon_ctx *ctx, whole *w) {
   numbered(ctx, N, w->x, "x", &w->rows_x);
   numbered(ctx, N * K, w->y, "y", &w->rows_y);
   CHECK_OK(ctx, unicon_pairs_per_x(ctx, N, N * K, K, &w->pairs));
-  w->data = (unicon_data){w->rows_x, w->rows_y, w->pairs, NULL};
+  w->data = UNICON_DATA(.x = w->rows_x, .y = w->rows_y, .pairs = w->pairs);
 }
 
 static void whole_close(whole *w) {
@@ -76,7 +76,7 @@ static void a_part_fits_like_its_copy(void **state) {
   scratch *s = *state;
   problem p;
   problem_make(s->ctx, 9, 200, 5, 6, 3, 0.2, &p);
-  const unicon_data data = {p.rows_x, p.rows_y, NULL, NULL};
+  const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_y);
   unicon_split *split = NULL;
   CHECK_OK(s->ctx, unicon_split_make(s->ctx, &data, 0.3, NULL, &split));
   const unicon_data *part = unicon_split_part(split, 0);

@@ -283,9 +283,9 @@ static int embed_both(scratch *s, const data *d, const unicon_rows *x, const uni
                       const unicon_model *model, result *out) {
   const int64_t r = unicon_model_rank(model);
   float *u = support_floats(d->n_x * r), *v = support_floats(d->n_y * r);
-  CHECK_OK(s->ctx, unicon_embed(s->ctx, &(unicon_view){.rows = x, .model = model, .side = UNICON_X},
+  CHECK_OK(s->ctx, unicon_embed(s->ctx, &UNICON_VIEW(.rows = x, .model = model, .side = UNICON_X),
                                 0, d->n_x, 1, u));
-  CHECK_OK(s->ctx, unicon_embed(s->ctx, &(unicon_view){.rows = y, .model = model, .side = UNICON_Y},
+  CHECK_OK(s->ctx, unicon_embed(s->ctx, &UNICON_VIEW(.rows = y, .model = model, .side = UNICON_Y),
                                 0, d->n_y, 1, v));
   out->rank = r;
   out->cosines = support_doubles(d->n_x * d->n_y);
@@ -314,7 +314,8 @@ static int fit(scratch *s, const data *d, const char *what, const unicon_options
   unicon_model *model = NULL;
   int broken = 0;
   *out = (result){.rank = 0};
-  out->status = unicon_fit(s->ctx, &(unicon_data){x, y, d->pairs, NULL}, NULL, options, &model);
+  out->status =
+      unicon_fit(s->ctx, &UNICON_DATA(.x = x, .y = y, .pairs = d->pairs), NULL, options, &model);
   snprintf(out->error, sizeof out->error, "%s", unicon_ctx_error(s->ctx));
   if (out->status == UNICON_OK) {
     const int spectrum = bad_numbers(unicon_model_spectrum(model), unicon_model_rank(model));

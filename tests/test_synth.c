@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The synthetic models, and the figures a fit must reach on them. */
+/* The synthetic models, and the quality a fit must reach on them. */
+#include "figures.h"
 #include "support.h"
 
 enum { DX = 40, DY = 30, TRAIN = 600, TEST = 400 };
@@ -13,7 +14,7 @@ static sample draw(unicon_ctx *ctx, const char *kind, const unicon_options *opti
                    int64_t count, int64_t d_x, int64_t d_y) {
   sample s = {support_floats(count * d_x), support_floats(count * d_y),
               calloc((size_t)count + 1, sizeof *s.label), count};
-  CHECK_OK(ctx, unicon_synth(ctx, kind, options, NULL, first, count, s.x, s.y, s.label));
+  CHECK_OK(ctx, unicon_synth(ctx, kind, options, 0, 0, first, count, s.x, s.y, s.label));
   return s;
 }
 
@@ -118,10 +119,10 @@ static void options_mean_what_they_say(void **state) {
 }
 
 static sample draw_part(unicon_ctx *ctx, const char *kind, const unicon_options *options,
-                        unicon_synth_part part, int64_t d_x, int64_t d_y) {
-  sample s = {support_floats(part.rows * d_x), support_floats(part.rows * d_y),
-              calloc((size_t)part.rows + 1, sizeof *s.label), part.rows};
-  CHECK_OK(ctx, unicon_synth(ctx, kind, options, &part, 0, part.rows, s.x, s.y, s.label));
+                        int64_t part, int64_t rows, int64_t d_x, int64_t d_y) {
+  sample s = {support_floats(rows * d_x), support_floats(rows * d_y),
+              calloc((size_t)rows + 1, sizeof *s.label), rows};
+  CHECK_OK(ctx, unicon_synth(ctx, kind, options, part, rows, 0, rows, s.x, s.y, s.label));
   return s;
 }
 
@@ -132,7 +133,7 @@ static void released_linear_is_sorted(void **state) {
   unicon_options *still = support_options(ctx, "spread", "0", "noise", "0", NULL);
   double square = 0;
   for (int64_t part = 0; part < 40; part++) {
-    sample s = draw_part(ctx, "linear-released", still, (unicon_synth_part){part, 31}, DX, DY);
+    sample s = draw_part(ctx, "linear-released", still, part, 31, DX, DY);
     for (int i = 0; i < 31; i++) {
       assert_int_equal(s.label[i], i / 11); /* blocks of ceil(31/3) */
       assert_memory_equal(s.x + i * DX, s.x + i / 11 * 11 * DX, DX * sizeof *s.x);
@@ -146,8 +147,8 @@ static void released_linear_is_sorted(void **state) {
   }
   /* var of z^2 is 16/5 - 16/9; 120 centres of 10 dimensions, five deviations */
   CHECK_CLOSE(square, 40.0 / 3, 5 * 10 * sqrt((3.2 - 16.0 / 9) / 1200));
-  sample quiet = draw_part(ctx, "linear-released", still, (unicon_synth_part){1, 3000}, DX, DY);
-  sample s = draw_part(ctx, "linear-released", NULL, (unicon_synth_part){1, 3000}, DX, DY);
+  sample quiet = draw_part(ctx, "linear-released", still, 1, 3000, DX, DY);
+  sample s = draw_part(ctx, "linear-released", NULL, 1, 3000, DX, DY);
   double spread = 0;
   for (int k = 0; k < 3000 * DX; k++) spread += pow((double)s.x[k] - (double)quiet.x[k], 2) / 3000;
   CHECK_CLOSE(spread, 10 * 0.36 + DX * 0.01, 0.2); /* 10 spread^2 + 40 noise^2 */
@@ -193,29 +194,28 @@ static void misuse_is_a_sentence(void **state) {
   scratch *s = *state;
   float x[80], y[60];
   int64_t label[2];
-  scratch_failed(s, unicon_synth(s->ctx, "round", NULL, NULL, 0, 2, x, y, label),
+  scratch_failed(s, unicon_synth(s->ctx, "round", NULL, 0, 0, 0, 2, x, y, label),
                  UNICON_ERR_ARGUMENT, "round", "linear, nonlinear");
-  scratch_failed(s, unicon_synth(s->ctx, "linear-released", NULL, NULL, 0, 2, x, y, label),
+  scratch_failed(s, unicon_synth(s->ctx, "linear-released", NULL, 0, 0, 0, 2, x, y, label),
                  UNICON_ERR_ARGUMENT, "linear-released", "at least 2");
-  scratch_failed(
-      s, unicon_synth(s->ctx, "linear", NULL, &(unicon_synth_part){-1, 2}, 0, 2, x, y, label),
-      UNICON_ERR_ARGUMENT, "part number -1", "65535");
+  scratch_failed(s, unicon_synth(s->ctx, "linear", NULL, -1, 2, 0, 2, x, y, label),
+                 UNICON_ERR_ARGUMENT, "part number -1", "65535");
   unicon_options *wide = support_options(s->ctx, "latent", "31", NULL);
-  scratch_failed(s, unicon_synth(s->ctx, "linear", wide, NULL, 0, 2, x, y, label),
+  scratch_failed(s, unicon_synth(s->ctx, "linear", wide, 0, 0, 0, 2, x, y, label),
                  UNICON_ERR_OPTION, "latent is 31", "30");
   unicon_options_destroy(wide);
-  scratch_failed(s, unicon_synth(s->ctx, "linear", NULL, NULL, -1, 2, x, y, label),
+  scratch_failed(s, unicon_synth(s->ctx, "linear", NULL, 0, 0, -1, 2, x, y, label),
                  UNICON_ERR_ARGUMENT, "synth", "");
-  scratch_failed(s, unicon_synth(s->ctx, "linear", NULL, NULL, 0, 2, NULL, y, label),
+  scratch_failed(s, unicon_synth(s->ctx, "linear", NULL, 0, 0, 0, 2, NULL, y, label),
                  UNICON_ERR_ARGUMENT, "synth", "");
-  CHECK_OK(s->ctx, unicon_synth(s->ctx, "linear", NULL, NULL, 5, 0, x, y, label));
+  CHECK_OK(s->ctx, unicon_synth(s->ctx, "linear", NULL, 0, 0, 5, 0, x, y, label));
 }
 
 /* ---- the paper's setting ------------------------------------------------------------------ */
 
-typedef struct figures {
+typedef struct quality {
   double hit, same_cluster; /* both directions, averaged */
-} figures;
+} quality;
 
 static double top_match_in_cluster(unicon_ctx *ctx, const unicon_view *queries,
                                    const unicon_view *base, const int64_t *label) {
@@ -227,7 +227,7 @@ static double top_match_in_cluster(unicon_ctx *ctx, const unicon_view *queries,
   return right / TEST;
 }
 
-static figures run_setting(unicon_ctx *ctx, const char *noise, const char *seed,
+static quality run_setting(unicon_ctx *ctx, const char *noise, const char *seed,
                            const char *metric) {
   unicon_options *options =
       support_options(ctx, "noise", noise, "seed", seed, "metric", metric, NULL);
@@ -238,11 +238,11 @@ static figures run_setting(unicon_ctx *ctx, const char *noise, const char *seed,
   unicon_rows *test_x = support_rows(ctx, "test x", test.x, TEST, DX);
   unicon_rows *test_y = support_rows(ctx, "test y", test.y, TEST, DY);
   unicon_model *model = support_fit(ctx, x, y, NULL, options);
-  const unicon_view vx = {.rows = test_x, .model = model, .side = UNICON_X},
-                    vy = {.rows = test_y, .model = model, .side = UNICON_Y};
-  unicon_metrics to_y, to_x;
-  CHECK_OK(ctx, unicon_evaluate(ctx, &vx, &vy, NULL, NULL, &to_y, &to_x));
-  const figures f = {(to_y.value[UNICON_HIT_1] + to_x.value[UNICON_HIT_1]) / 2,
+  const unicon_view vx = UNICON_VIEW(.rows = test_x, .model = model, .side = UNICON_X),
+                    vy = UNICON_VIEW(.rows = test_y, .model = model, .side = UNICON_Y);
+  figures to_y, to_x;
+  CHECK_OK(ctx, figures_evaluate(ctx, &vx, &vy, NULL, NULL, &to_y, &to_x));
+  const quality f = {(to_y.value[UNICON__HIT_1] + to_x.value[UNICON__HIT_1]) / 2,
                      (top_match_in_cluster(ctx, &vx, &vy, test.label) +
                       top_match_in_cluster(ctx, &vy, &vx, test.label)) /
                          2};
@@ -262,11 +262,11 @@ static void papers_setting_is_solved(void **state) {
   static const char *const seeds[] = {"0", "1", "2", "3", "4"};
   double whitened = 0, plain = 0, quiet = 0;
   for (int k = 0; k < 5; k++) {
-    const figures a = run_setting(ctx, "0.3", seeds[k], "whiten");
+    const quality a = run_setting(ctx, "0.3", seeds[k], "whiten");
     assert_true(a.same_cluster == 1);
     whitened += a.hit / 5;
     plain += run_setting(ctx, "0.3", seeds[k], "none").hit / 5;
-    const figures c = run_setting(ctx, "0.05", seeds[k], "whiten");
+    const quality c = run_setting(ctx, "0.05", seeds[k], "whiten");
     assert_true(c.hit >= 0.99 && c.same_cluster == 1);
     quiet += c.hit / 5;
   }

@@ -5,6 +5,7 @@
 #include <cblas.h>
 #include <pthread.h>
 
+#include "figures.h"
 #include "support.h"
 
 enum { N = 90, DX = 12, DY = 9, K = 4, CALLERS = 4, ROUNDS = 2 };
@@ -22,7 +23,7 @@ typedef struct common {
 typedef struct view {
   int64_t ids[N * K];
   float scores[N * K], embedded[N * N];
-  unicon_metrics to_y, to_x;
+  figures to_y, to_x;
   float spectrum[N];
   int64_t rank;
 } view;
@@ -37,17 +38,17 @@ typedef struct caller {
 
 static unicon_status use_model(unicon_ctx *ctx, const common *c, const unicon_model *model,
                                view *out) {
-  const unicon_view x = {.rows = c->p.rows_x, .model = model, .side = UNICON_X},
-                    y = {.rows = c->p.rows_y, .model = model, .side = UNICON_Y};
+  const unicon_view x = UNICON_VIEW(.rows = c->p.rows_x, .model = model, .side = UNICON_X),
+                    y = UNICON_VIEW(.rows = c->p.rows_y, .model = model, .side = UNICON_Y);
   UNICON_TRY(unicon_embed(ctx, &x, 0, N, 1, out->embedded));
   UNICON_TRY(unicon_search(ctx, &x, &y, K, out->ids, out->scores));
-  return unicon_evaluate(ctx, &x, &y, c->pairs, NULL, &out->to_y, &out->to_x);
+  return figures_evaluate(ctx, &x, &y, c->pairs, NULL, &out->to_y, &out->to_x);
 }
 
 /* A fit of its own, the model of the file, and the shared model. */
 static unicon_status work(unicon_ctx *ctx, const common *c, view *out) {
   unicon_model *own = NULL, *loaded = NULL;
-  const unicon_data data = {c->p.rows_x, c->p.rows_y, c->pairs, NULL};
+  const unicon_data data = UNICON_DATA(.x = c->p.rows_x, .y = c->p.rows_y, .pairs = c->pairs);
   unicon_status status = unicon_fit(ctx, &data, NULL, c->options, &own);
   if (status == UNICON_OK) {
     out->rank = unicon_model_rank(own);
@@ -115,7 +116,7 @@ static void callers_do_not_meet(void **state) {
   *alone = (caller){.c = &c, .threads = 1};
   run_caller(alone);
   assert_string_equal(alone->error, "");
-  assert_true(alone->saw.to_y.value[UNICON_HIT_1] > 0.2); /* there is something to see */
+  assert_true(alone->saw.to_y.value[UNICON__HIT_1] > 0.2); /* there is something to see */
   for (int t = 0; t < CALLERS; t++) {
     all[t] = (caller){.c = &c, .threads = 1 + t % 3};
     assert_int_equal(pthread_create(&all[t].thread, NULL, run_caller, &all[t]), 0);
@@ -188,9 +189,9 @@ static void objects_outlive_contexts(void **state) {
   unicon_ctx_destroy(first);
   assert_int_equal(unicon_ctx_create(&second), UNICON_OK);
   float *z = support_floats(N * unicon_model_rank(model));
-  CHECK_OK(second, unicon_embed(
-                       second, &(unicon_view){.rows = c.p.rows_x, .model = model, .side = UNICON_X},
-                       0, N, 1, z));
+  CHECK_OK(second,
+           unicon_embed(second, &UNICON_VIEW(.rows = c.p.rows_x, .model = model, .side = UNICON_X),
+                        0, N, 1, z));
   unicon_ctx_destroy(second);
   unicon_model_destroy(model);
   free(z);

@@ -28,8 +28,8 @@ static void check(unicon_ctx *ctx, const char *loss, const oracle_problem *set) 
   oracle_rows_draw(4, set->n_y, DIMS, false, &y);
   unicon_rows *rows_x = support_rows(ctx, "x", x.z, x.n, DIMS),
               *rows_y = support_rows(ctx, "y", y.z, y.n, DIMS);
-  const unicon_view vx = {.rows = rows_x, .model = NULL, .side = UNICON_X},
-                    vy = {.rows = rows_y, .model = NULL, .side = UNICON_Y};
+  const unicon_view vx = UNICON_VIEW(.rows = rows_x, .side = UNICON_X),
+                    vy = UNICON_VIEW(.rows = rows_y, .side = UNICON_Y);
   CHECK_OK(ctx, unicon_weights(ctx, &vx, &vy, set->pairs, options, scores, weights, &value));
   oracle_scores(&x, &y, &s);
   unicon__loss_params_from(options, &params);
@@ -72,8 +72,8 @@ static void the_loss_alone_is_small(void **state) {
   float *z = support_normals(7, 2 * ROWS * DIMS), *weights = support_floats(ROWS * ROWS);
   unicon_rows *x = support_rows(ctx, "x", z, ROWS, DIMS);
   unicon_rows *y = support_rows(ctx, "y", z + ROWS * DIMS, ROWS, DIMS);
-  const unicon_view vx = {.rows = x, .model = NULL, .side = UNICON_X},
-                    vy = {.rows = y, .model = NULL, .side = UNICON_Y};
+  const unicon_view vx = UNICON_VIEW(.rows = x, .side = UNICON_X),
+                    vy = UNICON_VIEW(.rows = y, .side = UNICON_Y);
   unicon_pairs *pairs = NULL;
   CHECK_OK(ctx, unicon_pairs_identity(ctx, ROWS, ROWS, &pairs));
   unicon__ctx_set_threads(ctx, 2); /* each has its tiles */
@@ -120,8 +120,7 @@ static void a_loss_of_the_callers_own(void **state) {
   unicon_options *own = support_options(ctx, "iterations", "2", "rank", "3", NULL);
   unicon_options *clip =
       support_options(ctx, "iterations", "2", "rank", "3", "temperature", "0.5", NULL);
-  unicon_loss loss = {exp_of, log_of, &tau};
-  CHECK_OK(ctx, unicon_options_set_loss(ctx, own, &loss));
+  CHECK_OK(ctx, unicon_options_set_loss(ctx, own, exp_of, log_of, &tau));
   assert_string_equal(unicon_options_get(own, "loss"), "custom");
   unicon_model *a = support_fit(ctx, p.rows_x, p.rows_y, NULL, own);
   unicon_model *b = support_fit(ctx, p.rows_x, p.rows_y, NULL, clip);
@@ -131,20 +130,18 @@ static void a_loss_of_the_callers_own(void **state) {
   assert_string_equal(unicon_model_meta(a, "option.loss"), "custom");
   float *weights[2] = {support_floats(p.n * p.n), support_floats(p.n * p.n)};
   for (int k = 0; k < 2; k++) {
-    const unicon_view x = {.rows = p.rows_x, .model = a, .side = UNICON_X},
-                      y = {.rows = p.rows_y, .model = a, .side = UNICON_Y};
+    const unicon_view x = UNICON_VIEW(.rows = p.rows_x, .model = a, .side = UNICON_X),
+                      y = UNICON_VIEW(.rows = p.rows_y, .model = a, .side = UNICON_Y);
     CHECK_OK(ctx, unicon_weights(ctx, &x, &y, pairs, k ? clip : own, NULL, weights[k], &value[k]));
   }
   CHECK_CLOSE(value[0], value[1], 1e-6);
   for (int64_t k = 0; k < p.n * p.n; k++) CHECK_CLOSE(weights[0][k], weights[1][k], 1e-7);
-  loss.phi = NULL;
-  scratch_failed(s, unicon_options_set_loss(ctx, own, &loss), UNICON_ERR_ARGUMENT,
+  scratch_failed(s, unicon_options_set_loss(ctx, own, exp_of, NULL, &tau), UNICON_ERR_ARGUMENT,
                  "options_set_loss", "psi and phi");
   unicon_options *named = support_options(ctx, "loss", "custom", "iterations", "1", NULL);
   unicon_model *none = NULL;
-  scratch_failed(
-      s, unicon_fit(ctx, &(unicon_data){p.rows_x, p.rows_y, NULL, NULL}, NULL, named, &none),
-      UNICON_ERR_OPTION, "loss custom", "unicon_options_set_loss");
+  scratch_failed(s, unicon_fit(ctx, &UNICON_DATA(.x = p.rows_x, .y = p.rows_y), NULL, named, &none),
+                 UNICON_ERR_OPTION, "loss custom", "unicon_options_set_loss");
   unicon_options_destroy(named);
   unicon_options_destroy(own);
   unicon_options_destroy(clip);
@@ -162,13 +159,13 @@ static void mistakes_are_named(void **state) {
   unicon_pairs *pairs = NULL;
   unicon_rows *two = support_rows(s->ctx, "two", z, 3, 2),
               *three = support_rows(s->ctx, "three", z, 2, 3);
-  const unicon_view a = {.rows = two, .model = NULL, .side = UNICON_X},
-                    b = {.rows = three, .model = NULL, .side = UNICON_Y};
+  const unicon_view a = UNICON_VIEW(.rows = two, .side = UNICON_X),
+                    b = UNICON_VIEW(.rows = three, .side = UNICON_Y);
   CHECK_OK(s->ctx, unicon_pairs_identity(s->ctx, 3, 3, &pairs));
   scratch_failed(s, unicon_weights(s->ctx, &a, &b, pairs, NULL, NULL, weights, NULL),
                  UNICON_ERR_SHAPE, "3 by 2", "2 by 3");
   scratch_failed(s, unicon_weights(s->ctx, &a, &a, NULL, NULL, NULL, weights, NULL),
-                 UNICON_ERR_ARGUMENT, "weights", "pairs");
+                 UNICON_ERR_ARGUMENT, "pairs is NULL", "");
   CHECK_OK(s->ctx, unicon_weights(s->ctx, &a, &a, pairs, NULL, weights, NULL, NULL));
   CHECK_CLOSE(weights[2], sqrt(0.5), 1e-6); /* scores alone */
   unicon_pairs_destroy(pairs);

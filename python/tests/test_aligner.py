@@ -101,6 +101,9 @@ def test_save_load_and_pickle(linear, tmp_path, saved):
     assert loaded.get_params() == aligner.get_params()
     assert saved(loaded) == saved(aligner)
     assert saved(pickle.loads(pickle.dumps(aligner))) == saved(aligner)
+    assert aligner.model_.to_bytes() == saved(aligner)
+    with pytest.raises(unicon.FormatError, match="the bytes"):
+        unicon.Model.from_bytes(saved(aligner)[:-1])
     assert (loaded.transform_x(x) == aligner.transform_x(x)).all()
     assert saved(loaded.fit(x, y)) == saved(aligner)
     safetensors = pytest.importorskip("safetensors.numpy")

@@ -168,13 +168,6 @@ def test_bad_arguments(linear):
         aligner.fit(x, y, progress=3)
 
 
-def test_length_of_the_spectrum_is_that_of_the_header():
-    from unicon._measure import CHECK_SPECTRUM
-
-    header = (Path(__file__).resolve().parents[2] / "include/unicon/unicon.h").read_text()
-    assert f"UNICON_CHECK_SPECTRUM = {CHECK_SPECTRUM} " in header
-
-
 def test_what_is_given_as_validation_or_labels_must_fit(linear):
     x, y = linear
     for wrong in ({"X": x}, {"X": x, "Y": y, "pear": 5}, 3, (x,)):

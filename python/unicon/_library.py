@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C library through ctypes: the prototypes of unicon/unicon.h, and handles that free.
+"""The C library through ctypes: prototypes of unicon/unicon.h and tools.h, and handles that free.
 
 ctypes releases the GIL during every call.
 """
@@ -29,17 +29,21 @@ class OptionInfo(Structure):
                 ("help", c_char_p), ("low", c_double), ("high", c_double), ("scope", c_uint)]
 
 
-class Data(Structure):
-    _fields_ = [("x", c_void_p), ("y", c_void_p), ("pairs", c_void_p), ("groups", c_void_p)]
+class _Sized(Structure):
+    """A struct whose first member is its size, so that the library may know more members."""
+
+    def __init__(self, *members: Any):
+        super().__init__(ctypes.sizeof(self), *members)
 
 
-class SynthPart(Structure):
-    _fields_ = [("number", c_int64), ("rows", c_int64)]
+class Data(_Sized):
+    _fields_ = [("size", c_size_t), ("x", c_void_p), ("y", c_void_p), ("pairs", c_void_p),
+                ("groups", c_void_p)]
 
 
-class View(Structure):
-    _fields_ = [("rows", c_void_p), ("model", c_void_p), ("side", c_int), ("balance", c_void_p),
-                ("form", c_int)]
+class View(_Sized):
+    _fields_ = [("size", c_size_t), ("rows", c_void_p), ("model", c_void_p),
+                ("balance", c_void_p), ("side", c_int), ("form", c_int)]
 
 
 def _open() -> ctypes.CDLL:
@@ -77,18 +81,20 @@ _status_functions: dict[str, list] = {
     "fit": [POINTER(Data), POINTER(Data), _handle, _out],
     "model_save": [_handle, c_char_p],
     "model_load": [c_char_p, _out],
+    "model_to_bytes": [_handle, c_void_p, c_size_t, POINTER(c_size_t)],
+    "model_from_bytes": [c_void_p, c_size_t, _out],
     "model_rebalance": [_handle, POINTER(Data), _handle, _out],
     "balance_create": [_handle, _handle, _handle, _handle, _out],
     "embed": [POINTER(View), c_int64, c_int64, c_int, c_void_p],
     "search": [POINTER(View), POINTER(View), c_int64, c_void_p, c_void_p],
-    "evaluate": [POINTER(View), POINTER(View), _handle, _handle, c_void_p, c_void_p],
+    "evaluate": [POINTER(View), POINTER(View), _handle, _handle, _out],
     "ranks": [POINTER(View), POINTER(View), _handle, c_void_p, c_void_p],
     "hubs": [POINTER(View), POINTER(View), _handle, _out, _out],
     "weights": [POINTER(View), POINTER(View), _handle, _handle, c_void_p, c_void_p, c_void_p],
-    "classify": [POINTER(View), c_void_p, POINTER(View), c_void_p, c_void_p, c_void_p],
-    "check": [POINTER(Data), _handle, c_int64, c_void_p, c_void_p],
-    "synth": [c_char_p, _handle, POINTER(SynthPart), c_int64, c_int64, c_void_p, c_void_p,
-              c_void_p],
+    "classify": [POINTER(View), c_void_p, POINTER(View), c_void_p, _out],
+    "check": [POINTER(Data), _handle, c_int64, _out],
+    "plan": [POINTER(Data), _handle, _out],
+    "synth": [c_char_p, _handle, c_int64, c_int64, c_int64, c_int64, c_void_p, c_void_p, c_void_p],
 }
 _other_functions: dict[str, tuple] = {
     "version": (c_char_p, []),
@@ -121,7 +127,13 @@ _other_functions: dict[str, tuple] = {
     "model_spectrum": (POINTER(c_float), [_handle]),
     "model_meta": (c_char_p, [_handle, c_char_p]),
     "model_meta_at": (c_int, [_handle, c_size_t, _text_out, _text_out]),
-    "metric_name": (c_char_p, [c_size_t]),
+    "result_destroy": (None, [_handle]),
+    "result_name": (c_char_p, [_handle, c_size_t]),
+    "result_kind": (c_int, [_handle, c_char_p]),
+    "result_number": (c_int, [_handle, c_char_p, POINTER(c_double)]),
+    "result_text": (c_char_p, [_handle, c_char_p]),
+    "result_integers": (POINTER(c_int64), [_handle, c_char_p, POINTER(c_int64), POINTER(c_int64)]),
+    "result_reals": (POINTER(c_double), [_handle, c_char_p, POINTER(c_int64), POINTER(c_int64)]),
 }
 
 
@@ -142,26 +154,6 @@ _declare()
 def text(value: bytes | None) -> str:
     """Text of the library."""
     return (value or b"").decode("utf-8", "replace")
-
-
-def metric_names() -> list[str]:
-    names: list[str] = []
-    while True:
-        name = lib.unicon_metric_name(len(names))
-        if not name:
-            return names
-        names.append(text(name))
-
-
-METRICS = metric_names()
-
-
-class Metrics(Structure):
-    _values = c_double * len(METRICS)
-    _fields_ = [("queries", c_int64), ("candidates", c_int64), ("pairs", c_int64),
-                ("value", _values), ("low", _values), ("high", _values), ("chance", _values),
-                ("plain", _values), ("hub_skew", c_double), ("plain_hub_skew", c_double),
-                ("hub_never", c_double), ("plain_hub_never", c_double)]
 
 
 class Handle:

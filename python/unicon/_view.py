@@ -52,7 +52,7 @@ def form_number(form: str) -> int:
 
 def open_view(call: Call, name: str, rows: Matrix, model: Optional[Model], side: str,
               balance: Optional[ctypes.c_void_p] = None) -> View:
-    return View(open_rows(call, name, rows), model and model.pointer, side_number(side), balance)
+    return View(open_rows(call, name, rows), model and model.pointer, balance, side_number(side))
 
 
 def open_vectors(call: Call, base: Matrix, model: Optional[Model], rank: int, side: str,

@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import ctypes
 import os
-import tempfile
-from pathlib import Path
 from typing import Any, Mapping, Optional, Union
 
 import numpy as np
 
 from . import _measure
 from ._call import Call, Progress
-from ._library import (SCOPE_BALANCE, SCOPE_CONTEXT, SCOPE_FIT, SCOPE_SYNTH, SIDES, Data, Handle,
-                       SynthPart, lib, text)
+from ._library import (SCOPE_BALANCE, SCOPE_CHECK, SCOPE_CONTEXT, SCOPE_FIT, SCOPE_SYNTH, SIDES,
+                       Data, Handle, lib, text)
 from ._measure import Rivals
 from ._pairs import Pairs, add_list, group_numbers, make_pairs
 from ._rows import Matrix, open_rows
@@ -69,18 +67,21 @@ class Model(Handle):
 
     def to_bytes(self) -> bytes:
         """The content of the model file."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.safetensors"
-            self.save(path)
-            return path.read_bytes()
+        size = ctypes.c_size_t()
+        with Call({}, SCOPE_CONTEXT) as call:
+            call("model_to_bytes", self.pointer, None, 0, ctypes.byref(size))
+            content = ctypes.create_string_buffer(size.value)
+            call("model_to_bytes", self.pointer, content, size, ctypes.byref(size))
+        return content.raw
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Model:
         """A model from the content of its file."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.safetensors"
-            path.write_bytes(content)
-            return cls.load(path)
+        out, size = ctypes.c_void_p(), len(content)
+        with Call({}, SCOPE_CONTEXT) as call:
+            call("model_from_bytes", (ctypes.c_char * size).from_buffer_copy(content), size,
+                 ctypes.byref(out))
+        return cls(out)
 
     def __reduce__(self) -> tuple:
         return Model.from_bytes, (self.to_bytes(),)
@@ -225,18 +226,17 @@ class Model(Handle):
 
     def classify(self, rows: Matrix, classes: Matrix, labels: Any, *, side: str = "x",
                  balance: Any = None, bank_x: Matrix = None, bank_y: Matrix = None,
-                 confusion: bool = True, progress: Progress = None,
-                 **options: Any) -> dict[str, Any]:
+                 progress: Progress = None, **options: Any) -> dict[str, Any]:
         """Zero-shot classification: each row is given the row of `classes` with the largest score;
         classes are of the other side (embedded prompts, say).
 
         `labels` holds the right one for each row. Returns accuracy, top5, mean_class_accuracy,
-        chance, the answer for each row and the confusion matrix (unless False): entry (a, b) counts
-        rows of class a that were given b. Answers without labels: search(rows, classes, 1).
+        chance, the answer for each row and, up to 4096 classes, the confusion matrix: entry (a, b)
+        counts rows of class a that were given b. Answers without labels: search(rows, classes, 1).
         """
         side_number(side)
         return _measure.classify(self, rows, side, classes, labels,
-                                 Balance(balance, bank_x, bank_y), confusion, progress, options)
+                                 Balance(balance, bank_x, bank_y), progress, options)
 
     def to_torch(self, trainable: bool = False) -> Any:
         """An nn.Module with the encoders `.x` and `.y`; see unicon.export_torch."""
@@ -339,12 +339,20 @@ def check(X: Matrix, Y: Matrix, pairs: Pairs = None, *, weights: Any = None, lab
 
     p_value: how often shuffled pairs are as close as these, held out. closer: mean share of other
     rows that are farther than the partner, .5 is chance. rank: canonical correlations (spectrum)
-    above the largest of shuffled pairs (noise). suspects: the worst pairs as a structured array
-    with x, y, cosine and closer, worst first; with labels single rows, the other being -1.
+    above the largest of shuffled pairs (noise). suspects: the worst pairs as lists x, y, cosine
+    and closer, worst first; with labels single rows, the other being -1. verdict: a sentence.
     """
     data = dict(X=X, Y=Y, pairs=pairs, weights=weights, labels=labels, groups=groups,
                 ignore=ignore)
-    return _measure.check(data, suspects, progress, options)
+    return _measure.before_fit("check", SCOPE_CHECK, data, progress, options, suspects)
+
+
+def plan(X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None,
+         progress: Progress = None, **options: Any) -> dict[str, Any]:
+    """What Aligner(**options).fit will take: memory (bytes), seconds, flops, how often the rows are
+    read, and a sentence of advice. Estimates, good to about a factor of 1.5."""
+    return _measure.before_fit("plan", SCOPE_FIT, dict(X=X, Y=Y, pairs=pairs, labels=labels),
+                               progress, options)
 
 
 def synth(kind: str, count: int, first: int = 0, *, part: int = 0, rows: Optional[int] = None,
@@ -362,7 +370,6 @@ def synth(kind: str, count: int, first: int = 0, *, part: int = 0, rows: Optiona
         x, y = (np.empty((count, max(1, lib.unicon_synth_width(kind.encode(), call.options, side))),
                          np.float32) for side in (SIDES["x"], SIDES["y"]))
         label = np.empty(count, np.int64)
-        which = SynthPart(part, first + count if rows is None else rows)
-        call("synth", kind.encode(), call.options, ctypes.byref(which), first, count,
-             x.ctypes.data, y.ctypes.data, label.ctypes.data)
+        call("synth", kind.encode(), call.options, part, first + count if rows is None else rows,
+             first, count, x.ctypes.data, y.ctypes.data, label.ctypes.data)
     return x, y, label

@@ -31,7 +31,7 @@ struct unicon_options {
   char *copy[UNICON__OPTION_COUNT];  /* of the values' texts */
   bool given[UNICON__OPTION_COUNT];  /* by the user */
   bool chosen[UNICON__OPTION_COUNT]; /* by a choice, see unicon__options_replace */
-  unicon_loss custom;                /* see unicon_options_set_loss */
+  unicon__custom custom;             /* see unicon_options_set_loss */
 };
 
 typedef struct setting {
@@ -192,23 +192,22 @@ unicon_status unicon_options_set(unicon_ctx *ctx, unicon_options *options, const
   return unicon__leave(ctx, set_option(ctx, options, name, value));
 }
 
-static unicon_status set_loss(unicon_ctx *ctx, unicon_options *options, const unicon_loss *loss) {
-  if (!options || !loss || !loss->psi || !loss->phi)
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                        "options_set_loss needs options and a loss with psi and phi");
+static unicon_status set_loss(unicon_ctx *ctx, unicon_options *options, unicon__custom loss) {
+  if (!options || !loss.psi || !loss.phi)
+    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "options_set_loss needs options, psi and phi");
   UNICON_TRY(set_option(ctx, options, "loss", "custom"));
-  options->custom = *loss;
+  options->custom = loss;
   return UNICON_OK;
 }
 
-unicon_status unicon_options_set_loss(unicon_ctx *ctx, unicon_options *options,
-                                      const unicon_loss *loss) {
+unicon_status unicon_options_set_loss(unicon_ctx *ctx, unicon_options *options, unicon_loss_fn psi,
+                                      unicon_loss_fn phi, void *user) {
   UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, set_loss(ctx, options, loss));
+  return unicon__leave(ctx, set_loss(ctx, options, (unicon__custom){psi, phi, user}));
 }
 
-unicon_loss unicon__custom_loss(const unicon_options *options) {
-  return options ? options->custom : (unicon_loss){NULL, NULL, NULL};
+unicon__custom unicon__custom_loss(const unicon_options *options) {
+  return options ? options->custom : (unicon__custom){NULL, NULL, NULL};
 }
 
 unicon_status unicon__options_replace(unicon_ctx *ctx, unicon_options *options, int id,

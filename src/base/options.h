@@ -5,6 +5,7 @@
 #define UNICON_BASE_OPTIONS_H
 
 #include "base/option.h"
+#include "unicon/tools.h"
 
 /* id, name, kind, default, words, metavar, low, high, scope, group, help */
 #define UNICON__OPTIONS(X)                                                                         \
@@ -204,7 +205,12 @@ bool unicon__given(const unicon_options *options, int id);
 const unicon_option_info *unicon__option_row(int id);
 
 /* psi and phi of loss custom, NULL where there are none. */
-unicon_loss unicon__custom_loss(const unicon_options *options);
+typedef struct unicon__custom {
+  unicon_loss_fn psi, phi;
+  void *user;
+} unicon__custom;
+
+unicon__custom unicon__custom_loss(const unicon_options *options);
 
 /* All defaults. */
 unicon_status unicon__options_create(unicon_ctx *ctx, unicon_options **out);

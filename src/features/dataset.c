@@ -5,7 +5,19 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "io/object.h"
 #include "linalg/blas.h"
+
+/* Members never end in padding, so that a new one makes the struct longer. */
+enum { DATA_LEAST = offsetof(unicon_data, groups) + sizeof(const int64_t *) };
+_Static_assert(sizeof(unicon_data) == DATA_LEAST, "no padding at the end");
+
+unicon_status unicon__data_take(unicon_ctx *ctx, const unicon_data *given, unicon_data *out) {
+  UNICON_TRY(unicon__take_sized(ctx, "UNICON_DATA", given, out, DATA_LEAST, sizeof *out));
+  if (out->x && out->y) return UNICON_OK;
+  return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "a set needs rows of x and y; %s is NULL",
+                      out->x ? "y" : "x");
+}
 
 static unicon_status check_shapes(unicon_ctx *ctx, const unicon_data *data) {
   const unicon_rows *x = data->x, *y = data->y;

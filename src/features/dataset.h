@@ -14,6 +14,9 @@ typedef struct unicon__dataset {
   bool overlaps; /* of a split: held-out rows of one side have partners that are in training */
 } unicon__dataset;
 
+/* A copy of the caller's set, which must have rows of both sides. */
+unicon_status unicon__data_take(unicon_ctx *ctx, const unicon_data *given, unicon_data *out);
+
 /* Checks shapes and values. unicon__dataset_close frees what it made, also after a failure. */
 unicon_status unicon__dataset_open(unicon_ctx *ctx, const unicon_data *data,
                                    const unicon_options *options, unicon__dataset *out);

@@ -4,6 +4,7 @@
 
 #include "features/dataset.h"
 #include "io/object.h"
+#include "unicon/tools.h"
 
 struct unicon_split {
   unicon__arena arena; /* holds the groups and this struct */
@@ -25,7 +26,7 @@ static unicon_status take_part(unicon_ctx *ctx, unicon__dataset *set, const int6
     for (int64_t i = 0; i < x->count; i++) own[i] = groups[x->index ? x->index[i] : i];
   }
   const unicon_pairs *pairs = split->pairs[k] ? split->pairs[k] : set->whole.pairs;
-  split->part[k] = (unicon_data){split->x[k], split->y[k], pairs, own};
+  split->part[k] = UNICON_DATA(.x = split->x[k], .y = split->y[k], .pairs = pairs, .groups = own);
   return UNICON_OK;
 }
 
@@ -47,16 +48,17 @@ static unicon_status cut(unicon_ctx *ctx, const unicon_data *data, double fracti
   return status;
 }
 
-static unicon_status make(unicon_ctx *ctx, const unicon_data *data, double fraction,
+static unicon_status make(unicon_ctx *ctx, const unicon_data *given, double fraction,
                           const unicon_options *options, unicon_split **out) {
-  if (!data || !data->x || !data->y || !out)
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "split_make needs rows of x and y and a place");
+  unicon_data data;
+  UNICON_NEED(ctx, out);
+  UNICON_TRY(unicon__data_take(ctx, given, &data));
   if (!(fraction >= 0 && fraction < 1))
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
                         "a split needs a fraction of at least 0 and below 1, not %g", fraction);
   unicon_split *split = unicon__object_new(ctx, sizeof *split);
   if (!split) return UNICON_ERR_MEMORY;
-  const unicon_status status = cut(ctx, data, fraction, options, split);
+  const unicon_status status = cut(ctx, &data, fraction, options, split);
   if (status == UNICON_OK)
     *out = split;
   else

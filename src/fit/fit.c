@@ -10,6 +10,7 @@
 #include "model/banks.h"
 #include "model/embed.h"
 #include "select/select.h"
+#include "io/object.h"
 
 /* Everything a fit works on; freed with the frame, but for what the datasets own. */
 typedef struct fit {
@@ -452,13 +453,19 @@ static unicon_status make_model(unicon_ctx *ctx, const unicon_data *train,
   return status;
 }
 
+static unicon_status take_and_fit(unicon_ctx *ctx, const unicon_data *train,
+                                  const unicon_data *validation, const unicon_options *options,
+                                  unicon_model **out) {
+  unicon_data own, held;
+  UNICON_NEED(ctx, out);
+  UNICON_TRY(unicon__data_take(ctx, train, &own));
+  if (validation) UNICON_TRY(unicon__data_take(ctx, validation, &held));
+  return make_model(ctx, &own, validation ? &held : NULL, options, out);
+}
+
 unicon_status unicon_fit(unicon_ctx *ctx, const unicon_data *train, const unicon_data *validation,
                          const unicon_options *options, unicon_model **out) {
   if (out) *out = NULL;
   UNICON_TRY(unicon__enter(ctx));
-  if (!train || !train->x || !train->y || !out ||
-      (validation && (!validation->x || !validation->y)))
-    return unicon__leave(ctx, unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                                           "fit needs rows of x and y and a place for the model"));
-  return unicon__leave(ctx, make_model(ctx, train, validation, options, out));
+  return unicon__leave(ctx, take_and_fit(ctx, train, validation, options, out));
 }

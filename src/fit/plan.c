@@ -6,9 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "features/dataset.h"
+#include "io/object.h"
+#include "io/result.h"
 #include "base/parallel.h"
 #include "select/select.h"
 #include "linalg/rate.h"
+#include "unicon/tools.h"
 
 typedef struct side_sizes {
   double n, d;      /* rows and their width */
@@ -281,24 +285,43 @@ static void plan_banks(estimate *e) {
   }
 }
 
-static void advise(const estimate *e, unicon_plan_result *out) {
+static void advise(const estimate *e, char *out, size_t size) {
   const double mib = 1048576;
   const bool choice = chooses(e) && !unicon__given(e->options, UNICON__KERNEL);
   if (isinf(e->limit) || e->peak <= e->limit) {
-    snprintf(out->advice, sizeof out->advice, "%s",
+    snprintf(out, size, "%s",
              isinf(e->limit) ? "no memory limit is set" : "the fit stays within max_mem");
     return;
   }
-  snprintf(out->advice, sizeof out->advice, "max_mem is %.0f MiB, about %.0f MiB too little: %s",
-           e->limit / mib, (e->peak - e->limit) / mib,
+  snprintf(out, size, "max_mem is %.0f MiB, about %.0f MiB too little: %s", e->limit / mib,
+           (e->peak - e->limit) / mib,
            choice ? "kernels that do not fit will be left out"
            : e->side[0].linear && e->side[1].linear
                ? "lower rank, use fewer threads, or reduce the width of the vectors"
                : "lower landmarks or features, use fewer threads, or kernel linear");
 }
 
-static unicon_status plan(unicon_ctx *ctx, const unicon_data *data, const unicon_options *options,
-                          unicon_plan_result *out) {
+static unicon_status report(unicon_ctx *ctx, const estimate *e, double seconds,
+                            unicon_result **out) {
+  char advice[256];
+  unicon_result *r = unicon__result_new(ctx);
+  advise(e, advice, sizeof advice);
+  unicon__result_integer(ctx, r, "memory", (int64_t)e->peak);
+  unicon__result_integer(ctx, r, "reads_x", (int64_t)e->reads[0]);
+  unicon__result_integer(ctx, r, "reads_y", (int64_t)e->reads[1]);
+  unicon__result_integer(ctx, r, "plane_sweeps", (int64_t)e->sweeps);
+  unicon__result_real(ctx, r, "flops", e->flops + e->small_flops);
+  unicon__result_real(ctx, r, "seconds", seconds);
+  unicon__result_text(ctx, r, "advice", advice);
+  return unicon__result_done(r, out);
+}
+
+static unicon_status plan(unicon_ctx *ctx, const unicon_data *given, const unicon_options *options,
+                          unicon_result **out) {
+  unicon_data own;
+  const unicon_data *data = &own;
+  UNICON_NEED(ctx, out);
+  UNICON_TRY(unicon__data_take(ctx, given, &own));
   const uint64_t limit = unicon__budget_limit(ctx->arena.budget);
   estimate e = {.options = options,
                 .workers = unicon__workers(ctx),
@@ -320,24 +343,16 @@ static unicon_status plan(unicon_ctx *ctx, const unicon_data *data, const unicon
   plan_banks(&e);
   double single = 1e9, wide = 1e9;
   UNICON_TRY(unicon__product_rate(ctx, &single, &wide));
-  *out = (unicon_plan_result){.memory = (uint64_t)e.peak,
-                              .flops = e.flops + e.small_flops,
-                              .plane_sweeps = (int64_t)e.sweeps};
-  out->reads[0] = (int64_t)e.reads[0];
-  out->reads[1] = (int64_t)e.reads[1];
   /* Factorisations run at about a quarter of the rate of products. */
-  out->seconds = e.flops / (0.8 * single) + e.small_flops / (0.25 * wide);
+  double seconds = e.flops / (0.8 * single) + e.small_flops / (0.25 * wide);
   if (sweep && unicon__word(options, UNICON__BUDGET) != 0)
-    out->seconds = least(out->seconds, unicon__number(options, UNICON__BUDGET));
-  advise(&e, out);
-  return UNICON_OK;
+    seconds = least(seconds, unicon__number(options, UNICON__BUDGET));
+  return report(ctx, &e, seconds, out);
 }
 
 unicon_status unicon_plan(unicon_ctx *ctx, const unicon_data *data, const unicon_options *options,
-                          unicon_plan_result *out) {
+                          unicon_result **out) {
+  if (out) *out = NULL;
   UNICON_TRY(unicon__enter(ctx));
-  if (!data || !data->x || !data->y || !out)
-    return unicon__leave(
-        ctx, unicon__fail(ctx, UNICON_ERR_ARGUMENT, "plan needs rows of x and y and a result"));
   return unicon__leave(ctx, plan(ctx, data, options, out));
 }

@@ -8,6 +8,7 @@
 #include "io/pair_set.h"
 #include "io/rows_npy.h"
 #include "io/text.h"
+#include "unicon/tools.h"
 
 struct unicon_labels {
   unicon__arena arena; /* holds everything below, this struct too */

@@ -6,6 +6,7 @@
 
 #include "io/object.h"
 #include "io/pair_set.h"
+#include "unicon/tools.h"
 
 unicon_pairs *unicon__pairs_new(unicon_ctx *ctx, int64_t n_x, int64_t n_y) {
   if (n_x < 1 || n_y < 1 || n_x > INT32_MAX || n_y > INT32_MAX) {

@@ -42,4 +42,8 @@ const unicon__tensor *unicon__tensor_find(const unicon__safetensors *file, const
 unicon_status unicon__safetensors_write(unicon_ctx *ctx, const char *path,
                                         const unicon__safetensors *content);
 
+/* The same bytes into memory. *size is how many they are; `out` NULL asks for that alone. */
+unicon_status unicon__safetensors_bytes(unicon_ctx *ctx, const unicon__safetensors *content,
+                                        void *out, size_t room, size_t *size);
+
 #endif

@@ -62,34 +62,62 @@ static unicon_status make_header(unicon_ctx *ctx, const char *path,
   return status;
 }
 
-/* Length, text, and blanks up to the next multiple of 64 bytes. */
-static unicon_status write_header(unicon_ctx *ctx, unicon__outfile *file, const char *text) {
-  static const char blanks[ALIGNMENT + 1] =
-      "                                                                ";
-  const size_t length = strlen(text);
-  const size_t padding = (ALIGNMENT - (8 + length) % ALIGNMENT) % ALIGNMENT;
-  unsigned char size[8];
-  for (int k = 0; k < 8; k++) size[k] = (unsigned char)((uint64_t)(length + padding) >> (8 * k));
-  UNICON_TRY(unicon__outfile_write(ctx, file, size, sizeof size));
-  UNICON_TRY(unicon__outfile_write(ctx, file, text, length));
-  return unicon__outfile_write(ctx, file, blanks, padding);
+/* Where the container goes: a file, or memory. */
+typedef struct sink {
+  unicon__outfile *file;
+  unsigned char *memory;
+  size_t used;
+} sink;
+
+static unicon_status put(unicon_ctx *ctx, sink *to, const void *data, size_t bytes) {
+  if (to->file) return unicon__outfile_write(ctx, to->file, data, bytes);
+  if (bytes > 0) memcpy(to->memory + to->used, data, bytes);
+  to->used += bytes;
+  return UNICON_OK;
 }
 
-static unicon_status write_content(unicon_ctx *ctx, unicon__outfile *file,
-                                   const unicon__safetensors *content, const char *text) {
-  UNICON_TRY(write_header(ctx, file, text));
+static size_t padding_of(const char *text) {
+  return (ALIGNMENT - (8 + strlen(text)) % ALIGNMENT) % ALIGNMENT;
+}
+
+/* Length, text, blanks up to the next multiple of 64 bytes; then the tensors. */
+static unicon_status put_all(unicon_ctx *ctx, sink *to, const unicon__safetensors *content,
+                             const char *text) {
+  static const char blanks[ALIGNMENT + 1] =
+      "                                                                ";
+  const size_t length = strlen(text), padding = padding_of(text);
+  unsigned char size[8];
+  for (int k = 0; k < 8; k++) size[k] = (unsigned char)((uint64_t)(length + padding) >> (8 * k));
+  UNICON_TRY(put(ctx, to, size, sizeof size));
+  UNICON_TRY(put(ctx, to, text, length));
+  UNICON_TRY(put(ctx, to, blanks, padding));
   for (int64_t k = 0; k < content->tensors; k++)
-    UNICON_TRY(unicon__outfile_write(ctx, file, content->tensor[k].data, content->tensor[k].bytes));
-  return unicon__outfile_commit(ctx, file);
+    UNICON_TRY(put(ctx, to, content->tensor[k].data, content->tensor[k].bytes));
+  return UNICON_OK;
 }
 
 unicon_status unicon__safetensors_write(unicon_ctx *ctx, const char *path,
                                         const unicon__safetensors *content) {
   char *text = NULL;
-  unicon__outfile *file;
+  sink to = {NULL, NULL, 0};
   UNICON_TRY(make_header(ctx, path, content, &text));
-  UNICON_TRY(unicon__outfile_open(ctx, &ctx->arena, path, &file));
-  const unicon_status status = write_content(ctx, file, content, text);
-  unicon__outfile_discard(file);
+  UNICON_TRY(unicon__outfile_open(ctx, &ctx->arena, path, &to.file));
+  unicon_status status = put_all(ctx, &to, content, text);
+  if (status == UNICON_OK) status = unicon__outfile_commit(ctx, to.file);
+  unicon__outfile_discard(to.file);
   return status;
+}
+
+unicon_status unicon__safetensors_bytes(unicon_ctx *ctx, const unicon__safetensors *content,
+                                        void *out, size_t room, size_t *size) {
+  char *text = NULL;
+  sink to = {NULL, out, 0};
+  UNICON_TRY(make_header(ctx, "the bytes", content, &text));
+  *size = 8 + strlen(text) + padding_of(text);
+  for (int64_t k = 0; k < content->tensors; k++) *size += content->tensor[k].bytes;
+  if (!out) return UNICON_OK;
+  if (room < *size)
+    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "there is room for %zu bytes, but %zu are needed",
+                        room, *size);
+  return put_all(ctx, &to, content, text);
 }

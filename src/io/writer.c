@@ -10,6 +10,7 @@
 #include "io/outfile.h"
 #include "io/text.h"
 #include "linalg/convert.h"
+#include "unicon/tools.h"
 
 enum {
   NPY_HEADER = 128, /* a multiple of 64 that holds any two numbers */

@@ -48,13 +48,13 @@ enum { UNICON__DIRECTION_BOTH, UNICON__DIRECTION_X, UNICON__DIRECTION_Y };
 typedef struct unicon__loss_params {
   int kind; /* position in the table, the word of option `loss` */
   double temperature;
-  double margin;      /* of hinges */
-  double scale, bias; /* siglip */
-  int psi, phi;       /* general */
-  double nu;          /* general */
-  double own;         /* general: epsilon+, the weight of the positive's own term */
-  int direction;      /* word of the option: both, x or y */
-  unicon_loss custom; /* psi and phi of the caller */
+  double margin;         /* of hinges */
+  double scale, bias;    /* siglip */
+  int psi, phi;          /* general */
+  double nu;             /* general */
+  double own;            /* general: epsilon+, the weight of the positive's own term */
+  int direction;         /* word of the option: both, x or y */
+  unicon__custom custom; /* psi and phi of the caller */
 } unicon__loss_params;
 
 typedef struct unicon__loss unicon__loss;

@@ -55,7 +55,7 @@ typedef struct pairwise {
   int psi, phi;
   bool sorted; /* hinge and identity: thresholds; else every negative meets every positive */
   double nu, own, margin, temperature;
-  unicon_loss custom;
+  unicon__custom custom;
   side x, y;
   tally *slot_x, *slot_y; /* per slot: positives of the rows and of the columns of a cell */
   int64_t most_x, most_y; /* how many these can be */

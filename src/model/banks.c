@@ -244,10 +244,15 @@ static unicon_status check_widths(unicon_ctx *ctx, const unicon_model *model,
 
 /* The rows need no pairs: then any two sets of rows will do. */
 static unicon_status make_rebalanced(unicon_ctx *ctx, const unicon_model *model,
-                                     const unicon_data *data, const unicon_options *options,
+                                     const unicon_data *given, const unicon_options *options,
                                      unicon_model **out) {
   unicon__dataset set = {.hash = 0};
   unicon_model *made = NULL;
+  unicon_data own;
+  const unicon_data *data = &own;
+  UNICON_NEED(ctx, model);
+  UNICON_NEED(ctx, out);
+  UNICON_TRY(unicon__data_take(ctx, given, &own));
   UNICON_TRY(check_widths(ctx, model, data));
   UNICON_TRY(unicon__model_create(ctx, &made));
   unicon_status status = UNICON_OK;
@@ -276,9 +281,5 @@ unicon_status unicon_model_rebalance(unicon_ctx *ctx, const unicon_model *model,
                                      unicon_model **out) {
   if (out) *out = NULL;
   UNICON_TRY(unicon__enter(ctx));
-  const bool whole = model && data && data->x && data->y && out;
-  return unicon__leave(
-      ctx, whole ? make_rebalanced(ctx, model, data, options, out)
-                 : unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                                "model_rebalance needs a model, rows of x and y and a place"));
+  return unicon__leave(ctx, make_rebalanced(ctx, model, data, options, out));
 }

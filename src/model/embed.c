@@ -8,6 +8,7 @@
 #include "io/object.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
+#include "unicon/tools.h"
 
 /* Columns that a form has beside the vector. */
 static int64_t extra_columns(unicon_form form) {
@@ -24,8 +25,16 @@ static bool is_form(unicon_form form) {
   return (int)form >= UNICON_FORM_RAW && (int)form <= UNICON_FORM_INDEX_COSINE;
 }
 
+/* Members never end in padding, so that a new one makes the struct longer. */
+enum { VIEW_LEAST = offsetof(unicon_view, form) + sizeof(unicon_form) };
+_Static_assert(sizeof(unicon_view) == VIEW_LEAST, "no padding at the end");
+
+unicon_status unicon__view_take(unicon_ctx *ctx, const unicon_view *given, unicon_view *out) {
+  UNICON_TRY(unicon__take_sized(ctx, "UNICON_VIEW", given, out, VIEW_LEAST, sizeof *out));
+  return out->rows ? UNICON_OK : unicon__fail(ctx, UNICON_ERR_ARGUMENT, "a view needs rows");
+}
+
 static unicon_status check_view(unicon_ctx *ctx, const unicon_view *view) {
-  if (!view || !view->rows) return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "a view needs rows");
   if (view->side != UNICON_X && view->side != UNICON_Y)
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "side is %d; accepted: 0 (x) or 1 (y)",
                         (int)view->side);
@@ -65,7 +74,10 @@ static unicon_status check_extent(unicon_ctx *ctx, const unicon__lens *lens) {
                       (long long)lens->count, (long long)lens->r);
 }
 
-unicon_status unicon__lens_open(unicon_ctx *ctx, const unicon_view *view, unicon__lens *lens) {
+unicon_status unicon__lens_open(unicon_ctx *ctx, const unicon_view *given, unicon__lens *lens) {
+  unicon_view own;
+  const unicon_view *view = &own;
+  UNICON_TRY(unicon__view_take(ctx, given, &own));
   UNICON_TRY(check_view(ctx, view));
   const unicon_rows *rows = view->rows;
   *lens = (unicon__lens){rows, view->model, (int)view->side, rows->count, rows->width, NULL, false};
@@ -226,9 +238,9 @@ static unicon_status embed(unicon_ctx *ctx, const unicon_view *view, int64_t fir
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "form is %d; accepted: 0 to %d", (int)form,
                         UNICON_FORM_INDEX_COSINE);
   if (!out || first < 0 || count < 0 || count > lens.count || first > lens.count - count)
-    return unicon__fail(
-        ctx, UNICON_ERR_ARGUMENT, "%lld rows from row %lld on were asked of %s, which has %lld",
-        (long long)count, (long long)first, view->rows->name, (long long)lens.count);
+    return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                        "%lld rows from row %lld on were asked of %s, which has %lld",
+                        (long long)count, (long long)first, lens.rows->name, (long long)lens.count);
   const int64_t r = lens.r, width = unicon_form_width(r, form);
   const bool cosine = form == UNICON_FORM_QUERY_COSINE || form == UNICON_FORM_INDEX_COSINE;
   if (form == UNICON_FORM_INDEX || form == UNICON_FORM_INDEX_COSINE)

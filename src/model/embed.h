@@ -15,6 +15,9 @@ typedef struct unicon__lens {
   bool ready;                    /* rows of form QUERY or INDEX, taken as they are */
 } unicon__lens;
 
+/* A copy of the caller's view, which must have rows. */
+unicon_status unicon__view_take(unicon_ctx *ctx, const unicon_view *given, unicon_view *out);
+
 /* Checks the view against its model and its balance. */
 unicon_status unicon__lens_open(unicon_ctx *ctx, const unicon_view *view, unicon__lens *lens);
 

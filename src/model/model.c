@@ -6,25 +6,16 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "io/object.h"
 #include "io/text.h"
 
 unicon_status unicon__model_create(unicon_ctx *ctx, unicon_model **out) {
-  unicon__arena arena;
-  unicon__arena_init(&arena, ctx->arena.budget);
-  unicon_model *model = unicon__arena_new(ctx, &arena, 1, sizeof *model);
-  if (!model) {
-    unicon__arena_release(&arena);
-    return UNICON_ERR_MEMORY;
-  }
-  model->arena = arena;
-  *out = model;
-  return UNICON_OK;
+  *out = unicon__object_new(ctx, sizeof **out);
+  return *out ? UNICON_OK : UNICON_ERR_MEMORY;
 }
 
 void unicon_model_destroy(unicon_model *model) {
-  if (!model) return;
-  unicon__arena arena = model->arena;
-  unicon__arena_release(&arena);
+  unicon__object_free(model);
 }
 
 unicon_status unicon__model_note_text(unicon_ctx *ctx, unicon_model *model, const char *key,

@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "model/model.h"
 #include "base/options.h"
+#include "io/object.h"
 #include "linalg/convert.h"
 
 enum { FORMAT_MAJOR = 1, SIDE_TENSORS = 5, NAME_SIZE = 48, PARTS_MAX = 1 << 16 };
@@ -120,7 +121,9 @@ static unicon_status balance_tensor(unicon_ctx *ctx, const unicon_model *model, 
   return UNICON_OK;
 }
 
-static unicon_status save(unicon_ctx *ctx, const unicon_model *model, const char *path) {
+/* All that the file has, in the frame of the call. */
+static unicon_status content_of(unicon_ctx *ctx, const unicon_model *model,
+                                unicon__safetensors *out) {
   unicon__tensor *list;
   unicon__meta *meta;
   char(*name)[NAME_SIZE];
@@ -135,17 +138,38 @@ static unicon_status save(unicon_ctx *ctx, const unicon_model *model, const char
   for (int64_t b = 0; b < model->parts; b++)
     for (int side = 0; side < 2; side++)
       count += side_tensors(model, b, side, list + count, name + (2 * b + side) * SIDE_TENSORS);
-  const unicon__safetensors content = {
-      .tensor = list, .tensors = count, .meta = meta, .metas = model->metas};
+  *out =
+      (unicon__safetensors){.tensor = list, .tensors = count, .meta = meta, .metas = model->metas};
+  return UNICON_OK;
+}
+
+static unicon_status save(unicon_ctx *ctx, const unicon_model *model, const char *path) {
+  unicon__safetensors content;
+  UNICON_NEED(ctx, model);
+  UNICON_NEED(ctx, path);
+  UNICON_TRY(content_of(ctx, model, &content));
   return unicon__safetensors_write(ctx, path, &content);
 }
 
 unicon_status unicon_model_save(unicon_ctx *ctx, const unicon_model *model, const char *path) {
   UNICON_TRY(unicon__enter(ctx));
-  if (!model || !path)
-    return unicon__leave(
-        ctx, unicon__fail(ctx, UNICON_ERR_ARGUMENT, "model_save needs a model and a path"));
   return unicon__leave(ctx, save(ctx, model, path));
+}
+
+static unicon_status to_bytes(unicon_ctx *ctx, const unicon_model *model, void *out, size_t room,
+                              size_t *size) {
+  unicon__safetensors content;
+  UNICON_NEED(ctx, model);
+  UNICON_NEED(ctx, size);
+  UNICON_TRY(content_of(ctx, model, &content));
+  return unicon__safetensors_bytes(ctx, &content, out, room, size);
+}
+
+unicon_status unicon_model_to_bytes(unicon_ctx *ctx, const unicon_model *model, void *out,
+                                    size_t room, size_t *size) {
+  if (size) *size = 0;
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, to_bytes(ctx, model, out, room, size));
 }
 
 /* ---- loading ------------------------------------------------------------------------------ */
@@ -386,27 +410,44 @@ unicon_status unicon__model_parse(unicon_ctx *ctx, unicon_model *model, const ch
   return read_balance(ctx, &r);
 }
 
-unicon_status unicon__model_load(unicon_ctx *ctx, const char *path, unicon_model **out) {
-  unicon__bytes bytes;
+static unicon_status from_bytes(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
+                                unicon_model **out) {
   unicon_model *model = NULL;
   UNICON_TRY(unicon__model_create(ctx, &model));
-  unicon_status status = unicon__bytes_map(ctx, path, &bytes);
-  if (status == UNICON_OK) {
-    status = unicon__model_parse(ctx, model, path, bytes);
-    unicon__bytes_unmap(&bytes);
-  }
-  if (status != UNICON_OK)
-    unicon_model_destroy(model);
-  else
+  const unicon_status status = unicon__model_parse(ctx, model, name, bytes);
+  if (status == UNICON_OK)
     *out = model;
+  else
+    unicon_model_destroy(model);
+  return status;
+}
+
+unicon_status unicon__model_load(unicon_ctx *ctx, const char *path, unicon_model **out) {
+  unicon__bytes bytes;
+  UNICON_NEED(ctx, path);
+  UNICON_NEED(ctx, out);
+  UNICON_TRY(unicon__bytes_map(ctx, path, &bytes));
+  const unicon_status status = from_bytes(ctx, path, bytes, out);
+  unicon__bytes_unmap(&bytes);
   return status;
 }
 
 unicon_status unicon_model_load(unicon_ctx *ctx, const char *path, unicon_model **out) {
   if (out) *out = NULL;
   UNICON_TRY(unicon__enter(ctx));
-  if (!path || !out)
-    return unicon__leave(
-        ctx, unicon__fail(ctx, UNICON_ERR_ARGUMENT, "model_load needs a path and a place for it"));
   return unicon__leave(ctx, unicon__model_load(ctx, path, out));
+}
+
+static unicon_status take_bytes(unicon_ctx *ctx, const void *bytes, size_t size,
+                                unicon_model **out) {
+  UNICON_NEED(ctx, bytes);
+  UNICON_NEED(ctx, out);
+  return from_bytes(ctx, "the bytes", (unicon__bytes){bytes, size}, out);
+}
+
+unicon_status unicon_model_from_bytes(unicon_ctx *ctx, const void *bytes, size_t size,
+                                      unicon_model **out) {
+  if (out) *out = NULL;
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, take_bytes(ctx, bytes, size, out));
 }

@@ -25,13 +25,9 @@ enum { BLOCK_POSITIVES = 1 << 18, FEWEST_ROWS = 8 };
  */
 enum { CELLS_WANTED = 32, FEWEST_CANDIDATES = 4 * SCORE_COLS };
 
-static const char *const names[UNICON_METRIC_COUNT] = {
+const char *const unicon__metric_name[UNICON__METRIC_COUNT] = {
     "hit@1", "hit@5", "hit@10",  "recall@1",    "recall@5", "recall@10",
     "mrr",   "map",   "ndcg@10", "median_rank", "mean_rank"};
-
-const char *unicon_metric_name(size_t index) {
-  return index < UNICON_METRIC_COUNT ? names[index] : NULL;
-}
 
 /* A query's best candidates so far: the first is the one to beat. */
 typedef struct best_list {
@@ -62,7 +58,7 @@ typedef struct ranking {
   best_list *best;   /* one per query of the block, or NULL */
   others *other;     /* likewise */
   int64_t slots;
-  double *value; /* UNICON_METRIC_COUNT per query; a first rank of 0: no match to find */
+  double *value; /* UNICON__METRIC_COUNT per query; a first rank of 0: no match to find */
 } ranking;
 
 static unicon__partners positives(const ranking *g, int64_t query) {
@@ -184,14 +180,14 @@ static void query_metrics(const int64_t *above, int64_t count, double *value) {
     for (int c = 0; c < 3; c++) within[c] += rank <= cut[c];
   }
   for (int c = 0; c < 3; c++) {
-    value[UNICON_HIT_1 + c] = first <= cut[c];
-    value[UNICON_RECALL_1 + c] = within[c] / (double)count;
+    value[UNICON__HIT_1 + c] = first <= cut[c];
+    value[UNICON__RECALL_1 + c] = within[c] / (double)count;
   }
-  value[UNICON_MRR] = 1 / first;
-  value[UNICON_MAP] = precision / (double)count;
-  value[UNICON_NDCG_10] = gain / ideal;
-  value[UNICON_MEDIAN_RANK] = first;
-  value[UNICON_MEAN_RANK] = first;
+  value[UNICON__MRR] = 1 / first;
+  value[UNICON__MEAN_PRECISION] = precision / (double)count;
+  value[UNICON__NDCG_10] = gain / ideal;
+  value[UNICON__MEDIAN_RANK] = first;
+  value[UNICON__MEAN_RANK] = first;
 }
 
 /* What is known of a block of queries: of a cell, by its slot, or of all its cells so far. */
@@ -232,7 +228,7 @@ static void finish(const ranking *g, const desk *d, int64_t first, int64_t rows)
     for (int64_t k = 0; d->best && k < d->best[i].count; k++)
       atomic_fetch_add(&g->found[d->best[i].id[k]], 1);
     if (count == 0) continue;
-    query_metrics(d->above + i * g->most, count, g->value + (first + i) * UNICON_METRIC_COUNT);
+    query_metrics(d->above + i * g->most, count, g->value + (first + i) * UNICON__METRIC_COUNT);
     if (d->other) g->margin[first + i] = margin_of(&d->other[i], d->threshold[i * g->most]);
   }
 }
@@ -296,17 +292,17 @@ static double median(double *values, int64_t count) {
 /* Means (and one median) over the queries list[0..count-1], or resample `draw` of them. */
 static void average(const double *value, const int64_t *list, int64_t count, int64_t draw,
                     uint64_t seed, double *ranks, double *out) {
-  for (int m = 0; m < UNICON_METRIC_COUNT; m++) out[m] = 0;
+  for (int m = 0; m < UNICON__METRIC_COUNT; m++) out[m] = 0;
   for (int64_t k = 0; k < count; k++) {
     const int64_t pick = draw < 0 ? k
                                   : unicon__below(seed, UNICON__STREAM_BOOTSTRAP, (uint64_t)k,
                                                   (uint32_t)draw, count);
-    const double *row = value + list[pick] * UNICON_METRIC_COUNT;
-    for (int m = 0; m < UNICON_METRIC_COUNT; m++) out[m] += row[m];
-    ranks[k] = row[UNICON_MEDIAN_RANK];
+    const double *row = value + list[pick] * UNICON__METRIC_COUNT;
+    for (int m = 0; m < UNICON__METRIC_COUNT; m++) out[m] += row[m];
+    ranks[k] = row[UNICON__MEDIAN_RANK];
   }
-  for (int m = 0; m < UNICON_METRIC_COUNT; m++) out[m] /= (double)count;
-  out[UNICON_MEDIAN_RANK] = median(ranks, count);
+  for (int m = 0; m < UNICON__METRIC_COUNT; m++) out[m] /= (double)count;
+  out[UNICON__MEDIAN_RANK] = median(ranks, count);
 }
 
 typedef struct bootstrap {
@@ -315,22 +311,22 @@ typedef struct bootstrap {
   int64_t count;
   uint64_t seed;
   double *ranks; /* per worker */
-  double *draws; /* RESAMPLES by UNICON_METRIC_COUNT */
+  double *draws; /* RESAMPLES by UNICON__METRIC_COUNT */
 } bootstrap;
 
 static void resample(void *state, unicon__cell cell) {
   const bootstrap *b = state;
   average(b->value, b->list, b->count, cell.row, b->seed, b->ranks + cell.worker * b->count,
-          b->draws + cell.row * UNICON_METRIC_COUNT);
+          b->draws + cell.row * UNICON__METRIC_COUNT);
 }
 
 /* The central 95 % of the resampled means. */
-static unicon_status intervals_of(unicon_ctx *ctx, bootstrap *b, unicon_metrics *out) {
+static unicon_status intervals_of(unicon_ctx *ctx, bootstrap *b, unicon__metrics *out) {
   double column[RESAMPLES];
-  UNICON_NEW(ctx, b->draws, RESAMPLES * UNICON_METRIC_COUNT);
+  UNICON_NEW(ctx, b->draws, RESAMPLES * UNICON__METRIC_COUNT);
   UNICON_TRY(unicon__sweep_rows(ctx, "intervals", NULL, RESAMPLES, resample, b));
-  for (int m = 0; m < UNICON_METRIC_COUNT; m++) {
-    for (int k = 0; k < RESAMPLES; k++) column[k] = b->draws[k * UNICON_METRIC_COUNT + m];
+  for (int m = 0; m < UNICON__METRIC_COUNT; m++) {
+    for (int k = 0; k < RESAMPLES; k++) column[k] = b->draws[k * UNICON__METRIC_COUNT + m];
     qsort(column, RESAMPLES, sizeof *column, ascending);
     out->low[m] = column[RESAMPLES / 40];
     out->high[m] = column[RESAMPLES - 1 - RESAMPLES / 40];
@@ -347,13 +343,13 @@ static double chance_hit(int64_t n, int64_t m, int k) {
 }
 
 static unicon_status summarize(unicon_ctx *ctx, const ranking *g, bool intervals, uint64_t seed,
-                               unicon_metrics *out) {
+                               unicon__metrics *out) {
   static const int cut[3] = {1, 5, 10};
   int64_t *list;
   bootstrap b = {.value = g->value, .seed = seed};
   UNICON_NEW(ctx, list, g->queries);
-  for (int m = 0; m < UNICON_METRIC_COUNT; m++) out->low[m] = out->high[m] = out->chance[m] = NAN;
-  for (int c = 0; c < 3; c++) out->chance[UNICON_HIT_1 + c] = 0;
+  for (int m = 0; m < UNICON__METRIC_COUNT; m++) out->low[m] = out->high[m] = out->chance[m] = NAN;
+  for (int c = 0; c < 3; c++) out->chance[UNICON__HIT_1 + c] = 0;
   for (int64_t i = 0; i < g->queries; i++) {
     const int64_t count = positives(g, i).count;
     if (count == 0) continue;
@@ -363,11 +359,11 @@ static unicon_status summarize(unicon_ctx *ctx, const ranking *g, bool intervals
         unicon__list_at(g->from_x ? &g->pairs->ignore.by_x : &g->pairs->ignore.by_y, i).count +
         (self >= 0);
     for (int c = 0; c < 3; c++)
-      out->chance[UNICON_HIT_1 + c] += chance_hit(g->candidates - ignored, count, cut[c]);
+      out->chance[UNICON__HIT_1 + c] += chance_hit(g->candidates - ignored, count, cut[c]);
   }
   if (b.count == 0)
     return unicon__fail(ctx, UNICON_ERR_PAIRS, "no row has a match, so there is nothing to score");
-  for (int c = 0; c < 3; c++) out->chance[UNICON_HIT_1 + c] /= (double)b.count;
+  for (int c = 0; c < 3; c++) out->chance[UNICON__HIT_1 + c] /= (double)b.count;
   UNICON_NEW(ctx, b.ranks, (intervals ? unicon__workers(ctx) : 1) * b.count);
   b.list = list;
   average(g->value, list, b.count, -1, 0, b.ranks, out->value);
@@ -403,7 +399,7 @@ static unicon_status ranking_open(unicon_ctx *ctx, const unicon__retrieval *of, 
   UNICON_NEW(ctx, g->scores, workers * g->block * SCORE_COLS);
   UNICON_NEW(ctx, g->threshold, desks * g->most);
   UNICON_NEW(ctx, g->above, desks * g->most);
-  UNICON_NEW(ctx, g->value, g->queries * UNICON_METRIC_COUNT);
+  UNICON_NEW(ctx, g->value, g->queries * UNICON__METRIC_COUNT);
   if (of->found) {
     UNICON_NEW(ctx, g->best, desks);
     UNICON_NEW(ctx, g->found, g->candidates);
@@ -418,7 +414,7 @@ static unicon_status ranking_open(unicon_ctx *ctx, const unicon__retrieval *of, 
 /* What was wanted beside the metrics. */
 static void hand_out(const ranking *g, const unicon__retrieval *of, int64_t scored) {
   for (int64_t i = 0; of->rank && i < g->queries; i++)
-    of->rank[i] = g->value[i * UNICON_METRIC_COUNT + UNICON_MEAN_RANK];
+    of->rank[i] = g->value[i * UNICON__METRIC_COUNT + UNICON__MEAN_RANK];
   for (int64_t j = 0; of->found && j < g->candidates; j++) of->found[j] = g->found[j];
   if (of->margin) *of->margin = 0;
   for (int64_t i = 0; of->margin && i < g->queries; i++)
@@ -426,7 +422,7 @@ static void hand_out(const ranking *g, const unicon__retrieval *of, int64_t scor
 }
 
 unicon_status unicon__retrieval_of(unicon_ctx *ctx, const unicon__retrieval *of,
-                                   unicon_metrics *out) {
+                                   unicon__metrics *out) {
   unicon__block *frame = unicon__frame_open(ctx);
   const unicon_pairs *pairs = of->pairs;
   ranking g = {.query = of->query,

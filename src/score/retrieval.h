@@ -18,8 +18,7 @@ typedef struct unicon__retrieval {
   /* Wanted beside the metrics; NULL: not that. */
   double *rank;   /* of the first match of each query, 0 where there is none */
   int64_t *found; /* per candidate: how often among the first UNICON__HUB_TOP of a query */
-  double
-      *margin;    /* mean over the queries of (t - w) / (t - m): t the score of the best match, w
+  double *margin; /* mean over the queries of (t - w) / (t - m): t the score of the best match, w
                      and m the largest and the mean of the others; 1 at best, scale does not matter */
   bool intervals; /* bootstrap, with the seed */
   uint64_t seed;
@@ -27,9 +26,36 @@ typedef struct unicon__retrieval {
 
 enum { UNICON__HUB_TOP = 10 };
 
+enum {
+  UNICON__HIT_1, /* share of queries with a true match among the first k: papers' R@k */
+  UNICON__HIT_5,
+  UNICON__HIT_10,
+  UNICON__RECALL_1, /* mean share of a query's matches that are among the first k */
+  UNICON__RECALL_5,
+  UNICON__RECALL_10,
+  UNICON__MRR,            /* mean 1/rank of the first match */
+  UNICON__MEAN_PRECISION, /* mean average precision */
+  UNICON__NDCG_10,
+  UNICON__MEDIAN_RANK, /* of the first match, 1 is best */
+  UNICON__MEAN_RANK,
+  UNICON__METRIC_COUNT
+};
+
+/* "hit@1", ... */
+extern const char *const unicon__metric_name[UNICON__METRIC_COUNT];
+
+typedef struct unicon__metrics {
+  int64_t queries;    /* rows with at least one match: the ones that count */
+  int64_t candidates; /* rows searched */
+  int64_t pairs;      /* positive pairs among the rows in use */
+  double value[UNICON__METRIC_COUNT];
+  double low[UNICON__METRIC_COUNT], high[UNICON__METRIC_COUNT]; /* 95 % bootstrap, or NaN */
+  double chance[UNICON__METRIC_COUNT]; /* of a random order, for hit@k; NaN for the rest */
+} unicon__metrics;
+
 /* Fills value, low, high, chance, queries and candidates of `out`. */
 unicon_status unicon__retrieval_of(unicon_ctx *ctx, const unicon__retrieval *of,
-                                   unicon_metrics *out);
+                                   unicon__metrics *out);
 
 /* Skewness of the counts, and the share of them that is 0. */
 void unicon__hubness(const int64_t *found, int64_t count, double *skew, double *never);

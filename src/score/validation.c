@@ -105,7 +105,7 @@ unicon_status unicon__validation_judge(unicon_ctx *ctx, const unicon__validation
   }
   *score = 0;
   for (int s = 0; s < 2; s++) { /* queries of side s */
-    unicon_metrics metrics;
+    unicon__metrics metrics;
     double margin;
     if (balanced) {
       set_column(held[s], v->side[s].count, rank, NULL);
@@ -118,7 +118,7 @@ unicon_status unicon__validation_judge(unicon_ctx *ctx, const unicon__validation
                                   .from_x = s == 0,
                                   .margin = &margin};
     UNICON_TRY(unicon__retrieval_of(ctx, &of, &metrics));
-    *score += (metrics.value[UNICON_MRR] + metrics.value[UNICON_HIT_10]) / 4 + 5e-7 * margin;
+    *score += (metrics.value[UNICON__MRR] + metrics.value[UNICON__HIT_10]) / 4 + 5e-7 * margin;
   }
   unicon__frame_close(ctx, frame);
   return UNICON_OK;

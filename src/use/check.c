@@ -4,20 +4,42 @@
  *     spectrum  singular values of the whitened C on all pairs, against the largest one of shuffled
  *               pairs (parallel analysis): those above it are the suggested rank
  *     test      a fit on half A, embeddings of half B; the mean cosine of the pairs of B against
- * its distribution over shuffles of B. A and B share no component, so the fit knows nothing of B,
- * and under the null hypothesis all shuffles are equally likely pairs     fits on A and on B grade
- * the pairs of the other half */
+ *               its distribution over shuffles of B. A and B share no component, so the fit knows
+ *               nothing of B, and under the null hypothesis all shuffles are equally likely
+ *     pairs     fits on A and on B grade the pairs of the other half */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "io/result.h"
 #include "fit/part.h"
 #include "features/project.h"
 #include "use/shuffle.h"
 #include "use/suspect.h"
 #include "linalg/blas.h"
 #include "linalg/tiled.h"
+#include "unicon/tools.h"
 
-enum { FEWEST_ROWS = 20, MOST_RANK = 256, SHUFFLED_SPECTRA = 6, ROUND_SPECTRA = 1 << 23 };
+enum {
+  FEWEST_ROWS = 20,
+  MOST_RANK = 256,
+  SPECTRUM = 64, /* values reported */
+  SHUFFLED_SPECTRA = 6,
+  ROUND_SPECTRA = 1 << 23
+};
+
+/* What is found. */
+typedef struct figures {
+  int64_t pairs, rows_x, rows_y; /* in use */
+  /* canonical correlations on all pairs, shrunk by the ridge, largest first */
+  double spectrum[SPECTRUM];
+  int64_t spectrum_count;
+  double noise;                   /* the largest of shuffled pairs */
+  int64_t rank;                   /* how many lie above it, at most MOST_RANK */
+  double cosine, chance, p_value; /* of a fit on one half, tried on the other */
+  double closer; /* mean share of other rows that are farther than the partner: .5 is chance */
+  int64_t graded, doubtful; /* pairs (rows with class labels) tried, and those below .5 */
+} figures;
 
 typedef struct check {
   unicon_options *options; /* those of our scope alone */
@@ -26,7 +48,7 @@ typedef struct check {
   uint64_t seed;
   unicon__dataset all, half[2];
   unicon__grades grades;
-  unicon_check_result *out;
+  figures *out;
 } check;
 
 /* ---- spectrum ----------------------------------------------------------------------------- */
@@ -91,7 +113,7 @@ static unicon_status shuffled_noise(unicon_ctx *ctx, check *c, spectrum *s) {
 
 static unicon_status run_spectrum(unicon_ctx *ctx, check *c, spectrum *s) {
   static const int64_t all[2] = {INT64_MAX, INT64_MAX};
-  unicon_check_result *out = c->out;
+  figures *out = c->out;
   unicon__prepare_plan plan = unicon__params_prepare(&c->params, &c->all.whole);
   unicon__closed closed;
   plan.cache = true;
@@ -108,7 +130,7 @@ static unicon_status run_spectrum(unicon_ctx *ctx, check *c, spectrum *s) {
   UNICON_NEW(ctx, s->m, s->moments.p[0] * s->moments.p[1]);
   UNICON_TRY(shuffled_noise(ctx, c, s));
   const unicon__state *state = &closed.state;
-  out->spectrum_count = state->r < UNICON_CHECK_SPECTRUM ? state->r : UNICON_CHECK_SPECTRUM;
+  out->spectrum_count = state->r < SPECTRUM ? state->r : SPECTRUM;
   memcpy(out->spectrum, state->s, (size_t)out->spectrum_count * sizeof *out->spectrum);
   while (out->rank < state->r && state->s[out->rank] > out->noise) out->rank++;
   return UNICON_OK;
@@ -157,7 +179,7 @@ static unicon_status try_half(unicon_ctx *ctx, check *c, int fitted) {
 }
 
 static unicon_status study_halves(unicon_ctx *ctx, check *c) {
-  unicon_check_result *out = c->out;
+  figures *out = c->out;
   c->grades.room =
       unicon__grade_count(c->half[0].whole.pairs) + unicon__grade_count(c->half[1].whole.pairs);
   UNICON_NEW(ctx, c->grades.entry, c->grades.room);
@@ -184,11 +206,13 @@ static unicon_status take_options(unicon_ctx *ctx, const unicon_options *from, c
   return UNICON_OK;
 }
 
-static unicon_status run_check(unicon_ctx *ctx, check *c, const unicon_data *data,
-                               const unicon_options *options, int64_t room,
-                               unicon_suspect *suspects) {
+static unicon_status run_check(unicon_ctx *ctx, check *c, const unicon_data *given,
+                               const unicon_options *options) {
+  unicon_data data;
+  UNICON_TRY(unicon__data_take(ctx, given, &data));
+  c->groups = data.groups;
   UNICON_TRY(take_options(ctx, options, c));
-  UNICON_TRY(unicon__dataset_open(ctx, data, c->options, &c->all));
+  UNICON_TRY(unicon__dataset_open(ctx, &data, c->options, &c->all));
   const unicon__batch *all = &c->all.whole;
   if (all->pairs->self_x)
     return unicon__fail(ctx, UNICON_ERR_UNSUPPORTED,
@@ -198,30 +222,101 @@ static unicon_status run_check(unicon_ctx *ctx, check *c, const unicon_data *dat
     return unicon__fail(ctx, UNICON_ERR_DATA,
                         "there are %lld rows of x and %lld of y; a check needs at least %d of each",
                         (long long)all->x.count, (long long)all->y.count, FEWEST_ROWS);
-  *c->out = (unicon_check_result){
+  *c->out = (figures){
       .pairs = all->pairs->positive.count, .rows_x = all->x.count, .rows_y = all->y.count};
   UNICON_TRY(
       unicon__dataset_split(ctx, &c->all, c->groups, 0.5, c->seed, &c->half[0], &c->half[1]));
   unicon__params_from(c->options, all->y.count, &c->params);
   UNICON_TRY(study_spectrum(ctx, c));
   UNICON_TRY(study_halves(ctx, c));
-  c->out->suspects = room < c->grades.count ? room : c->grades.count;
-  if (c->out->suspects > 0)
-    memcpy(suspects, c->grades.entry, (size_t)c->out->suspects * sizeof *suspects);
   return unicon__poll(ctx);
 }
 
+/* A sentence for someone who does not know the numbers. */
+static void verdict(const figures *f, char *out, size_t size) {
+  const double share = 100 * f->closer;
+  char rank[64] = "";
+  if (f->rank > 0)
+    snprintf(rank, sizeof rank, " At least %lld dimension%s it.", (long long)f->rank,
+             f->rank == 1 ? " carries" : "s carry");
+  if (f->p_value >= 0.05)
+    snprintf(
+        out, size,
+        "No alignment found: pairs that the fit has not seen are no closer than shuffled ones "
+        "(p = %.3g). Are the rows of both sides in the same order, and are the pairs the right "
+        "ones?",
+        f->p_value);
+  else if (f->closer < 0.6)
+    snprintf(out, size,
+             "A weak alignment: it is there (p = %.3g), but a partner is closer than only %.0f %% "
+             "of the other rows. More pairs or a kernel may help.",
+             f->p_value, share);
+  else
+    snprintf(out, size,
+             "%s: in new pairs a partner is closer than %.1f %% of the other rows (p = %.3g).%s",
+             f->closer < 0.9 ? "There is something to align" : "The two sides align well", share,
+             f->p_value, rank);
+}
+
+/* The `count` worst, a list for each column. */
+static unicon_status report_suspects(unicon_ctx *ctx, const unicon__suspect *worst, int64_t count,
+                                     unicon_result *r) {
+  int64_t *row[2];
+  double *value[2];
+  for (int k = 0; k < 2; k++) {
+    UNICON_NEW(ctx, row[k], count);
+    UNICON_NEW(ctx, value[k], count);
+  }
+  for (int64_t i = 0; i < count; i++) {
+    row[0][i] = worst[i].x;
+    row[1][i] = worst[i].y;
+    value[0][i] = worst[i].cosine;
+    value[1][i] = worst[i].closer;
+  }
+  unicon__result_integers(ctx, r, "suspects.x", row[0], count, 0);
+  unicon__result_integers(ctx, r, "suspects.y", row[1], count, 0);
+  unicon__result_reals(ctx, r, "suspects.cosine", value[0], count, 0);
+  unicon__result_reals(ctx, r, "suspects.closer", value[1], count, 0);
+  return UNICON_OK;
+}
+
+static unicon_status report(unicon_ctx *ctx, const check *c, int64_t room, unicon_result **out) {
+  const figures *f = c->out;
+  char text[400];
+  unicon_result *r = unicon__result_new(ctx);
+  verdict(f, text, sizeof text);
+  unicon__result_text(ctx, r, "verdict", text);
+  unicon__result_integer(ctx, r, "pairs", f->pairs);
+  unicon__result_integer(ctx, r, "rows_x", f->rows_x);
+  unicon__result_integer(ctx, r, "rows_y", f->rows_y);
+  unicon__result_real(ctx, r, "p_value", f->p_value);
+  unicon__result_real(ctx, r, "cosine", f->cosine);
+  unicon__result_real(ctx, r, "chance", f->chance);
+  unicon__result_real(ctx, r, "closer", f->closer);
+  unicon__result_integer(ctx, r, "graded", f->graded);
+  unicon__result_integer(ctx, r, "doubtful", f->doubtful);
+  unicon__result_integer(ctx, r, "rank", f->rank);
+  unicon__result_real(ctx, r, "noise", f->noise);
+  unicon__result_reals(ctx, r, "spectrum", f->spectrum, f->spectrum_count, 0);
+  const unicon_status status =
+      report_suspects(ctx, c->grades.entry, room < c->grades.count ? room : c->grades.count, r);
+  if (status == UNICON_OK) return unicon__result_done(r, out);
+  unicon_result_destroy(r);
+  return status;
+}
+
 unicon_status unicon_check(unicon_ctx *ctx, const unicon_data *data, const unicon_options *options,
-                           int64_t room, unicon_suspect *suspects, unicon_check_result *out) {
+                           int64_t suspects, unicon_result **out) {
+  if (out) *out = NULL;
   UNICON_TRY(unicon__enter(ctx));
-  if (!data || !data->x || !data->y || !out || room < 0 || (room > 0 && !suspects))
-    return unicon__leave(
-        ctx,
-        unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                     "check needs rows of x and y, a place for the result and for the suspects "
-                     "it has room for"));
-  check c = {.groups = data->groups, .out = out};
-  const unicon_status status = run_check(ctx, &c, data, options, room, suspects);
+  figures f;
+  check c = {.out = &f};
+  unicon_status status = out && suspects >= 0
+                             ? run_check(ctx, &c, data, options)
+                             : unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                                            "check needs where to put the result, and how many "
+                                            "suspects to list, 0 or more");
+  if (status == UNICON_OK) status = report(ctx, &c, suspects, out);
   unicon__dataset_close(&c.half[1]);
   unicon__dataset_close(&c.half[0]);
   unicon__dataset_close(&c.all);

@@ -7,11 +7,13 @@
  * products decide all but the near ties, which are scored again in float64. Rows stream by in
  * blocks: 2 rows classes r flops, memory (classes + block) by r. */
 #include <math.h>
-#include <string.h>
 
+#include "io/object.h"
+#include "io/result.h"
 #include "model/embed.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
+#include "unicon/tools.h"
 
 enum { BLOCK_ROWS = 8192, TILE_ROWS = 128, TILE_CLASSES = 1024, TOP = 5 };
 
@@ -75,13 +77,13 @@ static void classify_tile(void *state, unicon__cell cell) {
   }
 }
 
-/* Rows and right answers of each class, for the mean over classes. */
 typedef struct tally {
-  int64_t *rows, *right;
+  int64_t *rows, *right; /* of each class */
+  int64_t *confusion;    /* classes by classes: rows of class a that were given class b; or NULL */
   int64_t correct, in_top;
 } tally;
 
-static void count_block(const zero_shot *g, int64_t *answer, int64_t *confusion, tally *t) {
+static void count_block(const zero_shot *g, int64_t *answer, tally *t) {
   for (int64_t i = 0; i < g->rows; i++) {
     const int64_t truth = g->label[i], given = g->ahead[i] == 0 ? truth : g->other[i];
     t->rows[truth]++;
@@ -89,11 +91,12 @@ static void count_block(const zero_shot *g, int64_t *answer, int64_t *confusion,
     t->correct += given == truth;
     t->in_top += g->ahead[i] < TOP;
     if (answer) answer[i] = given;
-    if (confusion) confusion[truth * g->classes + given]++;
+    if (t->confusion) t->confusion[truth * g->classes + given]++;
   }
 }
 
-static void summarize(const tally *t, int64_t rows, int64_t classes, unicon_classify_result *out) {
+/* The mean, over the classes that have rows, of the share that was answered rightly. */
+static double mean_accuracy(const tally *t, int64_t classes) {
   double sum = 0;
   int64_t used = 0;
   for (int64_t c = 0; c < classes; c++) {
@@ -101,12 +104,20 @@ static void summarize(const tally *t, int64_t rows, int64_t classes, unicon_clas
     sum += (double)t->right[c] / (double)t->rows[c];
     used++;
   }
-  *out = (unicon_classify_result){.rows = rows,
-                                  .classes = classes,
-                                  .accuracy = (double)t->correct / (double)rows,
-                                  .top5 = (double)t->in_top / (double)rows,
-                                  .mean_class_accuracy = sum / (double)used,
-                                  .chance = 1 / (double)classes};
+  return sum / (double)used;
+}
+
+static unicon_status summarize(unicon_ctx *ctx, const tally *t, int64_t rows, int64_t classes,
+                               unicon_result **out) {
+  unicon_result *r = unicon__result_new(ctx);
+  unicon__result_real(ctx, r, "accuracy", (double)t->correct / (double)rows);
+  unicon__result_real(ctx, r, "top5", (double)t->in_top / (double)rows);
+  unicon__result_real(ctx, r, "mean_class_accuracy", mean_accuracy(t, classes));
+  unicon__result_real(ctx, r, "chance", 1 / (double)classes);
+  unicon__result_integer(ctx, r, "rows", rows);
+  unicon__result_integer(ctx, r, "classes", classes);
+  if (t->confusion) unicon__result_integers(ctx, r, "confusion", t->confusion, classes, classes);
+  return unicon__result_done(r, out);
 }
 
 static unicon_status check(unicon_ctx *ctx, const unicon__lens *rows, const unicon__lens *classes,
@@ -123,11 +134,12 @@ static unicon_status check(unicon_ctx *ctx, const unicon__lens *rows, const unic
 }
 
 static unicon_status classify(unicon_ctx *ctx, const unicon_view *rows, const int64_t *label,
-                              const unicon_view *classes, int64_t *answer, int64_t *confusion,
-                              unicon_classify_result *out) {
+                              const unicon_view *classes, int64_t *answer, unicon_result **out) {
   unicon__lens lens, class_lens;
   unicon__meeting meeting;
   tally t = {.correct = 0};
+  UNICON_NEED(ctx, label);
+  UNICON_NEED(ctx, out);
   UNICON_TRY(unicon__lens_open(ctx, rows, &lens));
   UNICON_TRY(unicon__lens_open(ctx, classes, &class_lens));
   UNICON_TRY(unicon__meet(ctx, &lens, &class_lens, &meeting));
@@ -143,7 +155,7 @@ static unicon_status classify(unicon_ctx *ctx, const unicon_view *rows, const in
       unicon__workers_for(ctx, (block + TILE_ROWS - 1) / TILE_ROWS) * TILE_ROWS * TILE_CLASSES);
   UNICON_NEW(ctx, t.rows, g.classes);
   UNICON_NEW(ctx, t.right, g.classes);
-  if (confusion) memset(confusion, 0, (size_t)(g.classes * g.classes) * sizeof *confusion);
+  if (g.classes <= UNICON__CONFUSION_MAX) UNICON_NEW(ctx, t.confusion, g.classes * g.classes);
   UNICON_TRY(unicon__meeting_candidates(ctx, &meeting, 0, g.classes, g.class_z));
   const double length = unicon__lens_longest(&class_lens, g.class_z, g.classes, g.r);
   const int stage = unicon__stage_begin(ctx, "classify", 1);
@@ -155,21 +167,15 @@ static unicon_status classify(unicon_ctx *ctx, const unicon_view *rows, const in
     g.margin = unicon__score_error(g.r, length * unicon__lens_longest(&lens, g.z, g.rows, g.r));
     UNICON_TRY(unicon__sweep_rows(ctx, NULL, &unicon__blas_region,
                                   (g.rows + TILE_ROWS - 1) / TILE_ROWS, classify_tile, &g));
-    count_block(&g, answer ? answer + first : NULL, confusion, &t);
+    count_block(&g, answer ? answer + first : NULL, &t);
   }
   unicon__stage_end(ctx, stage);
-  summarize(&t, n, g.classes, out);
-  return UNICON_OK;
+  return summarize(ctx, &t, n, g.classes, out);
 }
 
 unicon_status unicon_classify(unicon_ctx *ctx, const unicon_view *rows, const int64_t *label,
-                              const unicon_view *classes, int64_t *answer, int64_t *confusion,
-                              unicon_classify_result *out) {
+                              const unicon_view *classes, int64_t *answer, unicon_result **out) {
+  if (out) *out = NULL;
   UNICON_TRY(unicon__enter(ctx));
-  if (!rows || !label || !classes || !out)
-    return unicon__leave(
-        ctx,
-        unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                     "classify needs rows with labels, class vectors and a place for the result"));
-  return unicon__leave(ctx, classify(ctx, rows, label, classes, answer, confusion, out));
+  return unicon__leave(ctx, classify(ctx, rows, label, classes, answer, out));
 }

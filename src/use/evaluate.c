@@ -2,13 +2,17 @@
 /* unicon_evaluate, unicon_ranks, unicon_hubs: both sides embedded, both directions ranked, with
  * balance and without. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/object.h"
+#include "io/result.h"
 #include "model/embed.h"
 #include "score/retrieval.h"
 #include "base/options.h"
 #include "linalg/vec.h"
+#include "unicon/tools.h"
 
 /* Both sides embedded, with the pairs between them. Rows have one column more than the space where
  * scores are balanced: 1 in a query, minus the bias in a candidate. */
@@ -63,17 +67,18 @@ static void set_column(scene *s, int side, bool query, bool balanced) {
     s->z[side][i * s->width + r] = query ? 1 : balanced && s->bias[side] ? -s->bias[side][i] : 0;
 }
 
-/* What is wanted of the two directions; NULL: not that. */
+/* What is wanted of the two directions, x to y and y to x; NULL: not that. */
 typedef struct wanted {
   const unicon_options *options;
-  unicon_metrics *metrics[2]; /* x to y, y to x */
+  unicon_result *result;
   int64_t *rank[2];
   int64_t *found[2], *plain[2];
+  int64_t rows[2]; /* given, before any was dropped */
 } wanted;
 
 /* Direction 0 has rows of x as queries. */
 static unicon_status rank_once(unicon_ctx *ctx, scene *s, const wanted *w, int direction,
-                               bool balanced, double *rank, int64_t *found, unicon_metrics *out) {
+                               bool balanced, double *rank, int64_t *found, unicon__metrics *out) {
   const bool from_x = direction == 0;
   set_column(s, direction, true, balanced);
   set_column(s, 1 - direction, false, balanced);
@@ -119,30 +124,77 @@ static unicon_status warn_unlike(unicon_ctx *ctx, const scene *s, int direction)
   return UNICON_OK;
 }
 
+/* ---- what was found ----------------------------------------------------------------------- */
+
+/* Metrics of a direction and the hubs of its candidates, with balance (0) and without (1). */
+typedef struct figures {
+  unicon__metrics metrics[2];
+  double skew[2], never[2];
+} figures;
+
+/* "x_to_y", PART, "." and NAME in one. */
+static const char *name_of(char *out, int direction, const char *part, const char *name) {
+  snprintf(out, UNICON__RESULT_NAME, "%s%s.%s", direction == 0 ? "x_to_y" : "y_to_x", part, name);
+  return out;
+}
+
+static void note_metrics(unicon_ctx *ctx, unicon_result *r, int direction, const char *part,
+                         const double *value) {
+  char name[UNICON__RESULT_NAME];
+  for (int m = 0; m < UNICON__METRIC_COUNT; m++)
+    unicon__result_real(ctx, r, name_of(name, direction, part, unicon__metric_name[m]), value[m]);
+}
+
+static void note_direction(unicon_ctx *ctx, unicon_result *r, int direction, const figures *f) {
+  char name[UNICON__RESULT_NAME];
+  const unicon__metrics *m = &f->metrics[0];
+  unicon__result_integer(ctx, r, name_of(name, direction, "", "queries"), m->queries);
+  unicon__result_integer(ctx, r, name_of(name, direction, "", "candidates"), m->candidates);
+  note_metrics(ctx, r, direction, "", m->value);
+  note_metrics(ctx, r, direction, ".chance", m->chance);
+  note_metrics(ctx, r, direction, ".plain", f->metrics[1].value);
+  unicon__result_real(ctx, r, name_of(name, direction, ".hubs", "skewness"), f->skew[0]);
+  unicon__result_real(ctx, r, name_of(name, direction, ".hubs", "never_found"), f->never[0]);
+  unicon__result_real(ctx, r, name_of(name, direction, ".hubs", "plain_skewness"), f->skew[1]);
+  unicon__result_real(ctx, r, name_of(name, direction, ".hubs", "plain_never_found"), f->never[1]);
+  for (int k = 0; k < UNICON__METRIC_COUNT; k++)
+    if (isfinite(m->low[k]) && isfinite(m->high[k]))
+      unicon__result_reals(ctx, r, name_of(name, direction, ".ci", unicon__metric_name[k]),
+                           (double[]){m->low[k], m->high[k]}, 2, 0);
+}
+
+static void note_scene(unicon_ctx *ctx, const wanted *w, const scene *s) {
+  const unicon_balance *balance = s->lens[1].balance ? s->lens[1].balance : s->lens[0].balance;
+  char text[UNICON__BALANCING_TEXT] = "off";
+  if (balance) unicon__balancing_print(balance->how, text);
+  unicon__result_text(ctx, w->result, "balance", text);
+  unicon__result_integer(ctx, w->result, "bank_x", unicon_balance_rows(balance, UNICON_X));
+  unicon__result_integer(ctx, w->result, "bank_y", unicon_balance_rows(balance, UNICON_Y));
+  unicon__result_integer(ctx, w->result, "dropped.x", w->rows[0] - s->lens[0].count);
+  unicon__result_integer(ctx, w->result, "dropped.y", w->rows[1] - s->lens[1].count);
+}
+
 static unicon_status run_direction(unicon_ctx *ctx, scene *s, const wanted *w, int direction) {
   const int64_t queries = s->lens[direction].count, candidates = s->lens[1 - direction].count;
   const bool balanced = s->bias[1 - direction] != NULL;
-  unicon_metrics unused = {0}, *out = w->metrics[direction] ? w->metrics[direction] : &unused;
   unicon__block *frame = unicon__frame_open(ctx);
+  figures f;
   double *rank;
-  int64_t *found, *plain_found;
+  int64_t *found[2]; /* balanced, plain */
   UNICON_NEW(ctx, rank, queries);
-  UNICON_NEW(ctx, found, candidates);
-  UNICON_NEW(ctx, plain_found, candidates);
-  UNICON_TRY(rank_once(ctx, s, w, direction, true, rank, found, out));
+  for (int k = 0; k < 2; k++) UNICON_NEW(ctx, found[k], candidates);
+  UNICON_TRY(rank_once(ctx, s, w, direction, true, rank, found[0], &f.metrics[0]));
   for (int64_t i = 0; w->rank[direction] && i < queries; i++)
     w->rank[direction][i] = (int64_t)rank[i];
-  unicon_metrics plain = *out;
-  memcpy(plain_found, found, (size_t)candidates * sizeof *found);
-  const bool both = w->metrics[direction] || w->plain[direction];
-  if (balanced && both)
-    UNICON_TRY(rank_once(ctx, s, w, direction, false, NULL, plain_found, &plain));
-  memcpy(out->plain, plain.value, sizeof out->plain);
-  unicon__hubness(found, candidates, &out->hub_skew, &out->hub_never);
-  unicon__hubness(plain_found, candidates, &out->plain_hub_skew, &out->plain_hub_never);
-  const size_t bytes = (size_t)candidates * sizeof *found;
-  if (w->found[direction]) memcpy(w->found[direction], found, bytes);
-  if (w->plain[direction]) memcpy(w->plain[direction], plain_found, bytes);
+  f.metrics[1] = f.metrics[0];
+  const size_t bytes = (size_t)candidates * sizeof *found[0];
+  memcpy(found[1], found[0], bytes);
+  if (balanced && (w->result || w->plain[direction]))
+    UNICON_TRY(rank_once(ctx, s, w, direction, false, NULL, found[1], &f.metrics[1]));
+  for (int k = 0; k < 2; k++) unicon__hubness(found[k], candidates, &f.skew[k], &f.never[k]);
+  if (w->found[direction]) memcpy(w->found[direction], found[0], bytes);
+  if (w->plain[direction]) memcpy(w->plain[direction], found[1], bytes);
+  if (w->result) note_direction(ctx, w->result, direction, &f);
   unicon__frame_close(ctx, frame);
   return warn_unlike(ctx, s, direction);
 }
@@ -153,12 +205,14 @@ static unicon_status run_both(unicon_ctx *ctx, const unicon_view *x, const unico
   int stage = unicon__stage_begin(ctx, NULL, 0.3);
   UNICON_TRY(open_scene(ctx, x, y, pairs, &s));
   unicon__stage_end(ctx, stage);
+  if (w->result) unicon__result_integer(ctx, w->result, "pairs", pairs->positive.count);
   for (int direction = 0; direction < 2; direction++) {
     stage = unicon__stage_begin(ctx, NULL, 0.35);
-    if (w->metrics[direction] || w->rank[direction] || w->found[direction] || w->plain[direction])
+    if (w->result || w->rank[direction] || w->found[direction] || w->plain[direction])
       UNICON_TRY(run_direction(ctx, &s, w, direction));
     unicon__stage_end(ctx, stage);
   }
+  if (w->result) note_scene(ctx, w, &s);
   return UNICON_OK;
 }
 
@@ -212,11 +266,14 @@ static unicon_status run_usable(unicon_ctx *ctx, const unicon_view *x, const uni
 }
 
 /* Without pairs, row i belongs to row i. */
-static unicon_status evaluate(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
-                              const unicon_pairs *pairs, const wanted *w) {
+static unicon_status evaluate(unicon_ctx *ctx, const unicon_view *given_x,
+                              const unicon_view *given_y, const unicon_pairs *pairs, wanted *w) {
   unicon_pairs *own = NULL;
-  if (!x || !y || !x->rows || !y->rows)
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "evaluate needs two views and two results");
+  unicon_view view[2];
+  const unicon_view *x = &view[0], *y = &view[1];
+  UNICON_TRY(unicon__view_take(ctx, given_x, &view[0]));
+  UNICON_TRY(unicon__view_take(ctx, given_y, &view[1]));
+  for (int s = 0; s < 2; s++) w->rows[s] = view[s].rows->count;
   unicon_status status = warn_training_rows(ctx, x, y);
   if (status == UNICON_OK && !pairs)
     status = unicon__pairs_identity(ctx, x->rows->count, y->rows->count, &own);
@@ -227,21 +284,30 @@ static unicon_status evaluate(unicon_ctx *ctx, const unicon_view *x, const unico
   return status;
 }
 
+static unicon_status evaluate_into(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
+                                   const unicon_pairs *pairs, const unicon_options *options,
+                                   unicon_result **out) {
+  UNICON_NEED(ctx, out);
+  wanted w = {.options = options, .result = unicon__result_new(ctx)};
+  if (!w.result) return UNICON_ERR_MEMORY;
+  const unicon_status status = evaluate(ctx, x, y, pairs, &w);
+  if (status == UNICON_OK) return unicon__result_done(w.result, out);
+  unicon_result_destroy(w.result);
+  return status;
+}
+
 unicon_status unicon_evaluate(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
                               const unicon_pairs *pairs, const unicon_options *options,
-                              unicon_metrics *to_y, unicon_metrics *to_x) {
+                              unicon_result **out) {
+  if (out) *out = NULL;
   UNICON_TRY(unicon__enter(ctx));
-  const wanted w = {.options = options, .metrics = {to_y, to_x}};
-  return unicon__leave(ctx, to_y && to_x
-                                ? evaluate(ctx, x, y, pairs, &w)
-                                : unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                                               "evaluate needs two views and two results"));
+  return unicon__leave(ctx, evaluate_into(ctx, x, y, pairs, options, out));
 }
 
 unicon_status unicon_ranks(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
                            const unicon_pairs *pairs, int64_t *to_y, int64_t *to_x) {
   UNICON_TRY(unicon__enter(ctx));
-  const wanted w = {.rank = {to_y, to_x}};
+  wanted w = {.rank = {to_y, to_x}};
   return unicon__leave(ctx, evaluate(ctx, x, y, pairs, &w));
 }
 

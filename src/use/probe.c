@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unicon_probe: what a linear classifier reads from embeddings. */
 #include <stdlib.h>
-#include <string.h>
 
+#include "io/result.h"
 #include "model/embed.h"
 #include "use/logistic.h"
 #include "base/options.h"
+#include "unicon/tools.h"
 
 enum { BLOCK_ROWS = 8192 }; /* test rows embedded at once */
 
@@ -39,26 +40,6 @@ static int64_t position(const int64_t *label, int64_t count, int64_t value) {
   return low < count && label[low] == value ? low : -1;
 }
 
-static unicon_status copy_classes(unicon_ctx *ctx, const int64_t *label_a, int64_t count_a,
-                                  const int64_t *label_b, int64_t count_b, int64_t *classes,
-                                  int64_t *label) {
-  int64_t *own;
-  if (count_a < 0 || count_b < 0 || (count_a > 0 && !label_a) || (count_b > 0 && !label_b) ||
-      !classes)
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                        "probe_classes needs two lists of labels and a place for the number");
-  UNICON_TRY(distinct(ctx, label_a, count_a, label_b, count_b, &own, classes));
-  if (label) memcpy(label, own, (size_t)*classes * sizeof *label);
-  return UNICON_OK;
-}
-
-unicon_status unicon_probe_classes(unicon_ctx *ctx, const int64_t *label_a, int64_t count_a,
-                                   const int64_t *label_b, int64_t count_b, int64_t *classes,
-                                   int64_t *label) {
-  UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, copy_classes(ctx, label_a, count_a, label_b, count_b, classes, label));
-}
-
 /* ---- probe -------------------------------------------------------------------------------- */
 
 typedef struct probe {
@@ -68,8 +49,13 @@ typedef struct probe {
   int64_t *seen, seen_count; /* of the training rows: what is fitted */
   int32_t *class;            /* of each training row, a position in `seen` */
   int64_t *rows_of;          /* training rows of each class in `seen` */
-  int64_t *confusion;        /* classes by classes */
   unicon__logistic fit;
+  /* what comes of it */
+  int64_t
+      *confusion; /* classes by classes: test rows of class a that were given class b; or NULL */
+  int64_t unseen; /* test rows with a label that no training row has: counted as wrong */
+  double accuracy, train_accuracy, chance;
+  unicon__logistic_log log;
 } probe;
 
 static unicon_status open_classes(unicon_ctx *ctx, probe *p) {
@@ -91,10 +77,8 @@ static unicon_status open_classes(unicon_ctx *ctx, probe *p) {
   return UNICON_OK;
 }
 
-static unicon_status fit_probe(unicon_ctx *ctx, probe *p, const unicon_options *options,
-                               unicon_probe_result *out) {
+static unicon_status fit_probe(unicon_ctx *ctx, probe *p, const unicon_options *options) {
   const int64_t n = p->train.count, r = p->train.r;
-  unicon__logistic_log log;
   float *z;
   int32_t *answer;
   UNICON_NEW(ctx, z, n * r);
@@ -107,25 +91,22 @@ static unicon_status fit_probe(unicon_ctx *ctx, probe *p, const unicon_options *
                               .class = p->class,
                               .ridge = unicon__number(options, UNICON__PROBE_RIDGE)};
   UNICON_TRY(unicon__logistic_open(ctx, &p->fit));
-  UNICON_TRY(unicon__logistic_minimize(ctx, &p->fit, &log));
-  if (log.gradient > poor_gradient)
+  UNICON_TRY(unicon__logistic_minimize(ctx, &p->fit, &p->log));
+  if (p->log.gradient > poor_gradient)
     unicon__log(ctx, UNICON_LOG_WARNING,
                 "the probe stopped after %lld steps with a gradient of %.2g; a larger probe_ridge "
                 "helps",
-                (long long)log.steps, log.gradient);
+                (long long)p->log.steps, p->log.gradient);
   UNICON_TRY(unicon__logistic_answer(ctx, &p->fit, z, n, answer));
   int64_t right = 0;
   for (int64_t i = 0; i < n; i++) right += answer[i] == p->class[i];
-  out->train_accuracy = (double)right / (double)n;
-  out->loss = log.loss;
-  out->gradient = log.gradient;
-  out->iterations = log.steps;
+  p->train_accuracy = (double)right / (double)n;
   unicon__drop(ctx, answer);
   unicon__drop(ctx, z);
   return UNICON_OK;
 }
 
-static unicon_status try_probe(unicon_ctx *ctx, probe *p, unicon_probe_result *out) {
+static unicon_status try_probe(unicon_ctx *ctx, probe *p) {
   const int64_t n = p->test.count;
   int64_t right = 0, usual = 0, commonest = 0;
   float *z;
@@ -142,20 +123,40 @@ static unicon_status try_probe(unicon_ctx *ctx, probe *p, unicon_probe_result *o
       const int64_t truth = p->test_label[first + i], given = p->seen[answer[i]];
       right += given == truth;
       usual += p->seen[commonest] == truth;
-      out->unseen += position(p->seen, p->seen_count, truth) < 0;
+      p->unseen += position(p->seen, p->seen_count, truth) < 0;
       if (p->confusion)
         p->confusion[position(p->label, p->classes, truth) * p->classes +
                      position(p->label, p->classes, given)]++;
     }
   }
-  out->accuracy = (double)right / (double)n;
-  out->chance = (double)usual / (double)n;
+  p->accuracy = (double)right / (double)n;
+  p->chance = (double)usual / (double)n;
   return UNICON_OK;
 }
 
+static unicon_status report(unicon_ctx *ctx, const probe *p, unicon_result **out) {
+  unicon_result *r = unicon__result_new(ctx);
+  unicon__result_real(ctx, r, "accuracy", p->accuracy);
+  unicon__result_real(ctx, r, "train_accuracy", p->train_accuracy);
+  unicon__result_real(ctx, r, "chance", p->chance);
+  unicon__result_real(ctx, r, "loss", p->log.loss);
+  unicon__result_real(ctx, r, "gradient", p->log.gradient);
+  unicon__result_integer(ctx, r, "iterations", p->log.steps);
+  unicon__result_integer(ctx, r, "train_rows", p->train.count);
+  unicon__result_integer(ctx, r, "test_rows", p->test.count);
+  unicon__result_integer(ctx, r, "unseen", p->unseen);
+  unicon__result_integers(ctx, r, "labels", p->label, p->classes, 0);
+  if (p->confusion)
+    unicon__result_integers(ctx, r, "confusion", p->confusion, p->classes, p->classes);
+  return unicon__result_done(r, out);
+}
+
 static unicon_status run_probe(unicon_ctx *ctx, probe *p, const unicon_view *train,
-                               const unicon_view *test, const unicon_options *options, int64_t room,
-                               unicon_probe_result *out) {
+                               const unicon_view *test, const unicon_options *options,
+                               unicon_result **out) {
+  if (!p->train_label || !p->test_label || !out)
+    return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                        "probe needs the labels of both views and where to put the result");
   UNICON_TRY(unicon__lens_open(ctx, train, &p->train));
   UNICON_TRY(unicon__lens_open(ctx, test, &p->test));
   if (p->train.r != p->test.r)
@@ -163,25 +164,17 @@ static unicon_status run_probe(unicon_ctx *ctx, probe *p, const unicon_view *tra
         ctx, UNICON_ERR_SHAPE, "%s has %lld dimensions and %s has %lld; both must lie in one space",
         p->train.rows->name, (long long)p->train.r, p->test.rows->name, (long long)p->test.r);
   UNICON_TRY(open_classes(ctx, p));
-  if (p->confusion && room != p->classes)
-    return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                        "the confusion matrix is for %lld classes, but the labels have %lld",
-                        (long long)room, (long long)p->classes);
-  if (p->confusion) memset(p->confusion, 0, (size_t)(room * room) * sizeof *p->confusion);
-  *out = (unicon_probe_result){.classes = p->classes};
-  UNICON_TRY(fit_probe(ctx, p, options, out));
-  return try_probe(ctx, p, out);
+  if (p->classes <= UNICON__CONFUSION_MAX) UNICON_NEW(ctx, p->confusion, p->classes * p->classes);
+  UNICON_TRY(fit_probe(ctx, p, options));
+  UNICON_TRY(try_probe(ctx, p));
+  return report(ctx, p, out);
 }
 
 unicon_status unicon_probe(unicon_ctx *ctx, const unicon_view *train, const int64_t *train_label,
                            const unicon_view *test, const int64_t *test_label,
-                           const unicon_options *options, int64_t classes, int64_t *confusion,
-                           unicon_probe_result *out) {
+                           const unicon_options *options, unicon_result **out) {
+  if (out) *out = NULL;
   UNICON_TRY(unicon__enter(ctx));
-  probe p = {.train_label = train_label, .test_label = test_label, .confusion = confusion};
-  if (!train || !train_label || !test || !test_label || !out)
-    return unicon__leave(
-        ctx, unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                          "probe needs two views, their labels and a place for the result"));
-  return unicon__leave(ctx, run_probe(ctx, &p, train, test, options, classes, out));
+  probe p = {.train_label = train_label, .test_label = test_label};
+  return unicon__leave(ctx, run_probe(ctx, &p, train, test, options, out));
 }

@@ -126,13 +126,11 @@ static void write_list(const search *s, int64_t query, int64_t *ids, float *scor
 }
 
 /* Vectors embedded before may have one column more than the queries: rows of form INDEX. */
-static unicon_status open_base(unicon_ctx *ctx, const unicon_view *base, const unicon__lens *query,
+static unicon_status open_base(unicon_ctx *ctx, unicon_view base, const unicon__lens *query,
                                unicon__lens *out) {
-  if (base->model || base->form != UNICON_FORM_RAW || base->rows->width != query->r + 1)
-    return unicon__lens_open(ctx, base, out);
-  unicon_view index = *base;
-  index.form = UNICON_FORM_INDEX;
-  return unicon__lens_open(ctx, &index, out);
+  if (!base.model && base.form == UNICON_FORM_RAW && base.rows->width == query->r + 1)
+    base.form = UNICON_FORM_INDEX;
+  return unicon__lens_open(ctx, &base, out);
 }
 
 /* Cells for all threads, unless the lists would take too much; and room for all of it. */
@@ -174,9 +172,10 @@ static unicon_status run_search(unicon_ctx *ctx, const unicon_view *queries,
                                 const unicon_view *base, int64_t k, int64_t *ids, float *scores) {
   unicon__lens lens_q, lens_b;
   unicon__meeting meeting;
+  unicon_view own;
   UNICON_TRY(unicon__lens_open(ctx, queries, &lens_q));
-  if (!base || !base->rows) return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "a view needs rows");
-  UNICON_TRY(open_base(ctx, base, &lens_q, &lens_b));
+  UNICON_TRY(unicon__view_take(ctx, base, &own));
+  UNICON_TRY(open_base(ctx, own, &lens_q, &lens_b));
   UNICON_TRY(unicon__meet(ctx, &lens_q, &lens_b, &meeting));
   if (k < 1)
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "k is %lld; accepted: 1 or more", (long long)k);

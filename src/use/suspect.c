@@ -22,7 +22,7 @@ typedef struct grading {
   float *sampled;             /* their embeddings */
   float *scores;              /* per worker: QUERY_ROWS by samples */
   float *class_mean;          /* with labels: mean embedding of each class of the other side */
-  unicon_suspect *entry;      /* with labels: of each query; else of each pair, by x */
+  unicon__suspect *entry;     /* with labels: of each query; else of each pair, by x */
 } grading;
 
 int64_t unicon__grade_count(const unicon_pairs *pairs) {
@@ -93,7 +93,7 @@ static double share_below(const grading *g, const float *scores, int64_t left, d
 }
 
 /* The entry of pair number k of query q: its place in the lists by x. */
-static unicon_suspect *entry_of(const grading *g, int64_t q, int64_t item, int64_t k) {
+static unicon__suspect *entry_of(const grading *g, int64_t q, int64_t item, int64_t k) {
   const unicon__lists *by_x = &g->pairs->positive.by_x;
   if (g->from_x) return g->entry + by_x->start[q] + k;
   int64_t length;
@@ -117,7 +117,7 @@ static void grade_query(const grading *g, int64_t q, float *scores) {
     return;
   }
   for (int64_t k = 0; k < p.count; k++) {
-    unicon_suspect *entry = entry_of(g, q, p.item[k], k);
+    unicon__suspect *entry = entry_of(g, q, p.item[k], k);
     entry->cosine = vec->dot(z, g->other + p.item[k] * g->r, g->r);
     entry->closer += share_below(g, scores, left, entry->cosine) / 2;
   }
@@ -135,7 +135,7 @@ static void grade_block(void *state, unicon__cell cell) {
 
 static unicon_status grade_side(unicon_ctx *ctx, const unicon__batch *set, bool from_x,
                                 const float *zx, const float *zy, int64_t r, uint64_t seed,
-                                unicon_suspect *entry) {
+                                unicon__suspect *entry) {
   unicon__block *frame = unicon__frame_open(ctx);
   grading g = {.pairs = set->pairs,
                .from_x = from_x,
@@ -165,7 +165,7 @@ static void name_rows(const unicon__batch *set, unicon__grades *grades) {
     const unicon__partners p =
         x ? unicon__positives_x(set->pairs, i) : unicon__positives_y(set->pairs, i - n_x);
     if (p.count == 0) continue;
-    unicon_suspect *entry = &grades->entry[grades->count++];
+    unicon__suspect *entry = &grades->entry[grades->count++];
     *entry = grades->entry[first + i];
     entry->x = x ? file_row(&set->x, i) : -1;
     entry->y = x ? -1 : file_row(&set->y, i - n_x);
@@ -185,7 +185,7 @@ static void name_pairs(const unicon__batch *set, unicon__grades *grades) {
 unicon_status unicon__grade(unicon_ctx *ctx, const unicon__batch *set, const float *zx,
                             const float *zy, int64_t r, uint64_t seed, unicon__grades *grades) {
   const bool labels = set->pairs->class_x != NULL;
-  unicon_suspect *entry = grades->entry + grades->count;
+  unicon__suspect *entry = grades->entry + grades->count;
   const int64_t count = unicon__grade_count(set->pairs);
   memset(entry, 0, (size_t)count * sizeof *entry);
   UNICON_TRY(grade_side(ctx, set, true, zx, zy, r, seed, entry));
@@ -198,7 +198,7 @@ unicon_status unicon__grade(unicon_ctx *ctx, const unicon__batch *set, const flo
 }
 
 static int worst_first(const void *a, const void *b) {
-  const unicon_suspect *left = a, *right = b;
+  const unicon__suspect *left = a, *right = b;
   if (left->closer != right->closer) return left->closer < right->closer ? -1 : 1;
   if (left->cosine != right->cosine) return left->cosine < right->cosine ? -1 : 1;
   if (left->x != right->x) return left->x < right->x ? -1 : 1;

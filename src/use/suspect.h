@@ -6,9 +6,16 @@
 
 #include "features/batch.h"
 
-/* Pairs with their grades; with class labels rows, the other number being -1. */
+/* A pair that may be wrong; with class labels a row that may have the wrong label, the other number
+ * being -1. */
+typedef struct unicon__suspect {
+  int64_t x, y;
+  double cosine; /* of the pair, by a fit that did not see it; with class labels the mean */
+  double closer; /* share of other rows that are farther than the partner, of both directions */
+} unicon__suspect;
+
 typedef struct unicon__grades {
-  unicon_suspect *entry;
+  unicon__suspect *entry;
   int64_t count, room;
 } unicon__grades;
 

@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "base/options.h"
 #include "linalg/reflect.h"
+#include "unicon/tools.h"
 
 /* What a kind takes where an option says auto. */
 typedef struct kind {
@@ -136,7 +137,7 @@ static unicon_status make_bases(unicon_ctx *ctx, model *m) {
 }
 
 static unicon_status open_model(unicon_ctx *ctx, const char *name, const unicon_options *options,
-                                const unicon_synth_part *part, int64_t last, model *m) {
+                                int64_t part, int64_t rows, int64_t last, model *m) {
   const kind *k = kind_of(name);
   if (!k)
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
@@ -147,8 +148,8 @@ static unicon_status open_model(unicon_ctx *ctx, const char *name, const unicon_
                .d = {width_of(k, options, 0), width_of(k, options, 1)},
                .latent = unicon__integer(options, UNICON__LATENT),
                .clusters = (int64_t)value_of(options, UNICON__CLUSTERS, k->clusters),
-               .rows = part ? part->rows : 0,
-               .part = part ? part->number : 0,
+               .rows = rows,
+               .part = part,
                .spread = value_of(options, UNICON__SPREAD, k->spread),
                .centers = value_of(options, UNICON__CENTERS, k->centers),
                .noise = value_of(options, UNICON__NOISE, k->noise),
@@ -169,14 +170,14 @@ static unicon_status open_model(unicon_ctx *ctx, const char *name, const unicon_
 }
 
 unicon_status unicon_synth(unicon_ctx *ctx, const char *name, const unicon_options *options,
-                           const unicon_synth_part *part, int64_t first, int64_t count, float *x,
+                           int64_t part, int64_t rows, int64_t first, int64_t count, float *x,
                            float *y, int64_t *label) {
   model m;
   UNICON_TRY(unicon__enter(ctx));
   if (!name || first < 0 || count < 0 || !x || !y || !label)
     return unicon__leave(ctx, unicon__fail(ctx, UNICON_ERR_ARGUMENT,
                                            "synth needs a kind, a count and three arrays"));
-  unicon_status status = open_model(ctx, name, options, part, first + count, &m);
+  unicon_status status = open_model(ctx, name, options, part, rows, first + count, &m);
   if (status == UNICON_OK) status = make_bases(ctx, &m);
   for (int64_t i = 0; i < count && status == UNICON_OK; i++)
     draw_sample(&m, first + i, x + i * m.d[0], y + i * m.d[1], label + i);

@@ -2,9 +2,11 @@
 /* unicon_weights: the matrix S = -dL/ds itself, for a picture of a few rows. */
 #include <string.h>
 
+#include "io/object.h"
 #include "model/embed.h"
 #include "loss/pass.h"
 #include "linalg/tiled.h"
+#include "unicon/tools.h"
 
 typedef struct picture {
   float *weights;
@@ -46,6 +48,7 @@ static unicon_status draw(unicon_ctx *ctx, const unicon_view *x, const unicon_vi
   unicon__lens lens_x, lens_y;
   unicon__loss_params params;
   float *zx, *zy;
+  UNICON_NEED(ctx, pairs);
   UNICON_TRY(unicon__lens_open(ctx, x, &lens_x));
   UNICON_TRY(unicon__lens_open(ctx, y, &lens_y));
   const int64_t n_x = lens_x.count, n_y = lens_y.count, r = lens_x.r;
@@ -70,8 +73,5 @@ unicon_status unicon_weights(unicon_ctx *ctx, const unicon_view *x, const unicon
                              const unicon_pairs *pairs, const unicon_options *options,
                              float *scores, float *weights, double *loss) {
   UNICON_TRY(unicon__enter(ctx));
-  if (!x || !y || !pairs)
-    return unicon__leave(
-        ctx, unicon__fail(ctx, UNICON_ERR_ARGUMENT, "weights needs two views and pairs"));
   return unicon__leave(ctx, draw(ctx, x, y, pairs, options, scores, weights, loss));
 }

@@ -13,7 +13,7 @@ prints "The worst of 300"
 run 0 check d/x.train.npy d/y.train.npy --json --top 3 -o worst.tsv
 says_nothing
 json "j['p_value'] < .01 and 9 <= j['rank'] <= 11 and j['closer'] > .95 and j['pairs'] == j['graded'] == 300"
-json "len(j['suspects']) == 3 and len(j['spectrum']) == 30 and j['spectrum'][8] > j['noise']"
+json "all(len(c) == 3 for c in j['suspects'].values()) and len(j['spectrum']) == 30 and j['spectrum'][8] > j['noise']"
 json "j['verdict'].startswith('The two sides align well')"
 [ "$(wc -l <worst.tsv)" -eq 4 ] && [ "$(head -1 worst.tsv)" = "$(printf 'x\ty\tcosine\tcloser')" ] || fail "worst.tsv"
 absent worst.tsv.part
@@ -27,18 +27,18 @@ cmp -s out first && fail "--seed and --ridge have no effect"
 # Rows that have nothing to do with each other.
 run 0 check d/x.train.npy d/y.test.npy --top 0
 prints "No alignment found"
-prints "Are the rows of both files in the same order"
+prints "Are the rows of both sides in the same order"
 grep -q "The worst" out && fail "--top 0 lists pairs"
 
 # The pair options of fit hold; two swapped rows are the worst pairs.
 npy repeat y2.npy d/y.train.npy 2
 run 0 check d/x.train.npy y2.npy --y-per-x 2 --json
-json "j['pairs'] == 600 and j['p_value'] < .01 and j['y_rows'] == 600"
+json "j['pairs'] == 600 and j['p_value'] < .01 and j['rows_y'] == 600"
 python3 -c 'print("x\ty"); [print(i, {10: 90, 90: 10}.get(i, i), sep="\t") for i in range(300)]' >pairs.tsv
 run 0 check d/x.train.npy d/y.train.npy --pairs pairs.tsv --json --top 2
-json "sorted((s['x'], s['y']) for s in j['suspects']) == [(10, 90), (90, 10)]"
+json "sorted(zip(j['suspects']['x'], j['suspects']['y'])) == [(10, 90), (90, 10)]"
 run 0 check d/x.train.npy d/y.train.npy --x-labels d/label.train.npy --y-labels d/label.train.npy --json
-json "j['rank'] == 2 and j['graded'] == 600 and all((s['x'] is None) != (s['y'] is None) for s in j['suspects'])"
+json "j['rank'] == 2 and j['graded'] == 600 and all((x == -1) != (y == -1) for x, y in zip(j['suspects']['x'], j['suspects']['y']))"
 run 0 check d/x.train.npy d/y.train.npy --x-labels d/label.train.npy --y-labels d/label.train.npy
 run 0 check d/x.train.npy d/y.train.npy --groups d/label.train.npy
 says "shuffled one by one"

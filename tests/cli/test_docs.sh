@@ -38,7 +38,7 @@ done
 squeeze() { tr -d ' \n'; }
 squeeze <"$root/examples/quickstart.c" >quickstart
 block '<!-- from examples/quickstart.c -->' "$root/README.md" 1 | squeeze >from_readme
-sed -n '/^ \*     unicon_ctx \*ctx = NULL;/,/^ \*     unicon_model_destroy/p' \
+sed -n '/^ \*     unicon_ctx \*ctx = NULL;/,/^ \*     unicon_result_destroy/p' \
   "$root/include/unicon/unicon.h" | sed -e '$d' -e 's/^ \*//' | squeeze >from_header
 for text in from_readme from_header; do
   [ -s $text ] || fail "$text is empty"

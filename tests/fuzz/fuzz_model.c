@@ -28,7 +28,7 @@ static int rows_open(unicon_ctx *ctx, const unicon_model *model, unicon_side sid
   }
   const int made = target_ok(ctx, unicon_rows_wrap(ctx, "rows", out->data, UNICON_F32, count, width,
                                                    4 * width, 4, &out->rows));
-  out->view = (unicon_view){.rows = out->rows, .model = model, .side = side};
+  out->view = UNICON_VIEW(.rows = out->rows, .model = model, .side = side);
   return made;
 }
 
@@ -59,7 +59,7 @@ static void search(unicon_ctx *ctx, const unicon_view *queries, const unicon_vie
 /* New banks, which rows that cannot be embedded must not enter. */
 static void rebalance(unicon_ctx *ctx, const unicon_model *model, const rows side[2]) {
   unicon_model *made = NULL;
-  const unicon_data data = {side[0].rows, side[1].rows, NULL, NULL};
+  const unicon_data data = UNICON_DATA(.x = side[0].rows, .y = side[1].rows);
   if (target_ok(ctx, unicon_model_rebalance(ctx, model, &data, NULL, &made))) {
     unicon_view view = side[1].view;
     view.model = made;

@@ -74,10 +74,8 @@ static inline void target_search(unicon_ctx *ctx, const unicon_rows *rows) {
   float *row = target_floats(width);
   if (target_ok(ctx, unicon_rows_read(ctx, rows, unicon_rows_count(rows) - 1, 1, row)) &&
       target_ok(ctx, unicon_rows_wrap(ctx, "query", row, UNICON_F32, 1, width, 0, 4, &query)) &&
-      target_ok(ctx,
-                unicon_search(ctx, &(unicon_view){.rows = query, .model = NULL, .side = UNICON_X},
-                              &(unicon_view){.rows = rows, .model = NULL, .side = UNICON_X}, 2, ids,
-                              scores)))
+      target_ok(ctx, unicon_search(ctx, &UNICON_VIEW(.rows = query, .side = UNICON_X),
+                                   &UNICON_VIEW(.rows = rows, .side = UNICON_X), 2, ids, scores)))
     for (int k = 0; k < 2; k++)
       TARGET_HOLDS(ids[k] >= -1 && ids[k] < unicon_rows_count(rows) && !isnan(scores[k]));
   unicon_rows_close(query);
@@ -91,7 +89,7 @@ static inline void target_use_rows(unicon_ctx *ctx, const unicon_rows *rows) {
   TARGET_HOLDS(count <= 1 << 24 && width <= 1 << 24); /* the input has that many bytes */
   float *all = target_floats(count * width);
   TARGET_HOLDS(target_ok(ctx, unicon_rows_read(ctx, rows, 0, count, all)));
-  const unicon_view view = {.rows = rows, .model = NULL, .side = UNICON_X};
+  const unicon_view view = UNICON_VIEW(.rows = rows, .side = UNICON_X);
   for (int64_t i = 0; i < count && i < 2 && width <= 64; i++) {
     if (!target_ok(ctx, unicon_embed(ctx, &view, i, 1, 1, all))) continue;
     for (int64_t k = 0; k < width; k++) TARGET_HOLDS(isfinite(all[k]));

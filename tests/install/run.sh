@@ -47,12 +47,23 @@ expect "pkg-config, C" env LD_LIBRARY_PATH="$libdir" "$scratch/c"
 expect "pkg-config, C++" env LD_LIBRARY_PATH="$libdir" "$scratch/cpp"
 expect "pkg-config, static" "$scratch/static"
 
+# Each header can be the only one, in C and in C++.
+for header in unicon tools; do
+  for language in c++ c; do
+    echo "#include <unicon/$header.h>" |
+      gcc -x "$language" "${strict[@]}" -I"$prefix/include" -fsyntax-only -
+  done
+  echo "$header.h alone: ok"
+done
+
 # The exported functions are the declared ones, no more and no fewer.
-tr '\n' ' ' <"$prefix/include/unicon/unicon.h" | tr ';' '\n' |
-  sed -n 's/.*UNICON_API [^(]*[ *]\(unicon_[a-z0-9_]*\)(.*/\1/p' | sort >"$scratch/declared"
-nm -D --defined-only "$library" | awk '$2 ~ /[A-Z]/ {print $3}' | sort >"$scratch/exported"
+cat "$prefix"/include/unicon/*.h | tr '\n' ' ' | tr ';' '\n' |
+  sed -En 's/.*UNICON_(API|CALL) [^(]*[ *](unicon_[a-z0-9_]*)\(.*/\2/p' | sort >"$scratch/declared"
+soname=$(basename "$(readlink -f "$library")" | cut -d. -f1-4)
+nm -D --defined-only "$library" | awk '$2 ~ /[A-Z]/ && $2 != "A" {print $3}' | sort >"$scratch/versioned"
+sed "s/@@UNICON_${soname#libunicon.so.}\$//" "$scratch/versioned" >"$scratch/exported"
 if ! diff -u "$scratch/declared" "$scratch/exported"; then
-  echo "exported symbols (+) differ from the functions the header declares (-)" >&2
+  echo "exported symbols (+) differ from the functions the headers declare (-)" >&2
   exit 1
 fi
 echo "exported symbols: ok, $(wc -l <"$scratch/exported")"

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unicon: tools around unicon/unicon.h, whose rules hold here too, but without its promise: any
+ * version may change or drop them. The command is written with them, and you may use them as well.
+ */
+#ifndef UNICON_TOOLS_H
+#define UNICON_TOOLS_H
+
+#include "unicon/unicon.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- 1. Before a fit ---------------------------------------------------------------------- */
+
+/* What a fit will take, before it starts. Estimates, good to about a factor of 1.5. The result:
+ *     memory            bytes the library will hold at most; max_mem must be above it
+ *     reads_x, reads_y  how often the rows of each side are read
+ *     plane_sweeps      walks over all n_x n_y scores
+ *     flops
+ *     seconds           from a product timed here and now
+ *     advice            a sentence: that it fits, or what to change */
+UNICON_CALL unicon_status unicon_plan(unicon_ctx *ctx, const unicon_data *data,
+                                      const unicon_options *options, unicon_result **out);
+
+/* Says before a fit whether there is anything to align, how many dimensions carry it, and which
+ * pairs look wrong. Needs at least 20 rows of each side. The result:
+ *     verdict                 a sentence for someone who does not know the numbers
+ *     pairs, rows_x, rows_y   in use
+ *   Canonical correlations on all pairs, shrunk by the ridge:
+ *     spectrum                a list, largest first, of at most 64
+ *     noise                   the largest one of shuffled pairs
+ *     rank                    how many lie above it, at most 256: a fit may well use more
+ *   A fit on one half of the pairs, tried on the other half:
+ *     cosine, chance          mean cosine of true and of shuffled pairs
+ *     p_value                 share of 1000 shuffles at least as close as the true pairs, those
+ *                             included
+ *   Fits on either half, tried on the other:
+ *     closer                  mean share of others that are farther than the partner; .5: chance
+ *     graded, doubtful        pairs tried (rows, for class labels), and those with a share below .5
+ *     suspects.x, .y, .cosine, .closer
+ *                             lists of the worst pairs, at most `suspects`, worst first. For class
+ *                             labels an entry is a single row, and the other number is -1 */
+UNICON_CALL unicon_status unicon_check(unicon_ctx *ctx, const unicon_data *data,
+                                       const unicon_options *options, int64_t suspects,
+                                       unicon_result **out);
+
+/* A set cut in two, for training (part 0) and for testing or validation (part 1). */
+typedef struct unicon_split unicon_split;
+
+/* Holds out about `fraction` of the pairs, 0 <= fraction < 1, as option seed draws them. What
+ * belongs together stays together:
+ *   - the groups of the set or, if it has none, rows that are connected by pairs;
+ *   - with class labels, nothing: single rows are drawn;
+ *   - if most rows are connected, rows of y are drawn, and if one side has few rows, rows of the
+ *     other; their partners are then in both parts, and a warning says so.
+ * Unusable rows are an error or dropped, as option bad_rows says; a fraction of 0 does only that,
+ * and part 1 then has no rows (NULL). The split borrows the rows of `data`, and its pairs if they
+ * are unchanged. */
+UNICON_CALL unicon_status unicon_split_make(unicon_ctx *ctx, const unicon_data *data,
+                                            double fraction, const unicon_options *options,
+                                            unicon_split **out);
+UNICON_API void unicon_split_destroy(unicon_split *split);
+
+/* A part of the split, which owns its rows, pairs and groups. */
+UNICON_API const unicon_data *unicon_split_part(const unicon_split *split, int part);
+
+/* ---- 2. Labels ---------------------------------------------------------------------------- */
+
+/* The labels in one file or two, as class numbers 0, 1, ... in the order of the labels. */
+typedef struct unicon_labels unicon_labels;
+
+/* Reads files of one label per line (any text), or of integers (.npy, .ibin, .ivecs), that must
+ * have `rows` and `other_rows` labels. Both files are numbered together and must be of one kind.
+ * `other_path` may be NULL. */
+UNICON_CALL unicon_status unicon_labels_read(unicon_ctx *ctx, const char *path, int64_t rows,
+                                             const char *other_path, int64_t other_rows,
+                                             unicon_labels **out);
+UNICON_API void unicon_labels_destroy(unicon_labels *labels);
+
+/* The class number of each row of the first file (0) or of the other (1). */
+UNICON_API const int64_t *unicon_labels_numbers(const unicon_labels *labels, int file);
+UNICON_API int64_t unicon_labels_classes(const unicon_labels *labels);
+/* The label of class `number`; NULL past the end. */
+UNICON_API const char *unicon_labels_name(const unicon_labels *labels, int64_t number);
+
+/* ---- 3. Rows and pairs one by one --------------------------------------------------------- */
+
+/* How many partners row `row` of `side` has on the other side; 0 for a row that does not exist. The
+ * first `room` of them, in ascending order, go to `partner`. */
+UNICON_API int64_t unicon_pairs_partners(const unicon_pairs *pairs, unicon_side side, int64_t row,
+                                         int64_t room, int64_t *partner);
+
+/* The usable rows of a view: finite and, where rows are scaled to length 1, not all zero. Row i of
+ * *out is row number[i] of the view; `number` has room for all rows, or is NULL. *out borrows the
+ * rows of the view. It is an error if no row is usable. */
+UNICON_CALL unicon_status unicon_rows_usable(unicon_ctx *ctx, const unicon_view *view,
+                                             int64_t *number, unicon_rows **out);
+
+/* The rank of each row's first match, as unicon_evaluate counts it: 1 is best, 0 means that the row
+ * has no match. `to_y` has a number for each row of x, `to_x` for each row of y; either may be
+ * NULL. */
+UNICON_CALL unicon_status unicon_ranks(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
+                                       const unicon_pairs *pairs, int64_t *to_y, int64_t *to_x);
+
+/* How often each row is among the first ten of a query, over all queries: found[0] counts rows of y
+ * for queries of x, found[1] rows of x for queries of y; `plain` is without balance. Any of them
+ * may be NULL. */
+UNICON_CALL unicon_status unicon_hubs(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
+                                      const unicon_pairs *pairs, int64_t *found[2],
+                                      int64_t *plain[2]);
+
+/* The scores s of all rows of x with all rows of y, the weights S = -dL/ds of the loss in the
+ * options, and the loss L; any of them may be NULL. Both matrices are n_x by n_y, so this is for
+ * pictures of a few rows. Scores are cosines, for the loss `spectral` dot products; for `moment` S
+ * is at s = 0. */
+UNICON_CALL unicon_status unicon_weights(unicon_ctx *ctx, const unicon_view *x,
+                                         const unicon_view *y, const unicon_pairs *pairs,
+                                         const unicon_options *options, float *scores,
+                                         float *weights, double *loss);
+
+/* ---- 4. Classes --------------------------------------------------------------------------- */
+
+/* A linear probe: multinomial logistic regression with intercept on the unit embeddings of `train`
+ * and their labels (any integers), tried on `test`. The result:
+ *     accuracy, train_accuracy   share of the rows that got their label
+ *     chance                     of always answering the most frequent training label
+ *     loss, gradient, iterations minimum reached, mean cross-entropy + ridge/2 |W|^2; length of its
+ *                                gradient there; steps taken
+ *     train_rows, test_rows
+ *     unseen                     test rows with a label that no training row has: counted as wrong
+ *     labels                     the distinct labels of both sets, ascending
+ *     confusion                  entry (a, b): test rows with labels[a] that were given labels[b];
+ *                                not there above 4096 labels */
+UNICON_CALL unicon_status unicon_probe(unicon_ctx *ctx, const unicon_view *train,
+                                       const int64_t *train_label, const unicon_view *test,
+                                       const int64_t *test_label, const unicon_options *options,
+                                       unicon_result **out);
+
+/* Zero-shot classification: each row is given the class whose vector, a row of `classes`, has the
+ * largest score with it. `label` says which row of `classes` is right, `answer` (one number for
+ * each row; may be NULL) takes what was given. The result:
+ *     accuracy             share of the rows whose class is the closest; a tie counts as a miss
+ *     top5                 ... among the five closest
+ *     mean_class_accuracy  mean of the accuracies of the classes that have rows
+ *     chance               of a random answer: 1 / classes
+ *     rows, classes
+ *     confusion            entry (a, b): rows of class a that were given class b; not there above
+ *                          4096 classes */
+UNICON_CALL unicon_status unicon_classify(unicon_ctx *ctx, const unicon_view *rows,
+                                          const int64_t *label, const unicon_view *classes,
+                                          int64_t *answer, unicon_result **out);
+
+/* ---- 5. Files and synthetic data ---------------------------------------------------------- */
+
+/* Writes a .npy or, by its suffix, a .fbin file piece by piece under a temporary name. */
+typedef struct unicon_writer unicon_writer;
+
+typedef enum unicon_file_dtype {
+  UNICON_WRITE_F32 = 0,
+  UNICON_WRITE_F16 = 1,
+  UNICON_WRITE_I64 = 2
+} unicon_file_dtype;
+
+UNICON_CALL unicon_status unicon_writer_open(unicon_ctx *ctx, const char *path,
+                                             unicon_file_dtype dtype, int64_t rows, int64_t width,
+                                             unicon_writer **out);
+/* Appends `count` rows: of float for F32 and F16 files, of int64_t for I64. */
+UNICON_CALL unicon_status unicon_writer_append(unicon_ctx *ctx, unicon_writer *writer,
+                                               const void *rows, int64_t count);
+/* Completes and renames the file. Destroys the writer, whatever the status. */
+UNICON_CALL unicon_status unicon_writer_commit(unicon_ctx *ctx, unicon_writer *writer);
+/* Drops the file and destroys the writer. */
+UNICON_API void unicon_writer_discard(unicon_writer *writer);
+
+/* Synthetic latent-factor models, by name. With z around one of `clusters` centres,
+ *     linear      x = U_1 z + noise, y = U_2 z + noise
+ *     nonlinear   tanh of both
+ * are those of the paper's text; linear-released and nonlinear-released are those of its authors'
+ * code (docs/method.md). Options of scope UNICON_SCOPE_SYNTH set the constants. unicon_synth_width
+ * gives the length of the rows, 0 for an unknown kind. */
+UNICON_API int64_t unicon_synth_width(const char *kind, const unicon_options *options,
+                                      unicon_side side);
+
+/* Samples first .. first + count - 1 of a part, 0 to 65535, as train and test are parts: x, y and
+ * label. A sample depends only on the seed, the part and its number there. linear-released has
+ * centres of its own in each part, and its rows in the order of their clusters, so it must know how
+ * many `rows` the part has; for the others they may be 0. */
+UNICON_CALL unicon_status unicon_synth(unicon_ctx *ctx, const char *kind,
+                                       const unicon_options *options, int64_t part, int64_t rows,
+                                       int64_t first, int64_t count, float *x, float *y,
+                                       int64_t *label);
+
+/* ---- 6. Losses of the caller -------------------------------------------------------------- */
+
+/* A function of one number: returns its value at t and sets *slope to its derivative there. It must
+ * be increasing, give the same answer every time, and be callable by several threads at once. */
+typedef double (*unicon_loss_fn)(void *user, double t, double *slope);
+
+/* Sets option loss to `custom`: the general loss (docs/method.md section 1) with these psi and phi;
+ * nu, epsilon and direction hold as in loss `general`. `user` is passed to both and must outlive
+ * the options. A step takes rows times pairs evaluations of psi, so this is for lists of pairs, not
+ * for class labels. */
+UNICON_CALL unicon_status unicon_options_set_loss(unicon_ctx *ctx, unicon_options *options,
+                                                  unicon_loss_fn psi, unicon_loss_fn phi,
+                                                  void *user);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
