@@ -12,7 +12,7 @@ enum { HALVINGS = 7 };
 
 static const double enough = 1e-6;         /* relative fall of the loss that counts */
 static const double spectrum_floor = 1e-6; /* below this share of s_1 a direction is noise */
-static const double no_correlation = 1e-6; /* rounding of float32 features, whitened */
+static const double no_correlation = 1e-5; /* rounding of float32 features, whitened */
 
 typedef struct solver {
   unicon_ctx *ctx;
