@@ -37,7 +37,7 @@ def body(work):
             arrays = [[np.load(path).astype("f8") for path in (p.x, p.y)] for p in (train, val, test)]
             model = reference.kernel_model(*arrays[:2], kernel)
             ours = fit(work, train, f"{KERNEL} --kernel {kernel} {width}", *val.validation())
-            whitened = fit(work, train, f"--preset fast --rank 10 --kernel {kernel}")
+            whitened = fit(work, train, f"--preset fast --rank 10 --kernel {kernel}", name="whitened")
             found.append((reference.accuracy(model(*arrays[2])), hit(ours, test),
                           hit(whitened, test)))
         rows.append((name, paper, code, *np.mean(found, 0)))

@@ -347,7 +347,7 @@ static void seconds_are_counted_once(void **state) {
 
 static void many_names_are_too_many(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
-  static char name[2 * UNICON__STAGE_NAMES][8];
+  static char name[2 * UNICON__STAGE_NAMES][16];
   unicon__progress_reset(ctx);
   for (int k = 0; k < 2 * UNICON__STAGE_NAMES; k++) {
     snprintf(name[k], sizeof name[k], "n%d", k);
