@@ -376,6 +376,11 @@ UNICON_API const char *unicon_model_meta(const unicon_model *model, const char *
 UNICON_API int unicon_model_meta_at(const unicon_model *model, size_t index, const char **key,
                                     const char **value);
 
+/* 16 hexadecimal digits, ended by NUL, that differ between models: of every number and every text
+ * inside. Files of vectors name the model that made them by it. */
+enum { UNICON_MODEL_ID = 17 };
+UNICON_API void unicon_model_id(const unicon_model *model, char out[UNICON_MODEL_ID]);
+
 /* ---- 6. Use ------------------------------------------------------------------------------- */
 
 /* Balanced scores. A candidate that is near everything pushes true matches down, so a model keeps a
@@ -429,6 +434,14 @@ typedef struct unicon_view {
 UNICON_API UNICON_CHECK unicon_status unicon_embed(unicon_ctx *ctx, const unicon_view *view,
                                                    int64_t first, int64_t count, unicon_form form,
                                                    float *out);
+
+/* One row into `out` (rank numbers, length 1) for queries as they come: nothing is allocated, no
+ * lock is taken, and any number of threads may do it at once. `room` is scratch memory of
+ * unicon_embed_one_room floats. Without a context there is no sentence: UNICON_ERR_DATA is a row
+ * that is not finite or all zero. */
+UNICON_API int64_t unicon_embed_one_room(const unicon_model *model, unicon_side side);
+UNICON_API UNICON_CHECK unicon_status unicon_embed_one(const unicon_model *model, unicon_side side,
+                                                       const float *row, float *room, float *out);
 
 /* The rows that can be used through the view: finite and, where they must have a direction, not all
  * zero. They are numbered anew and borrowed from the rows of the view, which must outlive them; row

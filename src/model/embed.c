@@ -7,6 +7,7 @@
 #include "features/project.h"
 #include "io/object.h"
 #include "linalg/blas.h"
+#include "linalg/vec.h"
 
 /* Columns that a form has beside the vector. */
 static int64_t extra_columns(unicon_form form) {
@@ -110,8 +111,12 @@ unicon_status unicon__model_embed(unicon_ctx *ctx, const unicon_model *model, in
   for (int64_t b = 0; b < model->parts; b++) {
     const unicon__part *part = &model->part[b];
     source.map = &part->map[side];
+    const float *offset = part->offset[side];
     UNICON_TRY(unicon__project(ctx, &source, part->weight[side], part->rank, first, count,
-                               unit || fused, check && b == 0, out + column, ld));
+                               (unit || fused) && !offset, check && b == 0, out + column, ld));
+    for (int64_t i = 0; offset && i < count; i++)
+      unicon__vec_best()->add_scaled(out + i * ld + column, offset, part->rank, 1);
+    if (offset && (unit || fused)) unicon__scale_rows(out + column, count, part->rank, ld, 1);
     if (fused) unicon__scale_rows(out + column, count, part->rank, ld, sqrt(part->share));
     column += part->rank;
   }
@@ -122,9 +127,7 @@ unicon_status unicon__model_embed(unicon_ctx *ctx, const unicon_model *model, in
 unicon_status unicon__lens_usable(unicon_ctx *ctx, const unicon__lens *lens, const int64_t **keep,
                                   int64_t *count) {
   const unicon__map *map = lens->model ? &lens->model->part[0].map[lens->side] : NULL;
-  const unicon__row_need need = !map || map->normalize       ? UNICON__ROW_DIRECTED
-                                : unicon__map_is_kernel(map) ? UNICON__ROW_SQUARED
-                                                             : UNICON__ROW_FINITE;
+  const unicon__row_need need = map ? unicon__map_need(map) : UNICON__ROW_DIRECTED;
   UNICON_TRY(unicon__usable_rows(ctx, lens->rows, need, true, keep, count, NULL));
   if (*count > 0) return UNICON_OK;
   return unicon__fail(ctx, UNICON_ERR_DATA, "%s: none of its %lld rows can be used: %s",
