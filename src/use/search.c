@@ -3,10 +3,11 @@
  * products filter, and whatever could enter a query's list is scored again in float64, so the
  * result does not depend on tiles, threads or the BLAS. Memory: queries by (r + k), and one block
  * of the base. */
+#include "use/search.h"
+
 #include <math.h>
 
 #include "base/parallel.h"
-#include "model/embed.h"
 #include "io/object.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
@@ -22,8 +23,7 @@ typedef struct hit {
 typedef struct search {
   int64_t queries, r, k;
   int64_t rows; /* queries at a time */
-  const float *q;
-  float *base;
+  const float *q, *base;
   int64_t first, count; /* of the base block */
   hit *heap;            /* k per query */
   int64_t *filled;      /* per query */
@@ -97,6 +97,46 @@ static void write_list(const search *s, int64_t query, int64_t *ids, float *scor
   }
 }
 
+/* Heaps of the `kept` best, and room for scores. */
+static unicon_status search_open(unicon_ctx *ctx, search *s) {
+  s->rows = s->queries < QUERY_ROWS ? s->queries : QUERY_ROWS;
+  const int64_t items = s->rows > 0 ? (s->queries + s->rows - 1) / s->rows : 0;
+  UNICON_NEW(ctx, s->heap, s->queries * s->k);
+  UNICON_NEW(ctx, s->filled, s->queries);
+  UNICON_NEW(ctx, s->scores, unicon__workers_for(ctx, items) * s->rows * SCORE_COLS);
+  return UNICON_OK;
+}
+
+/* Rows first .. first+count-1 of the base, which are in s->base. */
+static void search_feed(unicon_ctx *ctx, search *s, int64_t first, int64_t count) {
+  s->first = first;
+  s->count = count;
+  unicon__blas_begin();
+  unicon__parallel_for(ctx, (s->queries + s->rows - 1) / s->rows, search_block, s);
+  unicon__blas_end();
+}
+
+/* The lists of all queries, k long. */
+static void search_close(const search *s, int64_t k, int64_t *ids, float *scores) {
+  for (int64_t i = 0; i < s->queries; i++) {
+    write_list(s, i, ids + i * k, scores + i * k);
+    for (int64_t j = s->k; j < k; j++) ids[i * k + j] = -1, scores[i * k + j] = -INFINITY;
+  }
+}
+
+unicon_status unicon__nearest(unicon_ctx *ctx, const float *q, int64_t queries, const float *base,
+                              int64_t count, int64_t width, int64_t k, int64_t *ids,
+                              float *scores) {
+  unicon__block *frame = unicon__frame_open(ctx);
+  search s = {.queries = queries, .r = width, .k = k < count ? k : count, .q = q, .base = base};
+  UNICON_TRY(search_open(ctx, &s));
+  UNICON_TRY(unicon__poll(ctx));
+  if (queries > 0) search_feed(ctx, &s, 0, count);
+  search_close(&s, k, ids, scores);
+  unicon__frame_close(ctx, frame);
+  return UNICON_OK;
+}
+
 /* Vectors embedded before may have one column more than the queries: rows of form INDEX. */
 static unicon_status open_base(unicon_ctx *ctx, const unicon_view *base, const unicon__lens *query,
                                unicon__lens *out) {
@@ -107,8 +147,8 @@ static unicon_status open_base(unicon_ctx *ctx, const unicon_view *base, const u
   return unicon__lens_open(ctx, &index, out);
 }
 
-static unicon_status run_search(unicon_ctx *ctx, const unicon_view *queries,
-                                const unicon_view *base, int64_t k, int64_t *ids, float *scores) {
+unicon_status unicon__search(unicon_ctx *ctx, const unicon_view *queries, const unicon_view *base,
+                             int64_t k, int64_t *ids, float *scores) {
   unicon__lens lens_q, lens_b;
   unicon__meeting meeting;
   UNICON_TRY(unicon__lens_open(ctx, queries, &lens_q));
@@ -119,35 +159,27 @@ static unicon_status run_search(unicon_ctx *ctx, const unicon_view *queries,
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "k is %lld; accepted: 1 or more", (long long)k);
   UNICON_NEED(ctx, ids);
   UNICON_NEED(ctx, scores);
-  const int64_t n = lens_b.count, kept = k < n ? k : n;
-  search s = {.queries = lens_q.count, .r = meeting.width, .k = kept};
-  s.rows = s.queries < QUERY_ROWS ? s.queries : QUERY_ROWS;
-  float *q;
+  const int64_t n = lens_b.count;
+  search s = {.queries = lens_q.count, .r = meeting.width, .k = k < n ? k : n};
+  float *q, *block;
   UNICON_NEW(ctx, q, s.queries * s.r);
   UNICON_TRY(unicon__meeting_queries(ctx, &meeting, 0, s.queries, q));
+  UNICON_NEW(ctx, block, (n < BASE_ROWS ? n : BASE_ROWS) * s.r);
   s.q = q;
-  UNICON_NEW(ctx, s.base, (n < BASE_ROWS ? n : BASE_ROWS) * s.r);
-  UNICON_NEW(ctx, s.heap, s.queries * kept);
-  UNICON_NEW(ctx, s.filled, s.queries);
-  UNICON_NEW(ctx, s.scores,
-             unicon__workers_for(ctx, (s.queries + s.rows - 1) / s.rows) * s.rows * SCORE_COLS);
-  for (s.first = 0; s.first < n; s.first += BASE_ROWS) {
-    UNICON_TRY(unicon__progress(ctx, "search", (double)s.first / (double)n));
-    s.count = n - s.first < BASE_ROWS ? n - s.first : BASE_ROWS;
-    UNICON_TRY(unicon__meeting_candidates(ctx, &meeting, s.first, s.count, s.base));
-    unicon__blas_begin();
-    unicon__parallel_for(ctx, (s.queries + s.rows - 1) / s.rows, search_block, &s);
-    unicon__blas_end();
+  s.base = block;
+  UNICON_TRY(search_open(ctx, &s));
+  for (int64_t first = 0; first < n; first += BASE_ROWS) {
+    const int64_t count = n - first < BASE_ROWS ? n - first : BASE_ROWS;
+    UNICON_TRY(unicon__progress(ctx, "search", (double)first / (double)n));
+    UNICON_TRY(unicon__meeting_candidates(ctx, &meeting, first, count, block));
+    search_feed(ctx, &s, first, count);
   }
-  for (int64_t i = 0; i < s.queries; i++) {
-    write_list(&s, i, ids + i * k, scores + i * k);
-    for (int64_t j = kept; j < k; j++) ids[i * k + j] = -1, scores[i * k + j] = -INFINITY;
-  }
+  search_close(&s, k, ids, scores);
   return UNICON_OK;
 }
 
 unicon_status unicon_search(unicon_ctx *ctx, const unicon_view *queries, const unicon_view *base,
                             int64_t k, int64_t *ids, float *scores) {
   UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, run_search(ctx, queries, base, k, ids, scores));
+  return unicon__leave(ctx, unicon__search(ctx, queries, base, k, ids, scores));
 }
