@@ -28,7 +28,9 @@ enum {
   CLI_COMPARE = 512,
   CLI_REPORT = 1024,
   CLI_BALANCE = 2048,
-  CLI_TOP = 4096,       /* `unicon` itself, without a command */
+  CLI_MIGRATE = 4096,
+  CLI_REWRITE = 8192,
+  CLI_TOP = 16384,      /* `unicon` itself, without a command */
   CLI_ALL = CLI_TOP - 1 /* every command */
 };
 
@@ -89,6 +91,9 @@ typedef enum cli_id {
   CLI_OPT_TEST,
   CLI_OPT_TRAIN_LABELS,
   CLI_OPT_TEST_LABELS,
+  CLI_OPT_QUERIES_OLD,
+  CLI_OPT_QUERIES_NEW,
+  CLI_OPT_JUDGEMENTS,
   CLI_OPT_COUNT
 } cli_id;
 

@@ -168,6 +168,21 @@ const cli_command cli_commands[] = {
      "unicon probe model.safetensors --side x x.train.npy --train-labels train.txt \\\n"
      "  --test x.test.npy --test-labels test.txt\n",
      cmd_probe},
+    {"migrate",
+     CLI_MIGRATE,
+     UNICON_SCOPE_MIGRATE | UNICON_SCOPE_CONTEXT,
+     {"OLD", "NEW", NULL},
+     2,
+     "OLD NEW -o DIR [--queries-new Q [--queries-old Q] [--judgements TSV]] [options]",
+     "change the embedding model and keep the index",
+     "OLD and NEW hold the same items as an old and a new model see them, a few hundred to some "
+     "thousands. Tries how an index of old vectors can be searched by new queries: queries mapped "
+     "into the old space, the index rewritten into the new one, or both in a shared space; by "
+     "Procrustes, ridge and kernel maps. Each is judged as deployed, on items that its map has not "
+     "seen, beside keeping the old model and embedding all anew. Writes the model of the best way, "
+     "the decision and a page about it; it may say: do not.",
+     "unicon migrate old.npy new.npy -o moved\n",
+     cmd_migrate},
     {"info",
      CLI_INFO,
      UNICON_SCOPE_CONTEXT,

@@ -20,6 +20,17 @@ const cli_option cli_tool_options[] = {
     {CLI_OPT_OUTPUT, "output", 'o', "DIR", "", NULL, CLI_SYNTH, "Output",
      "The folder for the files, made if it is missing. Needed."},
 
+    {CLI_OPT_OUTPUT, "output", 'o', "DIR", "", NULL, CLI_MIGRATE, "Output",
+     "The folder for model.safetensors, decision.json and report.html, made if it is missing. "
+     "Needed."},
+    {CLI_OPT_QUERIES_OLD, "queries-old", 0, "FILE", "", NULL, CLI_MIGRATE, "Queries",
+     "Queries by the old model, row by row those of --queries-new: shows what it would find."},
+    {CLI_OPT_QUERIES_NEW, "queries-new", 0, "FILE", "", NULL, CLI_MIGRATE, "Queries",
+     "Queries by the new model, to judge with. Left out: the items ask for each other."},
+    {CLI_OPT_JUDGEMENTS, "judgements", 0, "FILE", "", NULL, CLI_MIGRATE, "Queries",
+     "Right answers of the queries: lines `query_row TAB item_row [TAB grade]`, or an integer .npy "
+     "with 2 columns. Left out: the ten nearest items by the new model."},
+
     {CLI_OPT_OUTPUT, "output", 'o', "FILE", "", NULL, CLI_CHECK, "Output",
      "Write the listed pairs to FILE as lines `x TAB y TAB cosine TAB closer` as well."},
 

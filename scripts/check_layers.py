@@ -10,6 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
+PUBLIC = ("unicon/unicon.h", "unicon/migrate.h")
 
 MEMORY_FILES = {"base/work.c", "base/ctx.c", "base/parallel.c"}
 # (names, files of src that may use them, reason)
@@ -92,7 +93,7 @@ def key_of(path):
 
 def check_include_order(path, number, header, order):
     """A quoted include inside src."""
-    if header == "unicon/unicon.h":
+    if header in PUBLIC:
         return
     target = SRC / header if (SRC / header).exists() else path.parent / header
     if not target.exists() or SRC not in target.resolve().parents:
@@ -150,15 +151,15 @@ def check_users():
             for number, header, quoted in includes(path.read_text()):
                 own = quoted and (path.parent / header).resolve().exists() and ".." not in header
                 inside = (SRC / header).exists()
-                if header == "unicon/unicon.h" or own or not (quoted or inside):
+                if header in PUBLIC or own or not (quoted or inside):
                     continue
                 errors.append(f"{where(path, number)}: includes {header}: {folder} uses only "
-                              "unicon/unicon.h and headers of its own folder")
-    header = ROOT / "include/unicon/unicon.h"
-    for number, name, _ in includes(header.read_text()):
-        if name not in ("stddef.h", "stdint.h"):
-            errors.append(f"{where(header, number)}: includes {name}: the public header needs only "
-                          "stddef.h and stdint.h")
+                              "the public headers and those of its own folder")
+    for header in (ROOT / "include" / name for name in PUBLIC):
+        for number, name, _ in includes(header.read_text()):
+            if name not in ("stddef.h", "stdint.h", PUBLIC[0]):
+                errors.append(f"{where(header, number)}: includes {name}: the public headers need "
+                              "only stddef.h and stdint.h")
 
 
 def functions(text):

@@ -98,7 +98,7 @@ static void naive_kernel(const double *k, const float *y, double lambda, int ski
 /* Checks both kinds of prediction against the kernel matrix k and its lambda. */
 static void check_against(unicon_ctx *ctx, const unicon__recipe *recipe, int64_t anchors,
                           const float *x, const float *y, const double *k, double lambda) {
-  const unicon__regress_data data = {N, D, E, x, y, anchors};
+  const unicon__regress_data data = {N, D, E, x, y, anchors, N};
   unicon__block *frame = unicon__frame_open(ctx);
   unicon__regress *r = NULL;
   unicon__regression map;
@@ -135,7 +135,7 @@ static void kernel_map_is_the_definition(void **state) {
   double k[N * N];
   make(x, y);
   for (int t = 0; t < 4; t++) {
-    const unicon__recipe recipe = {UNICON__KERNEL_MAP, kernels[t % 2], t < 2 ? 1e-2 : 1e-4};
+    const unicon__recipe recipe = {UNICON__BY_KERNEL, kernels[t % 2], t < 2 ? 1e-2 : 1e-4};
     kernel_of(&recipe.kernel, x, k);
     check_against(ctx, &recipe, N, x, y, k, recipe.ridge * largest_eigenvalue(k, N));
   }
@@ -155,7 +155,7 @@ static void ridge_is_the_definition(void **state) {
         k[i * N + j] += ((double)x[i * D + t] - mean[t]) * ((double)x[j * D + t] - mean[t]);
     }
   for (int t = 0; t < 3; t++) {
-    const unicon__recipe recipe = {UNICON__RIDGE, {UNICON__KERNEL_LINEAR, 1, 1}, pow(10, -t)};
+    const unicon__recipe recipe = {UNICON__BY_RIDGE, {UNICON__KERNEL_LINEAR, 1, 1}, pow(10, -t)};
     check_against(ctx, &recipe, N, x, y, k, recipe.ridge * largest_eigenvalue(k, N));
   }
 }
@@ -164,7 +164,7 @@ static void ridge_is_the_definition(void **state) {
  * eigenvalue. */
 static void landmarks_are_the_definition(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
-  const unicon__recipe recipe = {UNICON__KERNEL_MAP, {UNICON__KERNEL_ARCCOS1, 1, 1}, 1e-2};
+  const unicon__recipe recipe = {UNICON__BY_KERNEL, {UNICON__KERNEL_ARCCOS1, 1, 1}, 1e-2};
   float x[N * D], y[N * E];
   double whole[N * N], k[N * N], centred[N * N], a[N * N], b[N * E], mean[N] = {0}, all = 0;
   make(x, y);
@@ -192,7 +192,7 @@ static void landmarks_are_the_definition(void **state) {
 static void procrustes_finds_a_rotation(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   enum { WIDE = 7 };
-  const unicon__recipe recipe = {UNICON__PROCRUSTES, {UNICON__KERNEL_LINEAR, 1, 1}, 0};
+  const unicon__recipe recipe = {UNICON__BY_PROCRUSTES, {UNICON__KERNEL_LINEAR, 1, 1}, 0};
   uint64_t seed = 8;
   float x[N * D], y[N * WIDE], left[N * WIDE], all[N * WIDE];
   double *q = support_orthonormal(4, WIDE, D);
@@ -211,7 +211,7 @@ static void procrustes_finds_a_rotation(void **state) {
   }
   for (int back = 0; back < 2; back++) {
     const int64_t d = back ? WIDE : D, e = back ? D : WIDE;
-    const unicon__regress_data data = {N, d, e, back ? y : x, back ? x : y, N};
+    const unicon__regress_data data = {N, d, e, back ? y : x, back ? x : y, N, N};
     unicon__block *frame = unicon__frame_open(ctx);
     unicon__regress *r = NULL;
     unicon__regression map;

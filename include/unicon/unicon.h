@@ -149,7 +149,8 @@ enum {
   UNICON_SCOPE_COMPARE = 64,
   UNICON_SCOPE_REPORT = 128,
   UNICON_SCOPE_USE = 256, /* embed and search */
-  UNICON_SCOPE_BALANCE = 512
+  UNICON_SCOPE_BALANCE = 512,
+  UNICON_SCOPE_MIGRATE = 1024
 };
 
 typedef struct unicon_option_info {

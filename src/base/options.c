@@ -16,6 +16,7 @@
 #define USE UNICON_SCOPE_USE
 #define CONTEXT UNICON_SCOPE_CONTEXT
 #define BALANCE UNICON_SCOPE_BALANCE
+#define MIGRATE UNICON_SCOPE_MIGRATE
 
 static const unicon_option_info table[] = {
 #define UNICON__OPTION_ROW(id, name, kind, value, words, metavar, low, high, scope, group, help) \

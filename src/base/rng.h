@@ -27,7 +27,8 @@ enum {
   UNICON__STREAM_WIDTH,
   UNICON__STREAM_PERMUTE,
   UNICON__STREAM_BANK_X = 21, /* 19 and 20 are free; a number is never given a new meaning */
-  UNICON__STREAM_BANK_Y
+  UNICON__STREAM_BANK_Y,
+  UNICON__STREAM_MIGRATE
 };
 
 /* Four 32-bit words of position (i, j). */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unicon_fit: checks, feature maps, metric, solver, model. No formulas here. */
+#include "fit/fit.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -430,9 +432,8 @@ static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
   return describe(ctx, f, &log, model);
 }
 
-static unicon_status make_model(unicon_ctx *ctx, const unicon_data *train,
-                                const unicon_data *validation, const unicon_options *options,
-                                unicon_model **out) {
+unicon_status unicon__fit(unicon_ctx *ctx, const unicon_data *train, const unicon_data *validation,
+                          const unicon_options *options, unicon_model **out) {
   fit f = {.options = options, .groups = train->groups};
   unicon_model *model = NULL;
   UNICON_TRY(unicon__model_create(ctx, &model));
@@ -459,5 +460,5 @@ unicon_status unicon_fit(unicon_ctx *ctx, const unicon_data *train, const unicon
       (validation && (!validation->x || !validation->y)))
     return unicon__leave(ctx, unicon__fail(ctx, UNICON_ERR_ARGUMENT,
                                            "fit needs rows of x and y and a place for the model"));
-  return unicon__leave(ctx, make_model(ctx, train, validation, options, out));
+  return unicon__leave(ctx, unicon__fit(ctx, train, validation, options, out));
 }

@@ -6,9 +6,8 @@
 
 #include "use/search.h"
 
-/* Lists of the k nearest items, without the item that a query is itself. */
-static unicon_status nearest_others(unicon_ctx *ctx, const unicon__jury *jury, const float *query,
-                                    const float *item, int64_t width, int64_t k, int64_t *list) {
+unicon_status unicon__jury_find(unicon_ctx *ctx, const unicon__jury *jury, const float *query,
+                                const float *item, int64_t width, int64_t k, int64_t *list) {
   const int64_t wide = jury->self ? k + 1 : k;
   int64_t *ids;
   float *scores;
@@ -29,7 +28,7 @@ static unicon_status nearest_others(unicon_ctx *ctx, const unicon__jury *jury, c
 unicon_status unicon__jury_open(unicon_ctx *ctx, const float *query, const float *item,
                                 int64_t width, unicon__jury *jury) {
   UNICON_NEW(ctx, jury->answer, jury->queries * UNICON__NEIGHBOURS);
-  return nearest_others(ctx, jury, query, item, width, UNICON__NEIGHBOURS, jury->answer);
+  return unicon__jury_find(ctx, jury, query, item, width, UNICON__NEIGHBOURS, jury->answer);
 }
 
 /* ---- one query ---------------------------------------------------------------------------- */
@@ -39,7 +38,7 @@ static double gain_of(const unicon__jury *jury, int64_t query, int64_t item) {
   if (jury->judged) {
     const unicon__partners p = unicon__positives_x(jury->judged, query);
     for (int64_t k = 0; k < p.count; k++)
-      if (p.item[k] == item) return p.weight ? (double)p.weight[k] : 1;
+      if (item >= 0 && p.item[k] == jury->original[item]) return p.weight ? (double)p.weight[k] : 1;
     return 0;
   }
   const int64_t *answer = jury->answer + query * UNICON__NEIGHBOURS;
@@ -127,13 +126,26 @@ unicon_status unicon__jury_lists(unicon_ctx *ctx, const unicon__jury *jury, cons
 }
 
 unicon_status unicon__jury_rows(unicon_ctx *ctx, const unicon__jury *jury, const float *query,
-                                const float *item, int64_t width, bool deep, unicon__figures *out,
+                                const float *item, int64_t width, unicon__figures *out,
                                 double *each) {
-  const int64_t k = deep ? UNICON__CASCADE : UNICON__NEIGHBOURS;
   int64_t *list;
-  UNICON_NEW(ctx, list, jury->queries * k);
-  UNICON_TRY(nearest_others(ctx, jury, query, item, width, k, list));
-  UNICON_TRY(unicon__jury_lists(ctx, jury, list, k, out, each));
+  UNICON_NEW(ctx, list, jury->queries * UNICON__NEIGHBOURS);
+  UNICON_TRY(unicon__jury_find(ctx, jury, query, item, width, UNICON__NEIGHBOURS, list));
+  UNICON_TRY(unicon__jury_lists(ctx, jury, list, UNICON__NEIGHBOURS, out, each));
   unicon__drop(ctx, list);
   return UNICON_OK;
+}
+
+void unicon__paired_gain(const double *a, const double *b, int64_t queries, double *gain,
+                         double *error) {
+  double sum = 0, square = 0, count = 0;
+  for (int64_t q = 0; q < queries; q++) {
+    const double gap = a[q] - b[q];
+    if (!isfinite(gap)) continue;
+    sum += gap;
+    square += gap * gap;
+    count++;
+  }
+  *gain = count > 0 ? sum / count : 0;
+  *error = count > 0 ? sqrt(fmax(0, square / count - *gain * *gain) / count) : 0;
 }

@@ -21,7 +21,8 @@ typedef struct unicon__jury {
   int64_t queries, items;
   const int64_t *self;        /* the item that each query is; NULL: queries are no items */
   int64_t *answer;            /* queries by UNICON__NEIGHBOURS: items by the new model */
-  const unicon_pairs *judged; /* query by item, weights are grades; NULL: neighbours */
+  const unicon_pairs *judged; /* query by row, weights are grades; NULL: neighbours */
+  const int64_t *original;    /* the row that each item is, in the judgements */
 } unicon__jury;
 
 typedef enum unicon__figure {
@@ -41,17 +42,25 @@ typedef struct unicon__figures {
 unicon_status unicon__jury_open(unicon_ctx *ctx, const float *query, const float *item,
                                 int64_t width, unicon__jury *jury);
 
+/* The k nearest items of each query by the products of rows of `width`, best first, without the
+ * item that it is itself; -1 where there are no more. */
+unicon_status unicon__jury_find(unicon_ctx *ctx, const unicon__jury *jury, const float *query,
+                                const float *item, int64_t width, int64_t k, int64_t *list);
+
 /* Judges lists of items, best first, `k` for each query (-1: none). `each` (may be NULL) receives
  * the leading figure of every query: ndcg of judged items, else overlap; NaN where a query has no
  * right answer. */
 unicon_status unicon__jury_lists(unicon_ctx *ctx, const unicon__jury *jury, const int64_t *list,
                                  int64_t k, unicon__figures *out, double *each);
 
-/* Ranks by the products of rows of `width`, then judges. `deep` looks at the first 200, else
- * within@200 is that of ten. */
+/* Both: ranks, then judges the first ten. */
 unicon_status unicon__jury_rows(unicon_ctx *ctx, const unicon__jury *jury, const float *query,
-                                const float *item, int64_t width, bool deep, unicon__figures *out,
+                                const float *item, int64_t width, unicon__figures *out,
                                 double *each);
+
+/* Mean of the differences a - b over queries that have both, and its standard error. */
+void unicon__paired_gain(const double *a, const double *b, int64_t queries, double *gain,
+                         double *error);
 
 /* The figure that decides. */
 static inline unicon__figure unicon__jury_leads(const unicon__jury *jury) {

@@ -168,10 +168,8 @@ static unicon_status open_landmarks(unicon_ctx *ctx, unicon__regress *r) {
                          .base = r->landmarks,
                          .factor = factor};
   UNICON_TRY(unicon__map_settle(ctx, &ctx->arena, &r->map));
-  const unicon__segment whole = {(const unsigned char *)data->x, 0, n, d * 4, 4, UNICON_F32};
-  unicon__segment segment = whole;
-  const unicon_rows rows = {
-      .name = "x", .count = n, .width = d, .segment = &segment, .segments = 1};
+  unicon__segment segment;
+  const unicon_rows rows = unicon__rows_over("x", data->x, n, d, &segment);
   const unicon__source source = {.rows = &rows, .count = n, .map = &r->map};
   UNICON_NEW(ctx, r->phi, n * m);
   UNICON_TRY(unicon__project(ctx, &source, NULL, m, 0, n, false, false, r->phi, m));
@@ -186,7 +184,7 @@ static unicon_status open_linear(unicon_ctx *ctx, unicon__regress *r) {
   UNICON_NEW(ctx, r->phi, r->data.n * r->p);
   memcpy(r->phi, r->data.x, (size_t)(r->data.n * r->p) * sizeof *r->phi);
   UNICON_TRY(centre(ctx, r));
-  return products(ctx, r, r->recipe.method == UNICON__PROCRUSTES);
+  return products(ctx, r, r->recipe.method == UNICON__BY_PROCRUSTES);
 }
 
 unicon_status unicon__regress_open(unicon_ctx *ctx, const unicon__regress_data *data,
@@ -198,7 +196,7 @@ unicon_status unicon__regress_open(unicon_ctx *ctx, const unicon__regress_data *
   UNICON_NEW(ctx, r->mean_y, data->e);
   unicon__mean_row(data->y, data->n, data->e, r->mean_y);
   *out = r;
-  if (recipe->method != UNICON__KERNEL_MAP) return open_linear(ctx, r);
+  if (recipe->method != UNICON__BY_KERNEL) return open_linear(ctx, r);
   if (data->n > data->anchors) return open_landmarks(ctx, r);
   UNICON_NEW(ctx, r->kernel, data->n * data->n);
   UNICON_TRY(kernel_matrix(ctx, &recipe->kernel, data->x, data->n, data->d, r->kernel));
@@ -264,7 +262,7 @@ static unicon_status nearest_rotation(unicon_ctx *ctx, double *cross, int64_t d,
 
 /* Rows of every third by the rotation of the other two. */
 static unicon_status rotate_thirds(unicon_ctx *ctx, const unicon__regress *r, float *left) {
-  const int64_t n = r->data.n, d = r->p, e = r->data.e;
+  const int64_t n = r->data.judged, d = r->p, e = r->data.e;
   double *rotation;
   float *weight, *all;
   UNICON_NEW(ctx, rotation, d * e);
@@ -305,7 +303,7 @@ static unicon_status fit_procrustes(unicon_ctx *ctx, const unicon__regress *r, f
 /* Predictions without the row itself: r_i / (1 - 1/n - |L^-1 phi_i|^2). */
 static unicon_status ridge_left(unicon_ctx *ctx, const unicon__regress *r, const double *l,
                                 const double *weight, float *left) {
-  const int64_t n = r->data.n, p = r->p, e = r->data.e;
+  const int64_t n = r->data.judged, p = r->p, e = r->data.e;
   double *phi, *guess;
   UNICON_NEW(ctx, phi, BLOCK_ROWS * p);
   UNICON_NEW(ctx, guess, BLOCK_ROWS * e);
@@ -316,7 +314,7 @@ static unicon_status ridge_left(unicon_ctx *ctx, const unicon__regress *r, const
     unicon__tiled_dgemm(ctx, false, false, count, e, p, 1, phi, p, weight, e, 0, guess, e);
     unicon__tiled_dtrsm_right(ctx, true, count, p, l, p, phi, p);
     for (int64_t i = 0; i < count; i++) {
-      double own = 1 / (double)n, *residual = guess + i * e;
+      double own = 1 / (double)r->data.n, *residual = guess + i * e;
       for (int64_t k = 0; k < p; k++) own += phi[i * p + k] * phi[i * p + k];
       for (int64_t k = 0; k < e; k++)
         residual[k] = (double)r->data.y[(first + i) * e + k] - r->mean_y[k] - residual[k];
@@ -418,7 +416,8 @@ static unicon_status fit_kernel(unicon_ctx *ctx, const unicon__regress *r, doubl
     double *row = a + i * wide;
     for (int64_t k = 0; k < e; k++) row[k] -= row[e] * b[k];
     for (int64_t k = 0; k < e && map; k++) map->weight[i * e + k] = (float)row[k];
-    if (left) write_left(r, i, row, diagonal[i] - row[e] * row[e] / sum, left);
+    if (left && i < r->data.judged)
+      write_left(r, i, row, diagonal[i] - row[e] * row[e] / sum, left);
   }
   unicon__drop(ctx, diagonal);
   if (map) {
@@ -435,7 +434,7 @@ static unicon_status fit_kernel(unicon_ctx *ctx, const unicon__regress *r, doubl
 unicon_status unicon__regress_fit(unicon_ctx *ctx, unicon__regress *r, double ridge, float *left,
                                   unicon__regression *map) {
   if (map) *map = (unicon__regression){0};
-  if (r->recipe.method == UNICON__PROCRUSTES) return fit_procrustes(ctx, r, left, map);
+  if (r->recipe.method == UNICON__BY_PROCRUSTES) return fit_procrustes(ctx, r, left, map);
   if (r->kernel) return fit_kernel(ctx, r, ridge, left, map);
   return fit_ridge(ctx, r, ridge, left, map);
 }
@@ -462,9 +461,8 @@ unicon_status unicon__regress_apply(unicon_ctx *ctx, const unicon__recipe *recip
                                     const unicon__regression *map, int64_t d, int64_t e,
                                     const float *x, int64_t n, float *out) {
   unicon__map features;
-  unicon__segment segment = {(const unsigned char *)x, 0, n, d * 4, 4, UNICON_F32};
-  const unicon_rows rows = {
-      .name = "x", .count = n, .width = d, .segment = &segment, .segments = 1};
+  unicon__segment segment;
+  const unicon_rows rows = unicon__rows_over("x", x, n, d, &segment);
   UNICON_TRY(unicon__regress_map(ctx, &ctx->arena, recipe, map, d, &features));
   const unicon__source source = {.rows = &rows, .count = n, .map = &features};
   UNICON_TRY(unicon__project(ctx, &source, map->weight, e, 0, n, false, false, out, e));

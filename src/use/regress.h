@@ -23,10 +23,10 @@
 #include "features/feature.h"
 
 typedef enum unicon__method {
-  UNICON__PROCRUSTES,
-  UNICON__RIDGE,
-  UNICON__KERNEL_MAP,
-  UNICON__METHODS
+  UNICON__BY_PROCRUSTES,
+  UNICON__BY_RIDGE,
+  UNICON__BY_KERNEL,
+  UNICON__BY_METHODS
 } unicon__method;
 
 /* What to fit. */
@@ -41,6 +41,7 @@ typedef struct unicon__regress_data {
   int64_t n, d, e;
   const float *x, *y; /* n by d, n by e */
   int64_t anchors;    /* most landmarks */
+  int64_t judged;     /* rows, the first ones, that predictions without themselves are made of */
 } unicon__regress_data;
 
 /* A map: features of x times `weight`, plus `offset`. */
@@ -62,8 +63,8 @@ unicon_status unicon__regress_open(unicon_ctx *ctx, const unicon__regress_data *
                                    const unicon__recipe *recipe, unicon__regress **out);
 
 /* Fits with that ridge: what each row is predicted to be by a map without it, at length 1 (`left`,
- * n by e), and the map of all rows in the context's frame (`map`); either may be NULL. Ridge: 4 n d
- * e flops; kernel: 2/3 n^3 + 2 n^2 e. */
+ * judged by e), and the map of all rows in the context's frame (`map`); either may be NULL. Ridge:
+ * 4 n d e flops; kernel: 2/3 n^3 + 2 n^2 e. */
 unicon_status unicon__regress_fit(unicon_ctx *ctx, unicon__regress *r, double ridge, float *left,
                                   unicon__regression *map);
 

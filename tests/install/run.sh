@@ -48,7 +48,7 @@ expect "pkg-config, C++" env LD_LIBRARY_PATH="$libdir" "$scratch/cpp"
 expect "pkg-config, static" "$scratch/static"
 
 # The exported functions are the declared ones, no more and no fewer.
-tr '\n' ' ' <"$prefix/include/unicon/unicon.h" | tr ';' '\n' |
+cat "$prefix"/include/unicon/*.h | tr '\n' ' ' | tr ';' '\n' |
   sed -n 's/.*UNICON_API [^(]*[ *]\(unicon_[a-z0-9_]*\)(.*/\1/p' | sort >"$scratch/declared"
 nm -D --defined-only "$library" | awk '$2 ~ /[A-Z]/ {print $3}' | sort >"$scratch/exported"
 if ! diff -u "$scratch/declared" "$scratch/exported"; then

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unicon_migrate: tries the ways, judges them as deployed, and makes the model of the best. */
+#include "use/migrate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "io/object.h"
+#include "linalg/vec.h"
+
+struct unicon_migration {
+  unicon__arena arena;
+  unicon_model *model;
+  char *json;
+};
+
+/* ---- the table ---------------------------------------------------------------------------- */
+
+static unicon__entry *entry_of(unicon__outcome *o, unicon__row_of_table row, const char *how) {
+  unicon__entry *entry = &o->entry[row];
+  entry->known = true;
+  entry->items = o->move->items;
+  snprintf(entry->how, sizeof entry->how, "%s", how);
+  return entry;
+}
+
+/* Two sets of rows as they are. */
+static unicon_status judge_plain(unicon_ctx *ctx, unicon__outcome *o, unicon__row_of_table row,
+                                 const char *how, int query_side, int item_side) {
+  const unicon__move *move = o->move;
+  unicon__entry *entry = entry_of(o, row, how);
+  UNICON_NEW(ctx, entry->each, move->queries);
+  return unicon__jury_rows(ctx, &move->jury, move->query[query_side], move->row[item_side],
+                           move->d[item_side], &entry->figures, entry->each);
+}
+
+/* The best setting of a way, fitted on all pairs and judged on all queries. */
+static unicon_status judge_way(unicon_ctx *ctx, unicon__outcome *o, unicon__way way,
+                               unicon__fitted *f) {
+  const unicon__move *move = o->move;
+  const unicon__regress_data data = unicon__move_data(move, way, move->n);
+  char how[64];
+  unicon__regress *regress;
+  f->trial = o->contest.best[way];
+  unicon__recipe_say(&f->trial.recipe, how, sizeof how);
+  unicon__entry *entry =
+      entry_of(o, way == UNICON__BRIDGE ? UNICON__ROW_BRIDGE : UNICON__ROW_REWRITE, how);
+  UNICON_NEW(ctx, entry->each, move->queries);
+  UNICON_NEW(ctx, f->left, move->items * data.e);
+  UNICON_NEW(ctx, f->list, move->queries * UNICON__CASCADE);
+  UNICON_TRY(unicon__regress_open(ctx, &data, &f->trial.recipe, &regress));
+  UNICON_TRY(unicon__regress_fit(ctx, regress, f->trial.recipe.ridge, f->left, &f->map));
+  unicon__regress_close(ctx, regress);
+  UNICON_TRY(unicon__way_find(ctx, move, &move->jury, &f->trial, f->left, &f->map, UNICON__CASCADE,
+                              f->list));
+  return unicon__jury_lists(ctx, &move->jury, f->list, UNICON__CASCADE, &entry->figures,
+                            entry->each);
+}
+
+typedef struct ranked {
+  double score;
+  int64_t id;
+} ranked;
+
+static int compare_ranked(const void *a, const void *b) {
+  const ranked *left = a, *right = b;
+  if (left->score != right->score) return left->score < right->score ? 1 : -1;
+  return (left->id > right->id) - (left->id < right->id);
+}
+
+/* The first 200 of a way in the order of the new model. */
+static unicon_status judge_cascade(unicon_ctx *ctx, unicon__outcome *o, const unicon__fitted *f) {
+  const unicon__move *move = o->move;
+  const int64_t e = move->d[UNICON__NEW];
+  const unicon__vec *vec = unicon__vec_best();
+  unicon__entry *entry = entry_of(o, UNICON__ROW_CASCADE,
+                                  f->trial.way == UNICON__BRIDGE ? "bridge, first 200 embedded anew"
+                                                                 : "rewrite, first 200 embedded "
+                                                                   "anew");
+  int64_t *list;
+  UNICON_NEW(ctx, list, move->queries * UNICON__CASCADE);
+  UNICON_NEW(ctx, entry->each, move->queries);
+  for (int64_t q = 0; q < move->queries; q++) {
+    ranked r[UNICON__CASCADE];
+    int count = 0;
+    for (int k = 0; k < UNICON__CASCADE; k++) {
+      const int64_t id = f->list[q * UNICON__CASCADE + k];
+      list[q * UNICON__CASCADE + k] = -1;
+      if (id < 0) continue;
+      r[count++] = (ranked){
+          vec->dot(move->query[UNICON__NEW] + q * e, move->row[UNICON__NEW] + id * e, e), id};
+    }
+    qsort(r, (size_t)count, sizeof *r, compare_ranked);
+    for (int k = 0; k < count; k++) list[q * UNICON__CASCADE + k] = r[k].id;
+  }
+  return unicon__jury_lists(ctx, &move->jury, list, UNICON__CASCADE, &entry->figures, entry->each);
+}
+
+static unicon_status fill_table(unicon_ctx *ctx, unicon__outcome *o, unicon__fitted f[2]) {
+  const unicon__move *move = o->move;
+  if (move->query[UNICON__OLD])
+    UNICON_TRY(
+        judge_plain(ctx, o, UNICON__ROW_KEEP, "old queries, old index", UNICON__OLD, UNICON__OLD));
+  if (move->d[0] == move->d[1])
+    UNICON_TRY(
+        judge_plain(ctx, o, UNICON__ROW_NAIVE, "new queries, old index", UNICON__NEW, UNICON__OLD));
+  UNICON_TRY(
+      judge_plain(ctx, o, UNICON__ROW_REEMBED, "new queries, new index", UNICON__NEW, UNICON__NEW));
+  for (int way = UNICON__BRIDGE; way <= UNICON__REWRITE; way++)
+    UNICON_TRY(judge_way(ctx, o, (unicon__way)way, &f[way]));
+  const unicon__figure leads = unicon__jury_leads(&move->jury);
+  o->lead = o->entry[UNICON__ROW_BRIDGE].figures.value[leads] >
+                    o->entry[UNICON__ROW_REWRITE].figures.value[leads]
+                ? UNICON__BRIDGE
+                : UNICON__REWRITE;
+  return judge_cascade(ctx, o, &f[o->lead]);
+}
+
+static unicon_status try_shared(unicon_ctx *ctx, unicon__outcome *o) {
+  const int into = unicon__word(o->move->options, UNICON__INTO);
+  o->way = into == 1 ? UNICON__BRIDGE : into == 2 ? UNICON__REWRITE : o->lead;
+  if (into == 1 || into == 2) return UNICON_OK;
+  UNICON_TRY(unicon__shared_try(ctx, o->move, &o->contest.best[o->lead], &o->shared));
+  if (o->shared.tried) {
+    unicon__entry *entry = entry_of(o, UNICON__ROW_SHARED, unicon__shared_name(o->shared.setting));
+    entry->items = o->shared.items;
+    entry->figures = o->shared.figures;
+  }
+  const bool better = o->shared.tried && o->shared.gain > 1.96 * o->shared.error;
+  if (into == 3 && !o->shared.tried)
+    return unicon__fail(ctx, UNICON_ERR_DATA,
+                        "%lld items are too few to judge a shared space; 200 are needed",
+                        (long long)o->move->n);
+  if (into == 3 || better) o->way = UNICON__SHARED;
+  return UNICON_OK;
+}
+
+/* ---- unicon_migrate ----------------------------------------------------------------------- */
+
+static unicon_status run(unicon_ctx *ctx, const unicon_migration_data *data,
+                         const unicon_options *options, unicon_migration *migration) {
+  unicon__move move;
+  unicon__outcome *o;
+  unicon__fitted f[2] = {{.list = NULL}, {.list = NULL}};
+  UNICON_TRY(unicon__progress(ctx, "migrate", 0));
+  UNICON_TRY(unicon__move_open(ctx, data, options, &move));
+  UNICON_NEW(ctx, o, 1);
+  o->move = &move;
+  UNICON_TRY(unicon__contest_run(ctx, &move, &o->contest));
+  UNICON_TRY(unicon__progress(ctx, "migrate", 0.7));
+  UNICON_TRY(fill_table(ctx, o, f));
+  UNICON_TRY(try_shared(ctx, o));
+  UNICON_TRY(unicon__progress(ctx, "migrate", 0.85));
+  UNICON_TRY(unicon__outcome_learn(ctx, o));
+  UNICON_TRY(unicon__outcome_shrink(ctx, o, &f[o->lead]));
+  unicon__outcome_decide(o);
+  UNICON_TRY(unicon__progress(ctx, "migrate", 0.95));
+  const unicon__fitted *of_way = &f[o->way == UNICON__SHARED ? o->lead : o->way];
+  UNICON_TRY(unicon__outcome_model(ctx, o, of_way, &migration->model));
+  unicon__log(ctx, UNICON_LOG_INFO, "%s", o->sentence);
+  return unicon__outcome_json(ctx, &migration->arena, o, &migration->json);
+}
+
+static unicon_status migrate(unicon_ctx *ctx, const unicon_migration_data *data,
+                             const unicon_options *options, unicon_migration **out) {
+  UNICON_NEED(ctx, data);
+  UNICON_NEED(ctx, out);
+  unicon_migration *migration = unicon__object_new(ctx, sizeof *migration);
+  if (!migration) return UNICON_ERR_MEMORY;
+  const unicon_status status = run(ctx, data, options, migration);
+  if (status != UNICON_OK)
+    unicon_migration_destroy(migration);
+  else
+    *out = migration;
+  return status;
+}
+
+unicon_status unicon_migrate(unicon_ctx *ctx, const unicon_migration_data *data,
+                             const unicon_options *options, unicon_migration **out) {
+  if (out) *out = NULL;
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, migrate(ctx, data, options, out));
+}
+
+void unicon_migration_destroy(unicon_migration *migration) {
+  if (!migration) return;
+  unicon_model_destroy(migration->model);
+  unicon__object_free(migration);
+}
+
+const unicon_model *unicon_migration_model(const unicon_migration *migration) {
+  return migration ? migration->model : NULL;
+}
+
+const char *unicon_migration_json(const unicon_migration *migration) {
+  return migration ? migration->json : NULL;
+}
