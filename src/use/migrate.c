@@ -34,26 +34,24 @@ static unicon_status judge_plain(unicon_ctx *ctx, unicon__outcome *o, unicon__ro
                            move->d[item_side], &entry->figures, entry->each);
 }
 
-/* The best setting of a way, fitted on all pairs and judged on all queries. */
-static unicon_status judge_way(unicon_ctx *ctx, unicon__outcome *o, unicon__way way,
-                               unicon__fitted *f) {
+/* The rewrite, fitted on all pairs and judged on all queries. */
+static unicon_status judge_rewrite(unicon_ctx *ctx, unicon__outcome *o) {
   const unicon__move *move = o->move;
-  const unicon__regress_data data = unicon__move_data(move, way, move->n);
+  const unicon__regress_data data = unicon__move_data(move, UNICON__REWRITE, move->n);
+  const unicon__recipe *recipe = &o->contest.best[UNICON__REWRITE].recipe;
   char how[64];
   unicon__regress *regress;
-  f->trial = o->contest.best[way];
-  unicon__recipe_say(&f->trial.recipe, how, sizeof how);
-  unicon__entry *entry =
-      entry_of(o, way == UNICON__BRIDGE ? UNICON__ROW_BRIDGE : UNICON__ROW_REWRITE, how);
+  unicon__recipe_say(recipe, how, sizeof how);
+  unicon__entry *entry = entry_of(o, UNICON__ROW_REWRITE, how);
   UNICON_NEW(ctx, entry->each, move->queries);
-  UNICON_NEW(ctx, f->left, move->items * data.e);
-  UNICON_NEW(ctx, f->list, move->queries * UNICON__CASCADE);
-  UNICON_TRY(unicon__regress_open(ctx, &data, &f->trial.recipe, &regress));
-  UNICON_TRY(unicon__regress_fit(ctx, regress, f->trial.recipe.ridge, f->left, &f->map));
+  UNICON_NEW(ctx, o->left, move->items * data.e);
+  UNICON_NEW(ctx, o->list, move->queries * UNICON__CASCADE);
+  UNICON_TRY(unicon__regress_open(ctx, &data, recipe, &regress));
+  UNICON_TRY(unicon__regress_fit(ctx, regress, recipe->ridge, o->left, &o->map));
   unicon__regress_close(ctx, regress);
-  UNICON_TRY(unicon__way_find(ctx, move, &move->jury, &f->trial, f->left, &f->map, UNICON__CASCADE,
-                              f->list));
-  return unicon__jury_lists(ctx, &move->jury, f->list, UNICON__CASCADE, &entry->figures,
+  UNICON_TRY(unicon__jury_find(ctx, &move->jury, move->query[UNICON__NEW], o->left, data.e,
+                               UNICON__CASCADE, o->list));
+  return unicon__jury_lists(ctx, &move->jury, o->list, UNICON__CASCADE, &entry->figures,
                             entry->each);
 }
 
@@ -68,15 +66,12 @@ static int compare_ranked(const void *a, const void *b) {
   return (left->id > right->id) - (left->id < right->id);
 }
 
-/* The first 200 of a way in the order of the new model. */
-static unicon_status judge_cascade(unicon_ctx *ctx, unicon__outcome *o, const unicon__fitted *f) {
+/* The first 200 of the rewrite in the order of the new model. */
+static unicon_status judge_cascade(unicon_ctx *ctx, unicon__outcome *o) {
   const unicon__move *move = o->move;
   const int64_t e = move->d[UNICON__NEW];
   const unicon__vec *vec = unicon__vec_best();
-  unicon__entry *entry = entry_of(o, UNICON__ROW_CASCADE,
-                                  f->trial.way == UNICON__BRIDGE ? "bridge, first 200 embedded anew"
-                                                                 : "rewrite, first 200 embedded "
-                                                                   "anew");
+  unicon__entry *entry = entry_of(o, UNICON__ROW_CASCADE, "rewrite, first 200 embedded anew");
   int64_t *list;
   UNICON_NEW(ctx, list, move->queries * UNICON__CASCADE);
   UNICON_NEW(ctx, entry->each, move->queries);
@@ -84,7 +79,7 @@ static unicon_status judge_cascade(unicon_ctx *ctx, unicon__outcome *o, const un
     ranked r[UNICON__CASCADE];
     int count = 0;
     for (int k = 0; k < UNICON__CASCADE; k++) {
-      const int64_t id = f->list[q * UNICON__CASCADE + k];
+      const int64_t id = o->list[q * UNICON__CASCADE + k];
       list[q * UNICON__CASCADE + k] = -1;
       if (id < 0) continue;
       r[count++] = (ranked){
@@ -96,8 +91,18 @@ static unicon_status judge_cascade(unicon_ctx *ctx, unicon__outcome *o, const un
   return unicon__jury_lists(ctx, &move->jury, list, UNICON__CASCADE, &entry->figures, entry->each);
 }
 
-static unicon_status fill_table(unicon_ctx *ctx, unicon__outcome *o, unicon__fitted f[2]) {
+/* What is measured among held-out items, as rows. */
+static void enter_held(unicon__outcome *o, unicon__way way, unicon__row_of_table row,
+                       const char *how) {
+  if (!o->there[way].known) return;
+  unicon__entry *entry = entry_of(o, row, how);
+  entry->items = o->held.jury.items;
+  entry->figures = o->there[way].figures;
+}
+
+static unicon_status fill_table(unicon_ctx *ctx, unicon__outcome *o) {
   const unicon__move *move = o->move;
+  char how[64];
   if (move->query[UNICON__OLD])
     UNICON_TRY(
         judge_plain(ctx, o, UNICON__ROW_KEEP, "old queries, old index", UNICON__OLD, UNICON__OLD));
@@ -106,32 +111,12 @@ static unicon_status fill_table(unicon_ctx *ctx, unicon__outcome *o, unicon__fit
         judge_plain(ctx, o, UNICON__ROW_NAIVE, "new queries, old index", UNICON__NEW, UNICON__OLD));
   UNICON_TRY(
       judge_plain(ctx, o, UNICON__ROW_REEMBED, "new queries, new index", UNICON__NEW, UNICON__NEW));
-  for (int way = UNICON__BRIDGE; way <= UNICON__REWRITE; way++)
-    UNICON_TRY(judge_way(ctx, o, (unicon__way)way, &f[way]));
-  const unicon__figure leads = unicon__jury_leads(&move->jury);
-  o->lead = o->entry[UNICON__ROW_BRIDGE].figures.value[leads] >
-                    o->entry[UNICON__ROW_REWRITE].figures.value[leads]
-                ? UNICON__BRIDGE
-                : UNICON__REWRITE;
-  return judge_cascade(ctx, o, &f[o->lead]);
-}
-
-static unicon_status try_shared(unicon_ctx *ctx, unicon__outcome *o) {
-  const int into = unicon__word(o->move->options, UNICON__INTO);
-  o->way = into == 1 ? UNICON__BRIDGE : into == 2 ? UNICON__REWRITE : o->lead;
-  if (into == 1 || into == 2) return UNICON_OK;
-  UNICON_TRY(unicon__shared_try(ctx, o->move, &o->contest.best[o->lead], &o->shared));
-  if (o->shared.tried) {
-    unicon__entry *entry = entry_of(o, UNICON__ROW_SHARED, unicon__shared_name(o->shared.setting));
-    entry->items = o->shared.items;
-    entry->figures = o->shared.figures;
-  }
-  const bool better = o->shared.tried && o->shared.gain > 1.96 * o->shared.error;
-  if (into == 3 && !o->shared.tried)
-    return unicon__fail(ctx, UNICON_ERR_DATA,
-                        "%lld items are too few to judge a shared space; 200 are needed",
-                        (long long)o->move->n);
-  if (into == 3 || better) o->way = UNICON__SHARED;
+  UNICON_TRY(judge_rewrite(ctx, o));
+  UNICON_TRY(judge_cascade(ctx, o));
+  UNICON_TRY(unicon__held_run(ctx, o));
+  unicon__recipe_say(&o->contest.best[UNICON__BRIDGE].recipe, how, sizeof how);
+  enter_held(o, UNICON__BRIDGE, UNICON__ROW_BRIDGE, how);
+  enter_held(o, UNICON__SHARED, UNICON__ROW_SHARED, unicon__shared_name(o->setting));
   return UNICON_OK;
 }
 
@@ -141,22 +126,20 @@ static unicon_status run(unicon_ctx *ctx, const unicon_migration_data *data,
                          const unicon_options *options, unicon_migration *migration) {
   unicon__move move;
   unicon__outcome *o;
-  unicon__fitted f[2] = {{.list = NULL}, {.list = NULL}};
   UNICON_TRY(unicon__progress(ctx, "migrate", 0));
   UNICON_TRY(unicon__move_open(ctx, data, options, &move));
   UNICON_NEW(ctx, o, 1);
   o->move = &move;
-  UNICON_TRY(unicon__contest_run(ctx, &move, &o->contest));
-  UNICON_TRY(unicon__progress(ctx, "migrate", 0.7));
-  UNICON_TRY(fill_table(ctx, o, f));
-  UNICON_TRY(try_shared(ctx, o));
+  UNICON_TRY(unicon__contest_rewrite(ctx, &move, &o->contest));
+  UNICON_TRY(unicon__progress(ctx, "migrate", 0.65));
+  UNICON_TRY(fill_table(ctx, o));
+  UNICON_TRY(unicon__outcome_choose(ctx, o));
   UNICON_TRY(unicon__progress(ctx, "migrate", 0.85));
   UNICON_TRY(unicon__outcome_learn(ctx, o));
-  UNICON_TRY(unicon__outcome_shrink(ctx, o, &f[o->lead]));
+  UNICON_TRY(unicon__outcome_shrink(ctx, o));
   unicon__outcome_decide(o);
   UNICON_TRY(unicon__progress(ctx, "migrate", 0.95));
-  const unicon__fitted *of_way = &f[o->way == UNICON__SHARED ? o->lead : o->way];
-  UNICON_TRY(unicon__outcome_model(ctx, o, of_way, &migration->model));
+  UNICON_TRY(unicon__outcome_model(ctx, o, &migration->model));
   unicon__log(ctx, UNICON_LOG_INFO, "%s", o->sentence);
   return unicon__outcome_json(ctx, &migration->arena, o, &migration->json);
 }

@@ -42,12 +42,23 @@ unicon_status unicon__move_open(unicon_ctx *ctx, const unicon_migration_data *da
  * of them. */
 unicon__regress_data unicon__move_data(const unicon__move *move, unicon__way way, int64_t pairs);
 
+/* Items held out, `first` to first + jury.items - 1, and who is asked about them. The figure of a
+ * rewrite comes from all items, each left out in its turn; but a bridge that has seen an item leads
+ * queries near it to it, and vectors of two shared spaces cannot be searched together. So these two
+ * are fitted on the pairs before `first` and judged among these items, beside a rewrite that was
+ * fitted so. Right answers are neighbours here. */
+typedef struct unicon__held {
+  int64_t first;
+  const float *item[2], *query[2]; /* of both models; an old query may be NULL */
+  unicon__jury jury;
+} unicon__held;
+
 /* One setting of a way. */
 typedef struct unicon__trial {
   unicon__way way;
   unicon__recipe recipe;
   int64_t pairs, items; /* fitted on, judged among */
-  double score;         /* the leading figure on quick queries */
+  double score;         /* the leading figure on quick queries; overlap@10 of a bridge */
 } unicon__trial;
 
 enum { UNICON__TRIALS = 128 };
@@ -55,44 +66,27 @@ enum { UNICON__TRIALS = 128 };
 typedef struct unicon__contest {
   unicon__trial list[UNICON__TRIALS]; /* all that was tried */
   int count;
-  unicon__trial best[UNICON__WAYS]; /* of bridge and rewrite, fitted on all pairs */
+  unicon__trial best[2]; /* of bridge and rewrite */
 } unicon__contest;
 
-/* Tries methods, kernels and ridges for bridge and rewrite. Kernels are compared on a part of the
- * pairs, and the best goes on with all of them. */
-unicon_status unicon__contest_run(unicon_ctx *ctx, const unicon__move *move, unicon__contest *out);
+/* Tries methods, kernels and ridges for a rewrite. Kernels are compared on a part of the pairs, and
+ * the best goes on with all of them. */
+unicon_status unicon__contest_rewrite(unicon_ctx *ctx, const unicon__move *move,
+                                      unicon__contest *out);
 
-/* The k nearest items of each query when the way is deployed. `left` are predictions for items
- * without themselves: items of a rewrite, or queries of a bridge that are items; `map` serves a
- * bridge for other queries. */
-unicon_status unicon__way_find(unicon_ctx *ctx, const unicon__move *move, const unicon__jury *jury,
-                               const unicon__trial *trial, const float *left,
-                               const unicon__regression *map, int64_t k, int64_t *list);
+/* The same for a bridge, on held-out items and with one kernel: it seldom leads. */
+unicon_status unicon__contest_bridge(unicon_ctx *ctx, const unicon__move *move,
+                                     const unicon__held *held, unicon__contest *out);
 
 /* A point of the learning curve: the recipe fitted on the first `pairs`, its ridge chosen again
  * near the given one, judged among all items. */
 unicon_status unicon__contest_learn(unicon_ctx *ctx, const unicon__move *move,
                                     const unicon__trial *trial, int64_t pairs, double *score);
 
-/* The shared space: fitted on three quarters of the pairs and judged among the last quarter, beside
- * the other way on the same rows. */
-typedef struct unicon__shared_result {
-  bool tried;
-  int64_t pairs, items;
-  int setting;
-  unicon__figures figures, other;
-  double gain, error; /* mean of the differences, and its standard error */
-} unicon__shared_result;
-
-unicon_status unicon__shared_try(unicon_ctx *ctx, const unicon__move *move,
-                                 const unicon__trial *rival, unicon__shared_result *out);
-
-/* What a setting is, in words. */
-const char *unicon__shared_name(int setting);
-
-/* A setting fitted on the first `pairs`; a new object. */
-unicon_status unicon__shared_fit(unicon_ctx *ctx, const unicon__move *move, int setting,
-                                 int64_t pairs, unicon_model **out);
+/* A trial fitted on the pairs before the held-out items: these (rewrite) or their queries (bridge)
+ * through its map, in the context's frame. */
+unicon_status unicon__held_map(unicon_ctx *ctx, const unicon__move *move, const unicon__held *held,
+                               const unicon__trial *trial, float **out);
 
 /* ---- what came of it ---------------------------------------------------------------------- */
 
@@ -103,10 +97,12 @@ typedef enum unicon__row_of_table {
   UNICON__ROW_BRIDGE,  /* new queries mapped into the old index */
   UNICON__ROW_REWRITE, /* new queries, index mapped into the new space */
   UNICON__ROW_SHARED,  /* both mapped */
-  UNICON__ROW_CASCADE, /* the better of bridge and rewrite, its first 200 embedded anew */
+  UNICON__ROW_CASCADE, /* the rewrite, its first 200 embedded anew */
   UNICON__ROW_REEMBED, /* new queries, all embedded anew */
   UNICON__TABLE_ROWS
 } unicon__row_of_table;
+
+enum { UNICON__POINTS = 4 };
 
 typedef struct unicon__entry {
   bool known;
@@ -116,31 +112,34 @@ typedef struct unicon__entry {
   double *each; /* the leading figure of every query, or NULL */
 } unicon__entry;
 
-/* A way fitted on all pairs. */
-typedef struct unicon__fitted {
-  unicon__trial trial;
-  float *left;            /* items by e: predictions for items without themselves */
-  unicon__regression map; /* of all pairs */
-  int64_t *list;          /* of all queries: the first 200 */
-} unicon__fitted;
-
-enum { UNICON__POINTS = 4 };
+/* What was measured among held-out items. */
+typedef struct unicon__held_result {
+  bool known;
+  unicon__figures figures;
+  double *each; /* overlap@10 of every query */
+} unicon__held_result;
 
 typedef struct unicon__outcome {
   const unicon__move *move;
   unicon__contest contest;
-  unicon__shared_result shared;
+  unicon__held held;
+  unicon__held_result keep_there, there[UNICON__WAYS];
+  int setting; /* of the shared space */
   unicon__entry entry[UNICON__TABLE_ROWS];
-  unicon__way lead;    /* the better of bridge and rewrite */
   unicon__way way;     /* of the model */
   const char *verdict; /* rewrite, bridge, shared or keep */
   char sentence[1024];
-  /* How the score of the lead grows with the pairs, and what twice as many would add: */
+  /* The rewrite, fitted on all pairs: predictions for items without themselves, its map, and the
+   * first 200 of all queries. */
+  float *left;
+  unicon__regression map;
+  int64_t *list;
+  /* How the score of a rewrite grows with the pairs, and what twice as many would add: */
   int64_t curve_pairs[UNICON__POINTS];
   double curve_score[UNICON__POINTS], more;
   int curve_points;
   bool enough;
-  /* How overlap@10 falls with the items searched, and what to expect of an index: */
+  /* How its overlap@10 falls with the items searched, and what to expect of an index: */
   int64_t size_items[UNICON__POINTS];
   double size_score[UNICON__POINTS];
   int size_points;
@@ -151,21 +150,30 @@ typedef struct unicon__outcome {
   double off_before[2], off_after[2];
 } unicon__outcome;
 
-/* "kernel map, angular, ridge 1e-06" */
-void unicon__recipe_say(const unicon__recipe *recipe, char *out, size_t size);
+/* Bridge and shared space among held-out items, beside the rewrite and the old model. Nothing
+ * where there are too few. */
+unicon_status unicon__held_run(unicon_ctx *ctx, unicon__outcome *o);
+
+/* The shared space of the outcome's setting, fitted on the first `pairs`; a new object. What a
+ * setting is, in words. */
+unicon_status unicon__shared_fit(unicon_ctx *ctx, const unicon__move *move, int setting,
+                                 int64_t pairs, unicon_model **out);
+const char *unicon__shared_name(int setting);
 
 /* How the score grows with the pairs. */
 unicon_status unicon__outcome_learn(unicon_ctx *ctx, unicon__outcome *o);
-/* ... and falls with the items; of the lead. */
-unicon_status unicon__outcome_shrink(unicon_ctx *ctx, unicon__outcome *o, const unicon__fitted *f);
+/* ... and falls with the items. */
+unicon_status unicon__outcome_shrink(unicon_ctx *ctx, unicon__outcome *o);
 
-/* Makes the model of the way: map, likeness, curves, metadata. `f` is the way's fit, and for a
- * shared space that of the lead. */
-unicon_status unicon__outcome_model(unicon_ctx *ctx, unicon__outcome *o, const unicon__fitted *f,
-                                    unicon_model **out);
+/* Makes the model of the way: map, likeness, curves, metadata. */
+unicon_status unicon__outcome_model(unicon_ctx *ctx, unicon__outcome *o, unicon_model **out);
 
-/* Verdict and sentence. */
+/* Which way, by what was measured and option `into`; then verdict and sentence. */
+unicon_status unicon__outcome_choose(unicon_ctx *ctx, unicon__outcome *o);
 void unicon__outcome_decide(unicon__outcome *o);
+
+/* "kernel map, angular, ridge 1e-06" */
+void unicon__recipe_say(const unicon__recipe *recipe, char *out, size_t size);
 
 /* The decision as JSON, in `arena`. */
 unicon_status unicon__outcome_json(unicon_ctx *ctx, unicon__arena *arena, const unicon__outcome *o,

@@ -23,54 +23,56 @@ static int step_of(double ridge) {
 
 /* ---- judging ------------------------------------------------------------------------------ */
 
-unicon_status unicon__way_find(unicon_ctx *ctx, const unicon__move *move, const unicon__jury *jury,
-                               const unicon__trial *trial, const float *left,
-                               const unicon__regression *map, int64_t k, int64_t *list) {
-  const int64_t from = move->d[UNICON__NEW], to = move->d[UNICON__OLD];
-  if (trial->way == UNICON__REWRITE)
-    return unicon__jury_find(ctx, jury, move->query[UNICON__NEW], left, from, k, list);
-  if (jury->self) return unicon__jury_find(ctx, jury, left, move->row[UNICON__OLD], to, k, list);
-  float *query;
-  UNICON_NEW(ctx, query, jury->queries * to);
-  UNICON_TRY(unicon__regress_apply(ctx, &trial->recipe, map, from, to, move->query[UNICON__NEW],
-                                   jury->queries, query));
-  UNICON_TRY(unicon__jury_find(ctx, jury, query, move->row[UNICON__OLD], to, k, list));
-  unicon__drop(ctx, query);
-  return UNICON_OK;
-}
-
 /* What is being tried: a part of the pairs as a migration of its own. */
 typedef struct ring {
   const unicon__move *move;
   const unicon__jury *jury;
+  const unicon__held *held; /* of a bridge */
   int64_t pairs;
   unicon__contest *contest; /* keeps the trials, or NULL */
 } ring;
 
+/* Items as the map without each of them predicts it, asked by new queries. */
+static unicon_status judge_rewrite(unicon_ctx *ctx, const ring *g, unicon__regress *regress,
+                                   const unicon__trial *trial, unicon__figures *out) {
+  const unicon__regress_data data = unicon__move_data(g->move, UNICON__REWRITE, g->pairs);
+  const int64_t items = g->jury->items, seen = data.judged;
+  unicon__regression map;
+  float *left;
+  UNICON_NEW(ctx, left, items * data.e);
+  UNICON_TRY(
+      unicon__regress_fit(ctx, regress, trial->recipe.ridge, left, items > seen ? &map : NULL));
+  if (items > seen) /* the others are new to the map anyway */
+    UNICON_TRY(unicon__regress_apply(ctx, &trial->recipe, &map, data.d, data.e,
+                                     data.x + seen * data.d, items - seen, left + seen * data.e));
+  return unicon__jury_rows(ctx, g->jury, g->move->query[UNICON__NEW], left, data.e, out, NULL);
+}
+
+/* New queries through the map, among held-out items of the old model. */
+static unicon_status judge_bridge(unicon_ctx *ctx, const ring *g, unicon__regress *regress,
+                                  const unicon__trial *trial, unicon__figures *out) {
+  const unicon__regress_data data = unicon__move_data(g->move, UNICON__BRIDGE, g->pairs);
+  unicon__regression map;
+  float *query;
+  UNICON_NEW(ctx, query, g->jury->queries * data.e);
+  UNICON_TRY(unicon__regress_fit(ctx, regress, trial->recipe.ridge, NULL, &map));
+  UNICON_TRY(unicon__regress_apply(ctx, &trial->recipe, &map, data.d, data.e,
+                                   g->held->query[UNICON__NEW], g->jury->queries, query));
+  return unicon__jury_rows(ctx, g->jury, query, g->held->item[UNICON__OLD], data.e, out, NULL);
+}
+
 /* Fits with the trial's ridge and judges; nothing stays in the frame. */
 static unicon_status attempt(unicon_ctx *ctx, const ring *g, unicon__regress *regress,
                              unicon__trial *trial) {
-  const unicon__move *move = g->move;
-  const unicon__regress_data data = unicon__move_data(move, trial->way, g->pairs);
   unicon__block *frame = unicon__frame_open(ctx);
   unicon__figures figures;
-  unicon__regression map = {0};
-  int64_t *list;
-  float *left;
-  const int64_t items = g->jury->items;
-  const bool maps = items > data.judged || (trial->way == UNICON__BRIDGE && !g->jury->self);
-  UNICON_NEW(ctx, left, items * data.e);
-  UNICON_TRY(unicon__regress_fit(ctx, regress, trial->recipe.ridge, left, maps ? &map : NULL));
-  if (items > data.judged) /* the others are new to the map anyway */
-    UNICON_TRY(unicon__regress_apply(ctx, &trial->recipe, &map, data.d, data.e,
-                                     data.x + data.judged * data.d, items - data.judged,
-                                     left + data.judged * data.e));
-  UNICON_NEW(ctx, list, g->jury->queries * UNICON__NEIGHBOURS);
-  UNICON_TRY(unicon__way_find(ctx, move, g->jury, trial, left, &map, UNICON__NEIGHBOURS, list));
-  UNICON_TRY(unicon__jury_lists(ctx, g->jury, list, UNICON__NEIGHBOURS, &figures, NULL));
+  if (trial->way == UNICON__REWRITE)
+    UNICON_TRY(judge_rewrite(ctx, g, regress, trial, &figures));
+  else
+    UNICON_TRY(judge_bridge(ctx, g, regress, trial, &figures));
   unicon__frame_close(ctx, frame);
   trial->pairs = g->pairs;
-  trial->items = items;
+  trial->items = g->jury->items;
   trial->score = figures.value[unicon__jury_leads(g->jury)];
   if (g->contest && g->contest->count < UNICON__TRIALS)
     g->contest->list[g->contest->count++] = *trial;
@@ -129,15 +131,12 @@ static double usual_distance(const float *x, int64_t n, int64_t d) {
   return fmax(sum / (double)(count - 1), 1e-3);
 }
 
-static int kernels_of(const unicon__move *move, unicon__way way, unicon__kernel list[KERNELS]) {
+static void kernels_of(const unicon__move *move, unicon__kernel list[KERNELS]) {
   static const double widths[KERNELS - 1] = {0.55, 0.8, 1.15};
-  const unicon__regress_data data = unicon__move_data(move, way, move->n);
+  const double scale = usual_distance(move->row[UNICON__OLD], move->n, move->d[UNICON__OLD]);
   list[0] = (unicon__kernel){UNICON__KERNEL_ARCCOS1, 1, 1};
-  if (way == UNICON__BRIDGE) return 1; /* it seldom leads: one kernel shows how far it gets */
-  const double scale = usual_distance(data.x, data.n, data.d);
   for (int k = 1; k < KERNELS; k++)
     list[k] = (unicon__kernel){UNICON__KERNEL_RBF, widths[k - 1] * scale, 1};
-  return KERNELS;
 }
 
 /* Right answers among the first items alone, which are all that a part of the pairs has. */
@@ -153,20 +152,21 @@ static unicon_status small_jury(unicon_ctx *ctx, const unicon__move *move, int64
 
 /* Kernels side by side on a part of the pairs; the best with its ridge. Equal ones: the first,
  * which has no width that could be wrong elsewhere. */
-static unicon_status coarse(unicon_ctx *ctx, const unicon__move *move, unicon__way way,
-                            unicon__contest *contest, unicon__trial *best) {
+static unicon_status coarse(unicon_ctx *ctx, const unicon__move *move, unicon__contest *contest,
+                            unicon__trial *best) {
   const int64_t pairs = move->n < COARSE_PAIRS ? move->n : COARSE_PAIRS;
   unicon__kernel kernel[KERNELS];
   unicon__jury jury;
   unicon__block *frame = unicon__frame_open(ctx);
   /* Judged items may lie anywhere, so with judgements all of them are searched. */
-  UNICON_TRY(
-      small_jury(ctx, move, move->jury.judged || pairs > move->items ? move->items : pairs, &jury));
-  const ring g = {move, &jury, pairs, contest};
-  const int kernels = kernels_of(move, way, kernel);
-  for (int k = 0; k < kernels; k++) {
-    unicon__trial trial = {.way = way};
+  const bool all = move->jury.judged || pairs > move->items;
+  UNICON_TRY(small_jury(ctx, move, all ? move->items : pairs, &jury));
+  const ring g = {move, &jury, NULL, pairs, contest};
+  kernels_of(move, kernel);
+  for (int k = 0; k < KERNELS; k++) {
+    unicon__trial trial = {.way = UNICON__REWRITE};
     const unicon__recipe recipe = {UNICON__BY_KERNEL, kernel[k], 0};
+    UNICON_TRY(unicon__progress(ctx, "migrate", 0.05 + 0.05 * k));
     UNICON_TRY(run_method(ctx, &g, recipe, step_of(k == 0 ? 1e-4 : best->recipe.ridge), &trial));
     if (k == 0 || trial.score > best->score + 0.003) *best = trial;
   }
@@ -181,7 +181,6 @@ static void keep_better(unicon__contest *contest, const unicon__trial *trial) {
   if (best->pairs == 0 || trial->score > best->score) *best = *trial;
 }
 
-/* Linear methods on all pairs. */
 static unicon_status run_linear(unicon_ctx *ctx, const ring *g, unicon__way way) {
   static const unicon__method methods[] = {UNICON__BY_PROCRUSTES, UNICON__BY_RIDGE};
   for (int m = 0; m < 2; m++) {
@@ -193,36 +192,38 @@ static unicon_status run_linear(unicon_ctx *ctx, const ring *g, unicon__way way)
   return UNICON_OK;
 }
 
-unicon_status unicon__contest_run(unicon_ctx *ctx, const unicon__move *move, unicon__contest *out) {
-  const ring whole = {move, &move->quick, move->n, out};
-  unicon__trial start[2];
-  memset(out, 0, sizeof *out);
-  for (int way = UNICON__BRIDGE; way <= UNICON__REWRITE; way++) {
-    UNICON_TRY(unicon__progress(ctx, "migrate", 0.05 + 0.15 * way));
-    UNICON_TRY(coarse(ctx, move, (unicon__way)way, out, &start[way]));
-    UNICON_TRY(unicon__progress(ctx, "migrate", 0.15 + 0.15 * way));
-    UNICON_TRY(run_linear(ctx, &whole, (unicon__way)way));
-  }
-  for (int way = UNICON__BRIDGE; way <= UNICON__REWRITE; way++) {
-    UNICON_TRY(unicon__progress(ctx, "migrate", 0.35 + 0.2 * way));
-    unicon__trial trial = start[way];
-    if (trial.pairs == move->n && trial.items == move->items) {
-      keep_better(out, &trial);
-      continue;
-    }
-    if (trial.score < start[1 - way].score - 0.05) continue; /* far behind already */
+unicon_status unicon__contest_rewrite(unicon_ctx *ctx, const unicon__move *move,
+                                      unicon__contest *out) {
+  const ring whole = {move, &move->quick, NULL, move->n, out};
+  unicon__trial trial;
+  UNICON_TRY(coarse(ctx, move, out, &trial));
+  UNICON_TRY(unicon__progress(ctx, "migrate", 0.25));
+  UNICON_TRY(run_linear(ctx, &whole, UNICON__REWRITE));
+  UNICON_TRY(unicon__progress(ctx, "migrate", 0.4));
+  if (trial.pairs < move->n || trial.items < move->items) {
     /* The largest eigenvalue grows with the pairs, the noise of a vector does not. */
     const double ridge = trial.recipe.ridge * (double)trial.pairs / (double)move->n;
     UNICON_TRY(run_method(ctx, &whole, trial.recipe, step_of(ridge), &trial));
-    keep_better(out, &trial);
   }
+  keep_better(out, &trial);
+  return UNICON_OK;
+}
+
+unicon_status unicon__contest_bridge(unicon_ctx *ctx, const unicon__move *move,
+                                     const unicon__held *held, unicon__contest *out) {
+  const ring g = {move, &held->jury, held, held->first, out};
+  const unicon__recipe recipe = {UNICON__BY_KERNEL, {UNICON__KERNEL_ARCCOS1, 1, 1}, 0};
+  unicon__trial trial = {.way = UNICON__BRIDGE};
+  UNICON_TRY(run_linear(ctx, &g, UNICON__BRIDGE));
+  UNICON_TRY(run_method(ctx, &g, recipe, step_of(1e-4), &trial));
+  keep_better(out, &trial);
   return UNICON_OK;
 }
 
 unicon_status unicon__contest_learn(unicon_ctx *ctx, const unicon__move *move,
                                     const unicon__trial *trial, int64_t pairs, double *score) {
-  const ring g = {move, &move->quick, pairs, NULL};
-  unicon__trial best = {.way = trial->way};
+  const ring g = {move, &move->quick, NULL, pairs, NULL};
+  unicon__trial best = {.way = UNICON__REWRITE};
   const double ridge = trial->recipe.ridge * (double)trial->pairs / (double)pairs;
   const int start = trial->recipe.method == UNICON__BY_PROCRUSTES ? 0 : step_of(ridge);
   UNICON_TRY(run_method(ctx, &g, trial->recipe, start, &best));

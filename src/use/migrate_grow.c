@@ -4,14 +4,14 @@
 
 #include "use/migrate.h"
 
-/* Scores of the lead on an eighth, a quarter, half of the pairs, and on all. */
+/* Scores of a rewrite on an eighth, a quarter, half of the pairs, and on all. */
 unicon_status unicon__outcome_learn(unicon_ctx *ctx, unicon__outcome *o) {
-  const unicon__trial *lead = &o->contest.best[o->lead];
+  const unicon__trial *best = &o->contest.best[UNICON__REWRITE];
   for (int64_t share = 8; share >= 1; share /= 2) {
     const int64_t pairs = o->move->n / share;
-    double score = lead->score;
+    double score = best->score;
     if (pairs < 50) continue;
-    if (share > 1) UNICON_TRY(unicon__contest_learn(ctx, o->move, lead, pairs, &score));
+    if (share > 1) UNICON_TRY(unicon__contest_learn(ctx, o->move, best, pairs, &score));
     o->curve_pairs[o->curve_points] = pairs;
     o->curve_score[o->curve_points++] = score;
   }
@@ -26,30 +26,24 @@ unicon_status unicon__outcome_learn(unicon_ctx *ctx, unicon__outcome *o) {
 }
 
 /* overlap@10 among `count` items from `first` on, which ask for each other or are asked for. */
-static unicon_status judge_block(unicon_ctx *ctx, const unicon__move *move, const unicon__fitted *f,
-                                 int64_t first, int64_t count, double *out) {
+static unicon_status judge_block(unicon_ctx *ctx, const unicon__outcome *o, int64_t first,
+                                 int64_t count, double *out) {
   unicon__block *frame = unicon__frame_open(ctx);
+  const unicon__move *move = o->move;
   const int64_t e = move->d[UNICON__NEW];
-  unicon__jury jury = {.queries = move->queries, .items = count};
-  unicon__move part = *move;
+  const float *item = move->row[UNICON__NEW] + first * e;
+  const float *query = move->jury.self ? item : move->query[UNICON__NEW];
+  unicon__jury jury = {.queries = move->queries < 500 ? move->queries : 500, .items = count};
   unicon__figures figures;
-  int64_t *self, *list;
-  for (int s = 0; s < 2; s++) part.row[s] += first * move->d[s];
+  int64_t *self;
   if (move->jury.self) {
     jury.queries = count;
     UNICON_NEW(ctx, self, count);
     for (int64_t i = 0; i < count; i++) self[i] = i;
     jury.self = self;
-    for (int s = 0; s < 2; s++) part.query[s] = part.row[s];
-  } else if (jury.queries > 500) {
-    jury.queries = 500;
   }
-  const int64_t width = f->trial.way == UNICON__REWRITE ? e : move->d[UNICON__OLD];
-  UNICON_NEW(ctx, list, jury.queries * UNICON__NEIGHBOURS);
-  UNICON_TRY(unicon__jury_open(ctx, part.query[UNICON__NEW], part.row[UNICON__NEW], e, &jury));
-  UNICON_TRY(unicon__way_find(ctx, &part, &jury, &f->trial, f->left + first * width, &f->map,
-                              UNICON__NEIGHBOURS, list));
-  UNICON_TRY(unicon__jury_lists(ctx, &jury, list, UNICON__NEIGHBOURS, &figures, NULL));
+  UNICON_TRY(unicon__jury_open(ctx, query, item, e, &jury));
+  UNICON_TRY(unicon__jury_rows(ctx, &jury, query, o->left + first * e, e, &figures, NULL));
   *out = figures.value[UNICON__OVERLAP];
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
@@ -65,8 +59,7 @@ static double logit(double share) {
  * (docs/migration.md). Half of the change either way, and the interval, are the uncertainty. */
 static void extrapolate(unicon__outcome *o) {
   const int last = o->size_points - 1;
-  const unicon__figures *f =
-      &o->entry[o->lead == UNICON__BRIDGE ? UNICON__ROW_BRIDGE : UNICON__ROW_REWRITE].figures;
+  const unicon__figures *f = &o->entry[UNICON__ROW_REWRITE].figures;
   if (last < 2 || unicon__word(o->move->options, UNICON__INDEX_ROWS) == 0) return;
   o->index_rows = unicon__integer(o->move->options, UNICON__INDEX_ROWS);
   const double doublings = log2((double)o->index_rows / (double)o->size_items[last]);
@@ -79,8 +72,8 @@ static void extrapolate(unicon__outcome *o) {
   o->index_high = 1 / (1 + exp(-(logit(f->high[UNICON__OVERLAP]) + change + half)));
 }
 
-/* overlap@10 of the lead among parts of the items. */
-unicon_status unicon__outcome_shrink(unicon_ctx *ctx, unicon__outcome *o, const unicon__fitted *f) {
+/* overlap@10 of the rewrite among parts of the items. */
+unicon_status unicon__outcome_shrink(unicon_ctx *ctx, unicon__outcome *o) {
   if (o->move->jury.judged) return UNICON_OK;
   for (int64_t parts = 8; parts >= 1; parts /= 2) {
     const int64_t count = o->move->items / parts;
@@ -88,7 +81,7 @@ unicon_status unicon__outcome_shrink(unicon_ctx *ctx, unicon__outcome *o, const 
     if (count < 4 * UNICON__NEIGHBOURS) continue;
     for (int64_t p = 0; p < parts; p++) {
       double overlap;
-      UNICON_TRY(judge_block(ctx, o->move, f, p * count, count, &overlap));
+      UNICON_TRY(judge_block(ctx, o, p * count, count, &overlap));
       sum += overlap;
     }
     o->size_items[o->size_points] = count;

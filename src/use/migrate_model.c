@@ -7,8 +7,8 @@
 
 #include "base/rng.h"
 #include "linalg/vec.h"
+#include "model/embed.h"
 #include "use/migrate.h"
-#include "use/search.h"
 
 enum { SCORE_QUERIES = 1000, SCORE_NEAR = 20, SCORE_PICKS = 40 };
 
@@ -26,74 +26,119 @@ static unicon_status open_scores(unicon_ctx *ctx, int64_t queries, scores *s) {
   return UNICON_OK;
 }
 
-static unicon_status collect(unicon_ctx *ctx, const unicon__move *move, const unicon__fitted *f,
-                             scores *s) {
+/* One query and one item, by their places among rows of both models. */
+static void add_score(const unicon__move *move, scores *s, double own, const float *const query[2],
+                      int64_t q, const float *const item[2], int64_t id) {
   const unicon__vec *vec = unicon__vec_best();
-  const int64_t queries = move->queries < SCORE_QUERIES ? move->queries : SCORE_QUERIES;
-  const bool rewrite = f->trial.way == UNICON__REWRITE;
-  const int64_t to = move->d[rewrite ? UNICON__NEW : UNICON__OLD];
-  const float *query = rewrite ? move->query[UNICON__NEW] : f->left;
-  const float *item = rewrite ? f->left : move->row[UNICON__OLD];
-  float *mapped = NULL;
-  if (!rewrite && !move->jury.self) {
-    UNICON_NEW(ctx, mapped, queries * to);
-    UNICON_TRY(unicon__regress_apply(ctx, &f->trial.recipe, &f->map, move->d[UNICON__NEW], to,
-                                     move->query[UNICON__NEW], queries, mapped));
-    query = mapped;
-  }
+  s->own[s->count] = (float)own;
+  for (int m = 0; m < 2; m++)
+    s->of[m][s->count] =
+        query[m] ? (float)vec->dot(query[m] + q * move->d[m], item[m] + id * move->d[m], move->d[m])
+                 : 0;
+  s->count++;
+}
+
+/* Rows whose products are the scores: queries and items, the nearest of each query, and the same
+ * rows as both models see them. */
+typedef struct scene {
+  int64_t queries, items, width, wide; /* `wide` ids for each query */
+  const float *query, *item;
+  const int64_t *near;
+  const float *query_of[2], *item_of[2];
+  bool self;
+} scene;
+
+static unicon_status collect(unicon_ctx *ctx, const unicon__move *move, const scene *c, scores *s) {
+  const unicon__vec *vec = unicon__vec_best();
+  const int64_t queries = c->queries < SCORE_QUERIES ? c->queries : SCORE_QUERIES;
   UNICON_TRY(open_scores(ctx, queries, s));
   for (int64_t q = 0; q < queries; q++) {
     if (q == queries / 2) s->tested = s->count;
     for (int k = 0; k < SCORE_PICKS; k++) {
-      const int64_t id = k < SCORE_NEAR ? f->list[q * UNICON__CASCADE + k]
-                                        : unicon__below(0, UNICON__STREAM_MIGRATE, (uint64_t)q,
-                                                        (uint32_t)k, move->items);
-      if (id < 0 || (move->jury.self && id == q)) continue;
-      s->own[s->count] = (float)vec->dot(query + q * to, item + id * to, to);
-      for (int m = 0; m < 2; m++)
-        s->of[m][s->count] = move->query[m]
-                                 ? (float)vec->dot(move->query[m] + q * move->d[m],
-                                                   move->row[m] + id * move->d[m], move->d[m])
-                                 : 0;
-      s->count++;
+      const int64_t id =
+          k < SCORE_NEAR && k < c->wide
+              ? c->near[q * c->wide + k]
+              : unicon__below(0, UNICON__STREAM_MIGRATE, (uint64_t)q, (uint32_t)k, c->items);
+      if (id < 0 || (c->self && id == q)) continue;
+      const double own = vec->dot(c->query + q * c->width, c->item + id * c->width, c->width);
+      add_score(move, s, own, c->query_of, q, c->item_of, id);
     }
   }
   return UNICON_OK;
 }
 
-/* The same for a shared space: held-out rows are gone by now, so a fit on three quarters of the
- * pairs stands in for the one on all, and the rest of the rows are asked and searched. */
-static unicon_status collect_shared(unicon_ctx *ctx, const unicon__outcome *o,
-                                    const unicon_model *model, scores *s) {
+/* As a rewrite is deployed: items without themselves, asked by new queries. */
+static unicon_status collect_rewrite(unicon_ctx *ctx, const unicon__outcome *o, scores *s) {
   const unicon__move *move = o->move;
-  const unicon__vec *vec = unicon__vec_best();
-  const int64_t first = o->shared.pairs, items = o->shared.items;
+  const scene c = {.queries = move->queries,
+                   .items = move->items,
+                   .width = move->d[UNICON__NEW],
+                   .wide = UNICON__CASCADE,
+                   .query = move->query[UNICON__NEW],
+                   .item = o->left,
+                   .near = o->list,
+                   .query_of = {move->query[0], move->query[1]},
+                   .item_of = {move->row[0], move->row[1]},
+                   .self = move->jury.self != NULL};
+  return collect(ctx, move, &c, s);
+}
+
+/* A bridge and a shared space stand among held-out items, by maps of the other pairs. */
+static unicon_status held_scene(unicon_ctx *ctx, const unicon__outcome *o, int64_t width,
+                                const float *query, const float *item, scores *s) {
+  const unicon__held *h = &o->held;
+  int64_t *near;
+  UNICON_NEW(ctx, near, h->jury.queries * SCORE_NEAR);
+  UNICON_TRY(unicon__jury_find(ctx, &h->jury, query, item, width, SCORE_NEAR, near));
+  const scene c = {.queries = h->jury.queries,
+                   .items = h->jury.items,
+                   .width = width,
+                   .wide = SCORE_NEAR,
+                   .query = query,
+                   .item = item,
+                   .near = near,
+                   .query_of = {h->query[0], h->query[1]},
+                   .item_of = {h->item[0], h->item[1]},
+                   .self = h->jury.self != NULL};
+  return collect(ctx, o->move, &c, s);
+}
+
+static unicon_status collect_bridge(unicon_ctx *ctx, const unicon__outcome *o, scores *s) {
+  float *mapped;
+  UNICON_TRY(unicon__held_map(ctx, o->move, &o->held, &o->contest.best[UNICON__BRIDGE], &mapped));
+  return held_scene(ctx, o, o->move->d[UNICON__OLD], mapped, o->held.item[UNICON__OLD], s);
+}
+
+/* Rows of a shared space with their biases: queries end in 1, items in minus their bias. */
+static unicon_status embed_held(unicon_ctx *ctx, const unicon__outcome *o,
+                                const unicon_model *model, scores *s) {
+  const unicon__held *h = &o->held;
   unicon__segment segment[2];
-  unicon_rows rows[2];
-  int64_t *ids;
-  float *near;
-  for (int m = 0; m < 2; m++)
-    rows[m] = unicon__rows_over(m ? "new" : "old", move->row[m] + first * move->d[m], items,
-                                move->d[m], &segment[m]);
-  const unicon_view base = {.rows = &rows[0], .model = model, .side = UNICON_X};
-  const unicon_view query = {.rows = &rows[1], .model = model, .side = UNICON_Y};
-  UNICON_NEW(ctx, ids, items * SCORE_PICKS);
-  UNICON_NEW(ctx, near, items * SCORE_PICKS);
-  UNICON_TRY(unicon__search(ctx, &query, &base, SCORE_PICKS, ids, near));
-  UNICON_TRY(open_scores(ctx, items, s));
-  for (int64_t q = 0; q < items; q++) {
-    if (q == items / 2) s->tested = s->count;
-    for (int k = 0; k < SCORE_PICKS; k++) {
-      const int64_t id = ids[q * SCORE_PICKS + k];
-      if (id < 0 || id == q) continue;
-      s->own[s->count] = near[q * SCORE_PICKS + k];
-      for (int m = 0; m < 2; m++)
-        s->of[m][s->count] = (float)vec->dot(move->row[m] + (first + q) * move->d[m],
-                                             move->row[m] + (first + id) * move->d[m], move->d[m]);
-      s->count++;
-    }
-  }
-  return UNICON_OK;
+  const unicon_rows base = unicon__rows_over("old", h->item[UNICON__OLD], h->jury.items,
+                                             o->move->d[UNICON__OLD], &segment[0]);
+  const unicon_rows asks = unicon__rows_over("new", h->query[UNICON__NEW], h->jury.queries,
+                                             o->move->d[UNICON__NEW], &segment[1]);
+  const unicon_view of_base = {.rows = &base, .model = model, .side = UNICON_X};
+  const unicon_view of_query = {.rows = &asks, .model = model, .side = UNICON_Y};
+  unicon__lens items, queries;
+  unicon__meeting meeting;
+  float *q, *b;
+  UNICON_TRY(unicon__lens_open(ctx, &of_query, &queries));
+  UNICON_TRY(unicon__lens_open(ctx, &of_base, &items));
+  UNICON_TRY(unicon__meet(ctx, &queries, &items, &meeting));
+  UNICON_NEW(ctx, q, h->jury.queries * meeting.width);
+  UNICON_NEW(ctx, b, h->jury.items * meeting.width);
+  UNICON_TRY(unicon__meeting_queries(ctx, &meeting, 0, h->jury.queries, q));
+  UNICON_TRY(unicon__meeting_candidates(ctx, &meeting, 0, h->jury.items, b));
+  return held_scene(ctx, o, meeting.width, q, b, s);
+}
+
+static unicon_status collect_shared(unicon_ctx *ctx, const unicon__outcome *o, scores *s) {
+  unicon_model *part = NULL;
+  UNICON_TRY(unicon__shared_fit(ctx, o->move, o->setting, o->held.first, &part));
+  const unicon_status status = embed_held(ctx, o, part, s);
+  unicon_model_destroy(part);
+  return status;
 }
 
 /* The curves, and how far scores are off before and after those of one half on the other. */
@@ -128,23 +173,40 @@ static int falling(const void *a, const void *b) {
   return (left < right) - (left > right);
 }
 
-/* One part: the map on the side that moves, nothing on the other. The spectrum of such a model is
- * how widely its vectors spread along each axis, largest first. */
-static unicon_status build(unicon_ctx *ctx, const unicon__move *move, const unicon__fitted *f,
-                           unicon_model *model) {
-  const unicon__regress_data data = unicon__move_data(move, f->trial.way, move->n);
-  const int from = f->trial.way == UNICON__REWRITE ? UNICON__OLD : UNICON__NEW;
+/* The spectrum of such a model: how widely vectors of the space they move to spread along each of
+ * its axes, largest first. */
+static unicon_status spread(unicon_ctx *ctx, const float *y, int64_t n, int64_t e,
+                            unicon_model *model) {
+  UNICON_ARENA_NEW(ctx, &model->arena, model->spectrum, e);
+  for (int64_t k = 0; k < e; k++) {
+    double sum = 0, square = 0;
+    for (int64_t i = 0; i < n; i++) {
+      sum += (double)y[i * e + k];
+      square += (double)y[i * e + k] * (double)y[i * e + k];
+    }
+    const double mean = sum / (double)n;
+    model->spectrum[k] = (float)sqrt(fmax(0, square / (double)n - mean * mean));
+  }
+  qsort(model->spectrum, (size_t)e, sizeof *model->spectrum, falling);
+  return UNICON_OK;
+}
+
+/* One part: the map on the side that moves, nothing on the other. */
+static unicon_status build(unicon_ctx *ctx, const unicon__move *move, const unicon__trial *trial,
+                           const unicon__regression *map, unicon_model *model) {
+  const unicon__regress_data data = unicon__move_data(move, trial->way, move->n);
+  const int from = trial->way == UNICON__REWRITE ? UNICON__OLD : UNICON__NEW;
   unicon__arena *arena = &model->arena;
-  unicon__regression own = f->map;
+  unicon__regression own = *map;
   model->parts = 1;
   UNICON_ARENA_NEW(ctx, arena, model->part, 1);
   unicon__part *part = model->part;
   const int64_t p = own.points > 0 ? own.points : data.d;
-  UNICON_TRY(copy_array(ctx, arena, f->map.base, own.points * data.d, &own.base));
-  UNICON_TRY(copy_array(ctx, arena, f->map.mean, data.d, &own.mean));
-  UNICON_TRY(copy_array(ctx, arena, f->map.weight, p * data.e, &part->weight[from]));
-  UNICON_TRY(copy_array(ctx, arena, f->map.offset, data.e, &part->offset[from]));
-  UNICON_TRY(unicon__regress_map(ctx, arena, &f->trial.recipe, &own, data.d, &part->map[from]));
+  UNICON_TRY(copy_array(ctx, arena, map->base, own.points * data.d, &own.base));
+  UNICON_TRY(copy_array(ctx, arena, map->mean, data.d, &own.mean));
+  UNICON_TRY(copy_array(ctx, arena, map->weight, p * data.e, &part->weight[from]));
+  UNICON_TRY(copy_array(ctx, arena, map->offset, data.e, &part->offset[from]));
+  UNICON_TRY(unicon__regress_map(ctx, arena, &trial->recipe, &own, data.d, &part->map[from]));
   part->map[1 - from] = (unicon__map){.kind = UNICON__MAP_LINEAR,
                                       .in = data.e,
                                       .out = data.e,
@@ -152,19 +214,7 @@ static unicon_status build(unicon_ctx *ctx, const unicon__move *move, const unic
                                       .kernel = {.kind = UNICON__KERNEL_LINEAR, .width = 1}};
   model->rank = part->rank = data.e;
   part->share = 1;
-  UNICON_ARENA_NEW(ctx, arena, model->spectrum, data.e);
-  for (int64_t k = 0; k < data.e; k++) {
-    double sum = 0, square = 0;
-    for (int64_t i = 0; i < move->items; i++) {
-      const double value = (double)f->left[i * data.e + k];
-      sum += value;
-      square += value * value;
-    }
-    const double mean = sum / (double)move->items;
-    model->spectrum[k] = (float)sqrt(fmax(0, square / (double)move->items - mean * mean));
-  }
-  qsort(model->spectrum, (size_t)data.e, sizeof *model->spectrum, falling);
-  return UNICON_OK;
+  return spread(ctx, data.y, move->n, data.e, model);
 }
 
 /* Everything but what a fit has noted already. */
@@ -208,34 +258,43 @@ static unicon_status note_migration(unicon_ctx *ctx, const unicon__outcome *o,
   return UNICON_OK;
 }
 
-static unicon_status fill(unicon_ctx *ctx, unicon__outcome *o, const unicon__fitted *f,
-                          unicon_model *model) {
+/* The map of a bridge on all pairs; that of a rewrite is there already. */
+static unicon_status bridge_map(unicon_ctx *ctx, const unicon__outcome *o,
+                                unicon__regression *map) {
+  const unicon__regress_data data = unicon__move_data(o->move, UNICON__BRIDGE, o->move->n);
+  const unicon__recipe *recipe = &o->contest.best[UNICON__BRIDGE].recipe;
+  unicon__regress *regress;
+  UNICON_TRY(unicon__regress_open(ctx, &data, recipe, &regress));
+  UNICON_TRY(unicon__regress_fit(ctx, regress, recipe->ridge, NULL, map));
+  unicon__regress_close(ctx, regress);
+  return UNICON_OK;
+}
+
+static unicon_status fill(unicon_ctx *ctx, unicon__outcome *o, unicon_model *model) {
   char how[64];
   scores s = {0};
-  if (o->way != UNICON__SHARED) {
-    unicon__recipe_say(&f->trial.recipe, how, sizeof how);
-    UNICON_TRY(build(ctx, o->move, f, model));
-    UNICON_TRY(note_build(ctx, o->move, how, model));
-    UNICON_TRY(collect(ctx, o->move, f, &s));
+  unicon__regression map = o->map;
+  if (o->way == UNICON__SHARED) {
+    UNICON_TRY(collect_shared(ctx, o, &s));
   } else {
-    unicon_model *part = NULL;
-    UNICON_TRY(unicon__shared_fit(ctx, o->move, o->shared.setting, o->shared.pairs, &part));
-    const unicon_status status = collect_shared(ctx, o, part, &s);
-    unicon_model_destroy(part);
-    UNICON_TRY(status);
+    const unicon__trial *trial = &o->contest.best[o->way];
+    if (o->way == UNICON__BRIDGE) UNICON_TRY(bridge_map(ctx, o, &map));
+    unicon__recipe_say(&trial->recipe, how, sizeof how);
+    UNICON_TRY(build(ctx, o->move, trial, &map, model));
+    UNICON_TRY(note_build(ctx, o->move, how, model));
+    UNICON_TRY(o->way == UNICON__BRIDGE ? collect_bridge(ctx, o, &s) : collect_rewrite(ctx, o, &s));
   }
   UNICON_TRY(calibrate(ctx, &s, o, model));
   return note_migration(ctx, o, model);
 }
 
-unicon_status unicon__outcome_model(unicon_ctx *ctx, unicon__outcome *o, const unicon__fitted *f,
-                                    unicon_model **out) {
+unicon_status unicon__outcome_model(unicon_ctx *ctx, unicon__outcome *o, unicon_model **out) {
   unicon_model *model = NULL;
   if (o->way == UNICON__SHARED)
-    UNICON_TRY(unicon__shared_fit(ctx, o->move, o->shared.setting, o->move->n, &model));
+    UNICON_TRY(unicon__shared_fit(ctx, o->move, o->setting, o->move->n, &model));
   else
     UNICON_TRY(unicon__model_create(ctx, &model));
-  const unicon_status status = fill(ctx, o, f, model);
+  const unicon_status status = fill(ctx, o, model);
   if (status != UNICON_OK)
     unicon_model_destroy(model);
   else

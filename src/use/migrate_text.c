@@ -44,16 +44,39 @@ static unicon__row_of_table row_of_way(unicon__way way) {
 }
 
 /* Is a better than b, beyond noise? Yes where one of them is not known. */
-static bool beats(const unicon__outcome *o, unicon__row_of_table a, unicon__row_of_table b) {
-  const unicon__entry *one = &o->entry[a], *other = &o->entry[b];
+static bool beats(const double *a, const double *b, int64_t queries) {
   double gain, error;
-  if (!one->known || !other->known) return true;
-  if (!one->each || !other->each) { /* judged among other items */
-    const unicon__figure leads = unicon__jury_leads(&o->move->jury);
-    return one->figures.low[leads] > other->figures.high[leads];
-  }
-  unicon__paired_gain(one->each, other->each, o->move->queries, &gain, &error);
+  if (!a || !b) return true;
+  unicon__paired_gain(a, b, queries, &gain, &error);
   return gain > 1.96 * error;
+}
+
+/* Is the way better than keeping the old model? Each is judged where it can be. */
+static bool beats_keep(const unicon__outcome *o) {
+  if (o->way == UNICON__REWRITE)
+    return beats(o->entry[UNICON__ROW_REWRITE].each, o->entry[UNICON__ROW_KEEP].each,
+                 o->move->queries);
+  return beats(o->there[o->way].each, o->keep_there.each, o->held.jury.queries);
+}
+
+unicon_status unicon__outcome_choose(unicon_ctx *ctx, unicon__outcome *o) {
+  static const unicon__way asked[] = {UNICON__REWRITE, UNICON__BRIDGE, UNICON__REWRITE,
+                                      UNICON__SHARED};
+  const int into = unicon__word(o->move->options, UNICON__INTO);
+  const int64_t queries = o->held.jury.queries;
+  const unicon__held_result *there = o->there;
+  o->way = asked[into];
+  if (o->way != UNICON__REWRITE && !there[o->way].known)
+    return unicon__fail(ctx, UNICON_ERR_DATA,
+                        "%lld items are too few to judge this way; 200 are needed",
+                        (long long)o->move->n);
+  if (into != 0 || !there[UNICON__BRIDGE].known) return UNICON_OK;
+  double gain, error;
+  unicon__paired_gain(there[UNICON__BRIDGE].each, there[UNICON__REWRITE].each, queries, &gain,
+                      &error);
+  if (gain > -0.01 && gain + 1.96 * error > 0) o->way = UNICON__BRIDGE; /* spares the rewriting */
+  if (beats(there[UNICON__SHARED].each, there[o->way].each, queries)) o->way = UNICON__SHARED;
+  return UNICON_OK;
 }
 
 #define SAY(...)                                                                         \
@@ -64,19 +87,22 @@ static bool beats(const unicon__outcome *o, unicon__row_of_table a, unicon__row_
 /* What is deployed, and what it finds. */
 static size_t say_way(const unicon__outcome *o, char *out, size_t size) {
   static const char *const doing[UNICON__WAYS] = {
-      "Map new queries into the old index",
+      "Map new queries into the old index, which stays as it is",
       "Rewrite the index into the new space (`unicon rewrite`) and ask with new queries",
       "Map the index and new queries into a shared space"};
+  const bool rewrite = o->way == UNICON__REWRITE;
   const unicon__entry *entry = &o->entry[row_of_way(o->way)];
-  const unicon__figure leads =
-      o->way == UNICON__SHARED ? UNICON__OVERLAP : unicon__jury_leads(&o->move->jury);
+  const unicon__figure leads = rewrite ? unicon__jury_leads(&o->move->jury) : UNICON__OVERLAP;
   const unicon__figures *f = &entry->figures;
+  const unicon__figures *keep =
+      rewrite ? &o->entry[UNICON__ROW_KEEP].figures : &o->keep_there.figures;
   size_t at = 0;
   SAY("%s: %s %.3f (%.3f to %.3f) among %lld items that the map has not seen", doing[o->way],
       figure_names[leads], f->value[leads], f->low[leads], f->high[leads], (long long)entry->items);
-  const unicon__entry *keep = &o->entry[UNICON__ROW_KEEP];
-  if (keep->known) SAY(", where keeping the old model has %.3f", keep->figures.value[leads]);
-  if (o->move->jury.judged)
+  if (keep->queries > 0) SAY(", where keeping the old model has %.3f", keep->value[leads]);
+  if (!rewrite)
+    SAY(" and a rewrite %.3f", o->there[UNICON__REWRITE].figures.value[UNICON__OVERLAP]);
+  if (o->move->jury.judged && rewrite)
     SAY(" and embedding all anew %.3f", o->entry[UNICON__ROW_REEMBED].figures.value[leads]);
   SAY(".");
   return at;
@@ -86,6 +112,7 @@ static void say_growth(const unicon__outcome *o, char *out, size_t size) {
   size_t at = 0;
   const unicon__entry *cascade = &o->entry[UNICON__ROW_CASCADE];
   const unicon__figure leads = unicon__jury_leads(&o->move->jury);
+  if (o->way != UNICON__REWRITE) return;
   SAY(" With the first 200 of a query embedded anew: %.3f.", cascade->figures.value[leads]);
   if (o->curve_points >= 3 && o->enough)
     SAY(" More than %lld pairs would add little.", (long long)o->move->n);
@@ -99,30 +126,30 @@ void unicon__outcome_decide(unicon__outcome *o) {
   const unicon__row_of_table row = row_of_way(o->way);
   const unicon__figures *best = &o->entry[row].figures;
   const double chance = 10 / (double)o->entry[row].items;
+  const double *anew = o->entry[UNICON__ROW_REEMBED].each, *keep = o->entry[UNICON__ROW_KEEP].each;
   char *out = o->sentence;
   const size_t size = sizeof o->sentence;
   size_t at = 0;
-  o->verdict = way_names[o->way];
+  o->verdict = "keep";
   if (best->value[UNICON__OVERLAP] < 2 * chance + 0.02) {
-    o->verdict = "keep";
     SAY("Do not: no map finds more than chance (overlap@10 %.3f). Rows of the old and the new file "
         "do not seem to be the same items in the same order.",
         best->value[UNICON__OVERLAP]);
-  } else if (o->move->jury.judged && !beats(o, UNICON__ROW_REEMBED, UNICON__ROW_KEEP)) {
-    o->verdict = "keep";
+    return;
+  }
+  if (o->move->jury.judged && !beats(anew, keep, o->move->queries)) {
     SAY("Do not: by the judgements the new model is no better than the old (ndcg@10 %.3f and "
         "%.3f). Were the files swapped?",
         o->entry[UNICON__ROW_REEMBED].figures.value[UNICON__NDCG],
         o->entry[UNICON__ROW_KEEP].figures.value[UNICON__NDCG]);
-  } else if (!beats(o, row, UNICON__ROW_KEEP)) {
-    o->verdict = "keep";
-    SAY("Do not: the best map is not above keeping the old model. ");
-    at += say_way(o, out + at, size - at);
-    if (at < size) say_growth(o, out + at, size - at);
-  } else {
-    at += say_way(o, out, size);
-    if (at < size) say_growth(o, out + at, size - at);
+    return;
   }
+  if (beats_keep(o))
+    o->verdict = way_names[o->way];
+  else
+    SAY("Do not: the best map is not above keeping the old model. ");
+  at += say_way(o, out + at, size - at);
+  if (at < size) say_growth(o, out + at, size - at);
 }
 
 /* ---- JSON --------------------------------------------------------------------------------- */
@@ -205,8 +232,7 @@ static void add_word(paper *p, const char *text, const char *value) {
 
 static void add_figures(paper *p, const unicon__outcome *o, const unicon__entry *entry) {
   for (int f = 0; f < UNICON__FIGURES; f++) {
-    const bool deep =
-        entry == &o->entry[UNICON__ROW_BRIDGE] || entry == &o->entry[UNICON__ROW_REWRITE];
+    const bool deep = entry == &o->entry[UNICON__ROW_REWRITE];
     if (f == UNICON__WITHIN && !deep) continue; /* lists of ten say nothing about 200 */
     open_with(p, figure_names[f], "{");
     add_real(p, "value", entry->figures.value[f]);
@@ -227,6 +253,11 @@ static void add_table(paper *p, const unicon__outcome *o) {
     add_integer(p, "items", entry->items);
     add_integer(p, "queries", entry->figures.queries);
     add_figures(p, o, entry);
+    if (r == UNICON__ROW_BRIDGE || r == UNICON__ROW_SHARED) {
+      if (o->keep_there.known)
+        add_real(p, "keep_there", o->keep_there.figures.value[UNICON__OVERLAP]);
+      add_real(p, "rewrite_there", o->there[UNICON__REWRITE].figures.value[UNICON__OVERLAP]);
+    }
     close_with(p, "}");
   }
   close_with(p, "]");
