@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Maps between models against the definition: the normal equations, bordered for the free offset,
- * solved by elimination in float64; and predictions without a row against fits without that row.
+ * solved by elimination in float64; and predictions without a row or two against fits without
+ * those rows.
  *
  * Tolerance 5e-5: predictions are float32 vectors of length 1 (6e-8); features of landmarks are
  * float32 too, and their factor, of a kernel whose condition is 1e5 at most here, amplifies that
@@ -8,7 +9,7 @@
 #include "support.h"
 #include "use/regress.h"
 
-enum { N = 40, D = 5, E = 3, M = 12 };
+enum { N = 40, D = 5, E = 3, M = 12, QUERIES = 33 };
 static const double close_to = 5e-5;
 
 /* Rows of length 1; Y is a bent function of X. */
@@ -74,13 +75,13 @@ static double largest_eigenvalue(const double *a, int size) {
   return length;
 }
 
-/* Prediction of row `at` by a kernel map of all rows but `skip` (-1: none), lambda given. */
-static void naive_kernel(const double *k, const float *y, double lambda, int skip, int at,
+/* Prediction of row `at` by a kernel map of all rows but two (-1: none), lambda given. */
+static void naive_kernel(const double *k, const float *y, double lambda, int skip, int also, int at,
                          double *out) {
   double a[(N + 1) * (N + 1)] = {0}, b[(N + 1) * E] = {0}, length = 0;
   int row[N], n = 0;
   for (int i = 0; i < N; i++)
-    if (i != skip) row[n++] = i;
+    if (i != skip && i != also) row[n++] = i;
   for (int i = 0; i < n; i++) {
     for (int j = 0; j < n; j++) a[i * (n + 1) + j] = k[row[i] * N + row[j]] + (i == j ? lambda : 0);
     a[i * (n + 1) + n] = a[n * (n + 1) + i] = 1;
@@ -102,17 +103,27 @@ static void check_against(unicon_ctx *ctx, const unicon__recipe *recipe, int64_t
   unicon__block *frame = unicon__frame_open(ctx);
   unicon__regress *r = NULL;
   unicon__regression map;
-  float left[N * E], all[N * E];
-  double want[E];
+  unicon__left_two two = {.queries = QUERIES};
+  float left[N * E], all[N * E], scores[QUERIES * N];
+  const unicon__regress_want want = {left, &two, &map};
+  double by_hand[E];
   CHECK_OK(ctx, unicon__regress_open(ctx, &data, recipe, &r));
-  CHECK_OK(ctx, unicon__regress_fit(ctx, r, recipe->ridge, left, &map));
+  CHECK_OK(ctx, unicon__regress_fit(ctx, r, recipe->ridge, &want));
   CHECK_OK(ctx, unicon__regress_apply(ctx, recipe, &map, D, E, x, N, all));
   for (int i = 0; i < N; i++) {
-    naive_kernel(k, y, lambda, -1, i, want);
-    for (int j = 0; j < E; j++) CHECK_CLOSE(all[i * E + j], want[j], close_to);
-    naive_kernel(k, y, lambda, i, i, want);
-    for (int j = 0; j < E; j++) CHECK_CLOSE(left[i * E + j], want[j], close_to);
+    naive_kernel(k, y, lambda, -1, -1, i, by_hand);
+    for (int j = 0; j < E; j++) CHECK_CLOSE(all[i * E + j], by_hand[j], close_to);
+    naive_kernel(k, y, lambda, i, -1, i, by_hand);
+    for (int j = 0; j < E; j++) CHECK_CLOSE(left[i * E + j], by_hand[j], close_to);
   }
+  CHECK_OK(ctx, unicon__left_two_scores(ctx, &two, y, E, scores));
+  for (int i = 0; i < QUERIES; i++)
+    for (int j = 0; j < N; j++) {
+      double score = 0;
+      naive_kernel(k, y, lambda, i, j, j, by_hand);
+      for (int t = 0; t < E; t++) score += by_hand[t] * (double)y[i * E + t];
+      if (i != j) CHECK_CLOSE(scores[i * N + j], score, 2 * close_to);
+    }
   unicon__regress_close(ctx, r);
   unicon__frame_close(ctx, frame);
 }
@@ -215,8 +226,9 @@ static void procrustes_finds_a_rotation(void **state) {
     unicon__block *frame = unicon__frame_open(ctx);
     unicon__regress *r = NULL;
     unicon__regression map;
+    const unicon__regress_want want = {left, NULL, &map};
     CHECK_OK(ctx, unicon__regress_open(ctx, &data, &recipe, &r));
-    CHECK_OK(ctx, unicon__regress_fit(ctx, r, 0, left, &map));
+    CHECK_OK(ctx, unicon__regress_fit(ctx, r, 0, &want));
     CHECK_OK(ctx, unicon__regress_apply(ctx, &recipe, &map, d, e, data.x, N, all));
     for (int64_t k = 0; k < N * e; k++) {
       CHECK_CLOSE(all[k], data.y[k], 1e-5);

@@ -44,13 +44,12 @@ static unicon_status judge_rewrite(unicon_ctx *ctx, unicon__outcome *o) {
   unicon__recipe_say(recipe, how, sizeof how);
   unicon__entry *entry = entry_of(o, UNICON__ROW_REWRITE, how);
   UNICON_NEW(ctx, entry->each, move->queries);
-  UNICON_NEW(ctx, o->left, move->items * data.e);
+  UNICON_NEW(ctx, o->score, move->queries * move->items);
   UNICON_NEW(ctx, o->list, move->queries * UNICON__CASCADE);
   UNICON_TRY(unicon__regress_open(ctx, &data, recipe, &regress));
-  UNICON_TRY(unicon__regress_fit(ctx, regress, recipe->ridge, o->left, &o->map));
+  UNICON_TRY(unicon__rewrite_scores(ctx, move, &move->jury, regress, recipe, &o->map, o->score));
   unicon__regress_close(ctx, regress);
-  UNICON_TRY(unicon__jury_find(ctx, &move->jury, move->query[UNICON__NEW], o->left, data.e,
-                               UNICON__CASCADE, o->list));
+  UNICON_TRY(unicon__jury_top(ctx, &move->jury, o->score, UNICON__CASCADE, o->list));
   return unicon__jury_lists(ctx, &move->jury, o->list, UNICON__CASCADE, &entry->figures,
                             entry->each);
 }

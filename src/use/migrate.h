@@ -78,6 +78,13 @@ unicon_status unicon__contest_rewrite(unicon_ctx *ctx, const unicon__move *move,
 unicon_status unicon__contest_bridge(unicon_ctx *ctx, const unicon__move *move,
                                      const unicon__held *held, unicon__contest *out);
 
+/* Scores of all items, as a map of that ridge predicts each without having seen it or the query,
+ * for the queries of the jury, which are given or are the first items. Queries by items. */
+unicon_status unicon__rewrite_scores(unicon_ctx *ctx, const unicon__move *move,
+                                     const unicon__jury *jury, unicon__regress *regress,
+                                     const unicon__recipe *recipe, unicon__regression *map,
+                                     float *scores);
+
 /* A point of the learning curve: the recipe fitted on the first `pairs`, its ridge chosen again
  * near the given one, judged among all items. */
 unicon_status unicon__contest_learn(unicon_ctx *ctx, const unicon__move *move,
@@ -129,11 +136,11 @@ typedef struct unicon__outcome {
   unicon__way way;     /* of the model */
   const char *verdict; /* rewrite, bridge, shared or keep */
   char sentence[1024];
-  /* The rewrite, fitted on all pairs: predictions for items without themselves, its map, and the
-   * first 200 of all queries. */
-  float *left;
-  unicon__regression map;
+  /* The rewrite, fitted on all pairs: scores of items that it has not seen for queries that it has
+   * not seen, the first 200 of each query, and its map. */
+  float *score; /* queries by items */
   int64_t *list;
+  unicon__regression map;
   /* How the score of a rewrite grows with the pairs, and what twice as many would add: */
   int64_t curve_pairs[UNICON__POINTS];
   double curve_score[UNICON__POINTS], more;

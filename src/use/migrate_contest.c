@@ -4,9 +4,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "linalg/tiled.h"
 #include "use/migrate.h"
 
-enum { COARSE_PAIRS = 1200, WIDTH_PAIRS = 1000, KERNELS = 4 };
+enum { COARSE_PAIRS = 1200, FEWEST_ASKING = 200, WIDTH_PAIRS = 1000, KERNELS = 4 };
 
 /* Ridges as shares of the largest eigenvalue: half decades from 1e-7 to 1. */
 enum { RIDGES = 15 };
@@ -23,29 +24,62 @@ static int step_of(double ridge) {
 
 /* ---- judging ------------------------------------------------------------------------------ */
 
-/* What is being tried: a part of the pairs as a migration of its own. */
+/* What is being tried: some of the pairs as a migration of its own. */
 typedef struct ring {
   const unicon__move *move;
   const unicon__jury *jury;
+  const float *query;       /* of the jury, by the new model */
   const unicon__held *held; /* of a bridge */
   int64_t pairs;
   unicon__contest *contest; /* keeps the trials, or NULL */
 } ring;
 
-/* Items as the map without each of them predicts it, asked by new queries. */
-static unicon_status judge_rewrite(unicon_ctx *ctx, const ring *g, unicon__regress *regress,
-                                   const unicon__trial *trial, unicon__figures *out) {
+unicon_status unicon__rewrite_scores(unicon_ctx *ctx, const unicon__move *move,
+                                     const unicon__jury *jury, unicon__regress *regress,
+                                     const unicon__recipe *recipe, unicon__regression *map,
+                                     float *scores) {
+  const int64_t e = move->d[UNICON__NEW], items = move->items;
+  unicon__left_two two = {.queries = jury->queries};
+  if (jury->self && recipe->method != UNICON__BY_PROCRUSTES) {
+    const unicon__regress_want want = {.two = &two, .map = map};
+    UNICON_TRY(unicon__regress_fit(ctx, regress, recipe->ridge, &want));
+    return unicon__left_two_scores(ctx, &two, move->row[UNICON__NEW], e, scores);
+  }
+  const unicon__regress_want want = {.left = unicon__new(ctx, items * e, sizeof(float)),
+                                     .map = map};
+  if (!want.left) return UNICON_ERR_MEMORY;
+  UNICON_TRY(unicon__regress_fit(ctx, regress, recipe->ridge, &want));
+  unicon__tiled_sgemm(ctx, false, true, jury->queries, items, e, 1, move->query[UNICON__NEW], e,
+                      want.left, e, 0, scores, items);
+  return UNICON_OK;
+}
+
+/* All pairs: every item is left out in its turn, and where items ask, so is the query. */
+static unicon_status judge_whole(unicon_ctx *ctx, const ring *g, unicon__regress *regress,
+                                 const unicon__trial *trial, unicon__figures *out) {
+  int64_t *list;
+  float *scores;
+  UNICON_NEW(ctx, scores, g->jury->queries * g->jury->items);
+  UNICON_NEW(ctx, list, g->jury->queries * UNICON__NEIGHBOURS);
+  UNICON_TRY(unicon__rewrite_scores(ctx, g->move, g->jury, regress, &trial->recipe, NULL, scores));
+  UNICON_TRY(unicon__jury_top(ctx, g->jury, scores, UNICON__NEIGHBOURS, list));
+  return unicon__jury_lists(ctx, g->jury, list, UNICON__NEIGHBOURS, out, NULL);
+}
+
+/* Some of the pairs: each is left out in its turn, other items and the queries are new anyway. */
+static unicon_status judge_part(unicon_ctx *ctx, const ring *g, unicon__regress *regress,
+                                const unicon__trial *trial, unicon__figures *out) {
   const unicon__regress_data data = unicon__move_data(g->move, UNICON__REWRITE, g->pairs);
   const int64_t items = g->jury->items, seen = data.judged;
   unicon__regression map;
-  float *left;
-  UNICON_NEW(ctx, left, items * data.e);
-  UNICON_TRY(
-      unicon__regress_fit(ctx, regress, trial->recipe.ridge, left, items > seen ? &map : NULL));
-  if (items > seen) /* the others are new to the map anyway */
+  unicon__regress_want want = {.map = items > seen ? &map : NULL};
+  UNICON_NEW(ctx, want.left, items * data.e);
+  UNICON_TRY(unicon__regress_fit(ctx, regress, trial->recipe.ridge, &want));
+  if (items > seen)
     UNICON_TRY(unicon__regress_apply(ctx, &trial->recipe, &map, data.d, data.e,
-                                     data.x + seen * data.d, items - seen, left + seen * data.e));
-  return unicon__jury_rows(ctx, g->jury, g->move->query[UNICON__NEW], left, data.e, out, NULL);
+                                     data.x + seen * data.d, items - seen,
+                                     want.left + seen * data.e));
+  return unicon__jury_rows(ctx, g->jury, g->query, want.left, data.e, out, NULL);
 }
 
 /* New queries through the map, among held-out items of the old model. */
@@ -55,9 +89,10 @@ static unicon_status judge_bridge(unicon_ctx *ctx, const ring *g, unicon__regres
   unicon__regression map;
   float *query;
   UNICON_NEW(ctx, query, g->jury->queries * data.e);
-  UNICON_TRY(unicon__regress_fit(ctx, regress, trial->recipe.ridge, NULL, &map));
-  UNICON_TRY(unicon__regress_apply(ctx, &trial->recipe, &map, data.d, data.e,
-                                   g->held->query[UNICON__NEW], g->jury->queries, query));
+  UNICON_TRY(
+      unicon__regress_fit(ctx, regress, trial->recipe.ridge, &(unicon__regress_want){.map = &map}));
+  UNICON_TRY(unicon__regress_apply(ctx, &trial->recipe, &map, data.d, data.e, g->query,
+                                   g->jury->queries, query));
   return unicon__jury_rows(ctx, g->jury, query, g->held->item[UNICON__OLD], data.e, out, NULL);
 }
 
@@ -66,10 +101,12 @@ static unicon_status attempt(unicon_ctx *ctx, const ring *g, unicon__regress *re
                              unicon__trial *trial) {
   unicon__block *frame = unicon__frame_open(ctx);
   unicon__figures figures;
-  if (trial->way == UNICON__REWRITE)
-    UNICON_TRY(judge_rewrite(ctx, g, regress, trial, &figures));
-  else
+  if (trial->way == UNICON__BRIDGE)
     UNICON_TRY(judge_bridge(ctx, g, regress, trial, &figures));
+  else if (g->pairs == g->move->n)
+    UNICON_TRY(judge_whole(ctx, g, regress, trial, &figures));
+  else
+    UNICON_TRY(judge_part(ctx, g, regress, trial, &figures));
   unicon__frame_close(ctx, frame);
   trial->pairs = g->pairs;
   trial->items = g->jury->items;
@@ -139,29 +176,53 @@ static void kernels_of(const unicon__move *move, unicon__kernel list[KERNELS]) {
     list[k] = (unicon__kernel){UNICON__KERNEL_RBF, widths[k - 1] * scale, 1};
 }
 
-/* Right answers among the first items alone, which are all that a part of the pairs has. */
-static unicon_status small_jury(unicon_ctx *ctx, const unicon__move *move, int64_t items,
-                                unicon__jury *out) {
-  *out = move->quick;
-  out->items = items;
-  if (out->self && out->queries > items) out->queries = items;
-  if (out->judged) return UNICON_OK;
-  return unicon__jury_open(ctx, move->query[UNICON__NEW], move->row[UNICON__NEW],
-                           move->d[UNICON__NEW], out);
+static ring whole_ring(const unicon__move *move, unicon__contest *contest) {
+  return (ring){.move = move,
+                .jury = &move->quick,
+                .query = move->query[UNICON__NEW],
+                .pairs = move->n,
+                .contest = contest};
+}
+
+/* Who asks about the first `items` where a map has seen the first `pairs`: the given queries, or
+ * rows that it has not seen, which may be items themselves. */
+static unicon_status open_ring(unicon_ctx *ctx, int64_t items, unicon__jury *jury, ring *g) {
+  const unicon__move *move = g->move;
+  const int64_t e = move->d[UNICON__NEW];
+  *jury = move->quick;
+  g->jury = jury;
+  g->query = move->query[UNICON__NEW];
+  jury->items = items;
+  if (move->quick.self) {
+    const int64_t spare = items - g->pairs, rest = move->n - (g->pairs > items ? g->pairs : items);
+    const bool inside = spare >= rest; /* the queries are items */
+    const int64_t most = inside ? spare : rest;
+    int64_t *self = NULL;
+    jury->queries = most < move->quick.queries ? most : move->quick.queries;
+    const int64_t first = inside ? items - jury->queries : move->n - jury->queries;
+    g->query = move->row[UNICON__NEW] + first * e;
+    if (inside) UNICON_NEW(ctx, self, jury->queries);
+    for (int64_t q = 0; inside && q < jury->queries; q++) self[q] = first + q;
+    jury->self = self;
+  }
+  if (jury->judged) return UNICON_OK;
+  return unicon__jury_open(ctx, g->query, move->row[UNICON__NEW], e, jury);
 }
 
 /* Kernels side by side on a part of the pairs; the best with its ridge. Equal ones: the first,
  * which has no width that could be wrong elsewhere. */
 static unicon_status coarse(unicon_ctx *ctx, const unicon__move *move, unicon__contest *contest,
                             unicon__trial *best) {
-  const int64_t pairs = move->n < COARSE_PAIRS ? move->n : COARSE_PAIRS;
+  const int64_t pairs = move->n < COARSE_PAIRS + FEWEST_ASKING ? move->n : COARSE_PAIRS;
   unicon__kernel kernel[KERNELS];
   unicon__jury jury;
   unicon__block *frame = unicon__frame_open(ctx);
-  /* Judged items may lie anywhere, so with judgements all of them are searched. */
-  const bool all = move->jury.judged || pairs > move->items;
-  UNICON_TRY(small_jury(ctx, move, all ? move->items : pairs, &jury));
-  const ring g = {move, &jury, NULL, pairs, contest};
+  ring g = whole_ring(move, contest);
+  if (pairs < move->n) {
+    g.pairs = pairs;
+    /* Judged items may lie anywhere, so with judgements all of them are searched. */
+    UNICON_TRY(open_ring(ctx, move->jury.judged ? move->items : pairs, &jury, &g));
+  }
   kernels_of(move, kernel);
   for (int k = 0; k < KERNELS; k++) {
     unicon__trial trial = {.way = UNICON__REWRITE};
@@ -194,7 +255,7 @@ static unicon_status run_linear(unicon_ctx *ctx, const ring *g, unicon__way way)
 
 unicon_status unicon__contest_rewrite(unicon_ctx *ctx, const unicon__move *move,
                                       unicon__contest *out) {
-  const ring whole = {move, &move->quick, NULL, move->n, out};
+  const ring whole = whole_ring(move, out);
   unicon__trial trial;
   UNICON_TRY(coarse(ctx, move, out, &trial));
   UNICON_TRY(unicon__progress(ctx, "migrate", 0.25));
@@ -211,7 +272,7 @@ unicon_status unicon__contest_rewrite(unicon_ctx *ctx, const unicon__move *move,
 
 unicon_status unicon__contest_bridge(unicon_ctx *ctx, const unicon__move *move,
                                      const unicon__held *held, unicon__contest *out) {
-  const ring g = {move, &held->jury, held, held->first, out};
+  const ring g = {move, &held->jury, held->query[UNICON__NEW], held, held->first, out};
   const unicon__recipe recipe = {UNICON__BY_KERNEL, {UNICON__KERNEL_ARCCOS1, 1, 1}, 0};
   unicon__trial trial = {.way = UNICON__BRIDGE};
   UNICON_TRY(run_linear(ctx, &g, UNICON__BRIDGE));
@@ -222,11 +283,15 @@ unicon_status unicon__contest_bridge(unicon_ctx *ctx, const unicon__move *move,
 
 unicon_status unicon__contest_learn(unicon_ctx *ctx, const unicon__move *move,
                                     const unicon__trial *trial, int64_t pairs, double *score) {
-  const ring g = {move, &move->quick, NULL, pairs, NULL};
+  unicon__block *frame = unicon__frame_open(ctx);
+  unicon__jury jury;
+  ring g = {.move = move, .pairs = pairs};
   unicon__trial best = {.way = UNICON__REWRITE};
   const double ridge = trial->recipe.ridge * (double)trial->pairs / (double)pairs;
   const int start = trial->recipe.method == UNICON__BY_PROCRUSTES ? 0 : step_of(ridge);
+  UNICON_TRY(open_ring(ctx, move->items, &jury, &g));
   UNICON_TRY(run_method(ctx, &g, trial->recipe, start, &best));
   *score = best.score;
+  unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }

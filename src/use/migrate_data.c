@@ -10,7 +10,8 @@ enum {
   FEWEST_PAIRS = 100,
   MOST_ITEMS = 5000, /* that are searched: more say little more, and each must be left out once */
   MOST_QUERIES = 5000,
-  QUICK_QUERIES = 1000
+  MOST_ASKING = 2000, /* items that ask for the others */
+  QUICK_QUERIES = 800
 };
 
 static const char *const side_word[2] = {"old", "new"};
@@ -128,7 +129,7 @@ static unicon_status open_queries(unicon_ctx *ctx, const unicon_migration_data *
                                   unicon__move *move) {
   const unicon_rows *given[2] = {data->queries_old, data->queries_new};
   if (!data->queries_new) { /* items ask for each other */
-    move->queries = move->items;
+    move->queries = move->items < MOST_ASKING ? move->items : MOST_ASKING;
     move->query[0] = move->row[0];
     move->query[1] = move->row[1];
     return UNICON_OK;

@@ -2,6 +2,8 @@
 /* What more pairs would add, and what a larger index takes away. */
 #include <math.h>
 
+#include "base/parallel.h"
+#include "linalg/tiled.h"
 #include "use/migrate.h"
 
 /* Scores of a rewrite on an eighth, a quarter, half of the pairs, and on all. */
@@ -25,28 +27,34 @@ unicon_status unicon__outcome_learn(unicon_ctx *ctx, unicon__outcome *o) {
   return UNICON_OK;
 }
 
-/* overlap@10 among `count` items from `first` on, which ask for each other or are asked for. */
-static unicon_status judge_block(unicon_ctx *ctx, const unicon__outcome *o, int64_t first,
-                                 int64_t count, double *out) {
-  unicon__block *frame = unicon__frame_open(ctx);
-  const unicon__move *move = o->move;
-  const int64_t e = move->d[UNICON__NEW];
-  const float *item = move->row[UNICON__NEW] + first * e;
-  const float *query = move->jury.self ? item : move->query[UNICON__NEW];
-  unicon__jury jury = {.queries = move->queries < 500 ? move->queries : 500, .items = count};
-  unicon__figures figures;
-  int64_t *self;
-  if (move->jury.self) {
-    jury.queries = count;
-    UNICON_NEW(ctx, self, count);
-    for (int64_t i = 0; i < count; i++) self[i] = i;
-    jury.self = self;
+/* Rows of scores as deployed and by the new model, and the part of the items in question. */
+typedef struct blocks {
+  const unicon__outcome *o;
+  const float *truth; /* queries by items */
+  int64_t count;      /* items of a part */
+  double *overlap;    /* per query: mean over the parts */
+} blocks;
+
+/* overlap@10 of one query, mean over the parts of the items. */
+static void judge_blocks(void *state, int64_t query, int worker) {
+  (void)worker;
+  const blocks *b = state;
+  const unicon__jury *jury = &b->o->move->jury;
+  const int64_t items = jury->items, parts = items / b->count;
+  double sum = 0;
+  for (int64_t p = 0; p < parts; p++) {
+    const int64_t from = p * b->count;
+    int64_t best[2][UNICON__NEIGHBOURS];
+    for (int way = 0; way < 2; way++) {
+      const float *score = (way ? b->truth : b->o->score) + query * items;
+      unicon__top_items(score, from, b->count, jury->self ? jury->self[query] : -1,
+                        UNICON__NEIGHBOURS, best[way]);
+    }
+    for (int k = 0; k < UNICON__NEIGHBOURS; k++)
+      for (int t = 0; t < UNICON__NEIGHBOURS; t++)
+        if (best[0][k] == best[1][t]) sum += 1.0 / UNICON__NEIGHBOURS;
   }
-  UNICON_TRY(unicon__jury_open(ctx, query, item, e, &jury));
-  UNICON_TRY(unicon__jury_rows(ctx, &jury, query, o->left + first * e, e, &figures, NULL));
-  *out = figures.value[UNICON__OVERLAP];
-  unicon__frame_close(ctx, frame);
-  return UNICON_OK;
+  b->overlap[query] = sum / (double)parts;
 }
 
 static double logit(double share) {
@@ -72,21 +80,29 @@ static void extrapolate(unicon__outcome *o) {
   o->index_high = 1 / (1 + exp(-(logit(f->high[UNICON__OVERLAP]) + change + half)));
 }
 
-/* overlap@10 of the rewrite among parts of the items. */
 unicon_status unicon__outcome_shrink(unicon_ctx *ctx, unicon__outcome *o) {
-  if (o->move->jury.judged) return UNICON_OK;
+  const unicon__move *move = o->move;
+  const int64_t e = move->d[UNICON__NEW];
+  unicon__block *frame = unicon__frame_open(ctx);
+  float *truth;
+  blocks b = {.o = o};
+  if (move->jury.judged) return UNICON_OK;
+  UNICON_NEW(ctx, truth, move->queries * move->items);
+  UNICON_NEW(ctx, b.overlap, move->queries);
+  unicon__tiled_sgemm(ctx, false, true, move->queries, move->items, e, 1, move->query[UNICON__NEW],
+                      e, move->row[UNICON__NEW], e, 0, truth, move->items);
+  b.truth = truth;
   for (int64_t parts = 8; parts >= 1; parts /= 2) {
-    const int64_t count = o->move->items / parts;
     double sum = 0;
-    if (count < 4 * UNICON__NEIGHBOURS) continue;
-    for (int64_t p = 0; p < parts; p++) {
-      double overlap;
-      UNICON_TRY(judge_block(ctx, o, p * count, count, &overlap));
-      sum += overlap;
-    }
-    o->size_items[o->size_points] = count;
-    o->size_score[o->size_points++] = sum / (double)parts;
+    b.count = move->items / parts;
+    if (b.count < 4 * UNICON__NEIGHBOURS) continue;
+    unicon__parallel_for(ctx, move->queries, judge_blocks, &b);
+    for (int64_t q = 0; q < move->queries; q++) sum += b.overlap[q];
+    o->size_items[o->size_points] = b.count;
+    o->size_score[o->size_points++] = sum / (double)move->queries;
+    UNICON_TRY(unicon__poll(ctx));
   }
+  unicon__frame_close(ctx, frame);
   extrapolate(o);
   return UNICON_OK;
 }

@@ -74,7 +74,8 @@ unicon_status unicon__held_map(unicon_ctx *ctx, const unicon__move *move, const 
   unicon__regression map;
   UNICON_NEW(ctx, *out, count * data.e);
   UNICON_TRY(unicon__regress_open(ctx, &data, &trial->recipe, &regress));
-  UNICON_TRY(unicon__regress_fit(ctx, regress, trial->recipe.ridge, NULL, &map));
+  UNICON_TRY(
+      unicon__regress_fit(ctx, regress, trial->recipe.ridge, &(unicon__regress_want){.map = &map}));
   unicon__regress_close(ctx, regress);
   return unicon__regress_apply(ctx, &trial->recipe, &map, data.d, data.e,
                                rewrite ? held->item[UNICON__OLD] : held->query[UNICON__NEW], count,

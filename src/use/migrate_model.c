@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "linalg/tiled.h"
 #include "linalg/vec.h"
 #include "model/embed.h"
 #include "use/migrate.h"
@@ -38,18 +39,16 @@ static void add_score(const unicon__move *move, scores *s, double own, const flo
   s->count++;
 }
 
-/* Rows whose products are the scores: queries and items, the nearest of each query, and the same
- * rows as both models see them. */
+/* Scores, the nearest of each query, and the rows as both models see them. */
 typedef struct scene {
-  int64_t queries, items, width, wide; /* `wide` ids for each query */
-  const float *query, *item;
+  int64_t queries, items, wide; /* `wide` ids for each query */
+  const float *score;           /* queries by items, as deployed */
   const int64_t *near;
   const float *query_of[2], *item_of[2];
   bool self;
 } scene;
 
 static unicon_status collect(unicon_ctx *ctx, const unicon__move *move, const scene *c, scores *s) {
-  const unicon__vec *vec = unicon__vec_best();
   const int64_t queries = c->queries < SCORE_QUERIES ? c->queries : SCORE_QUERIES;
   UNICON_TRY(open_scores(ctx, queries, s));
   for (int64_t q = 0; q < queries; q++) {
@@ -60,22 +59,19 @@ static unicon_status collect(unicon_ctx *ctx, const unicon__move *move, const sc
               ? c->near[q * c->wide + k]
               : unicon__below(0, UNICON__STREAM_MIGRATE, (uint64_t)q, (uint32_t)k, c->items);
       if (id < 0 || (c->self && id == q)) continue;
-      const double own = vec->dot(c->query + q * c->width, c->item + id * c->width, c->width);
-      add_score(move, s, own, c->query_of, q, c->item_of, id);
+      add_score(move, s, (double)c->score[q * c->items + id], c->query_of, q, c->item_of, id);
     }
   }
   return UNICON_OK;
 }
 
-/* As a rewrite is deployed: items without themselves, asked by new queries. */
+/* As a rewrite is deployed. */
 static unicon_status collect_rewrite(unicon_ctx *ctx, const unicon__outcome *o, scores *s) {
   const unicon__move *move = o->move;
   const scene c = {.queries = move->queries,
                    .items = move->items,
-                   .width = move->d[UNICON__NEW],
                    .wide = UNICON__CASCADE,
-                   .query = move->query[UNICON__NEW],
-                   .item = o->left,
+                   .score = o->score,
                    .near = o->list,
                    .query_of = {move->query[0], move->query[1]},
                    .item_of = {move->row[0], move->row[1]},
@@ -88,14 +84,16 @@ static unicon_status held_scene(unicon_ctx *ctx, const unicon__outcome *o, int64
                                 const float *query, const float *item, scores *s) {
   const unicon__held *h = &o->held;
   int64_t *near;
+  float *score;
   UNICON_NEW(ctx, near, h->jury.queries * SCORE_NEAR);
-  UNICON_TRY(unicon__jury_find(ctx, &h->jury, query, item, width, SCORE_NEAR, near));
+  UNICON_NEW(ctx, score, h->jury.queries * h->jury.items);
+  unicon__tiled_sgemm(ctx, false, true, h->jury.queries, h->jury.items, width, 1, query, width,
+                      item, width, 0, score, h->jury.items);
+  UNICON_TRY(unicon__jury_top(ctx, &h->jury, score, SCORE_NEAR, near));
   const scene c = {.queries = h->jury.queries,
                    .items = h->jury.items,
-                   .width = width,
                    .wide = SCORE_NEAR,
-                   .query = query,
-                   .item = item,
+                   .score = score,
                    .near = near,
                    .query_of = {h->query[0], h->query[1]},
                    .item_of = {h->item[0], h->item[1]},
@@ -265,7 +263,7 @@ static unicon_status bridge_map(unicon_ctx *ctx, const unicon__outcome *o,
   const unicon__recipe *recipe = &o->contest.best[UNICON__BRIDGE].recipe;
   unicon__regress *regress;
   UNICON_TRY(unicon__regress_open(ctx, &data, recipe, &regress));
-  UNICON_TRY(unicon__regress_fit(ctx, regress, recipe->ridge, NULL, map));
+  UNICON_TRY(unicon__regress_fit(ctx, regress, recipe->ridge, &(unicon__regress_want){.map = map}));
   unicon__regress_close(ctx, regress);
   return UNICON_OK;
 }

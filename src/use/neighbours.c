@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/parallel.h"
 #include "use/search.h"
 
 unicon_status unicon__jury_find(unicon_ctx *ctx, const unicon__jury *jury, const float *query,
@@ -23,6 +24,39 @@ unicon_status unicon__jury_find(unicon_ctx *ctx, const unicon__jury *jury, const
   unicon__drop(ctx, scores);
   unicon__drop(ctx, ids);
   return UNICON_OK;
+}
+
+typedef struct top_task {
+  const unicon__jury *jury;
+  const float *scores;
+  int64_t k;
+  int64_t *list;
+} top_task;
+
+void unicon__top_items(const float *score, int64_t first, int64_t count, int64_t self, int64_t k,
+                       int64_t *list) {
+  int64_t filled = 0;
+  for (int64_t j = first; j < first + count; j++) {
+    if (j == self || (filled == k && !(score[j] > score[list[k - 1]]))) continue;
+    int64_t at = filled < k ? filled++ : k - 1;
+    for (; at > 0 && score[j] > score[list[at - 1]]; at--) list[at] = list[at - 1];
+    list[at] = j;
+  }
+  for (; filled < k; filled++) list[filled] = -1;
+}
+
+static void top_of_row(void *state, int64_t query, int worker) {
+  (void)worker;
+  const top_task *t = state;
+  unicon__top_items(t->scores + query * t->jury->items, 0, t->jury->items,
+                    t->jury->self ? t->jury->self[query] : -1, t->k, t->list + query * t->k);
+}
+
+unicon_status unicon__jury_top(unicon_ctx *ctx, const unicon__jury *jury, const float *scores,
+                               int64_t k, int64_t *list) {
+  top_task t = {jury, scores, k, list};
+  unicon__parallel_for(ctx, jury->queries, top_of_row, &t);
+  return unicon__poll(ctx);
 }
 
 unicon_status unicon__jury_open(unicon_ctx *ctx, const float *query, const float *item,

@@ -47,6 +47,15 @@ unicon_status unicon__jury_open(unicon_ctx *ctx, const float *query, const float
 unicon_status unicon__jury_find(unicon_ctx *ctx, const unicon__jury *jury, const float *query,
                                 const float *item, int64_t width, int64_t k, int64_t *list);
 
+/* The k largest of score[first .. first + count - 1] but for item `self`, by insertion: few of many
+ * get in. Equal scores come in order; -1 where there are no more. */
+void unicon__top_items(const float *score, int64_t first, int64_t count, int64_t self, int64_t k,
+                       int64_t *list);
+
+/* The same from all scores, queries by items. */
+unicon_status unicon__jury_top(unicon_ctx *ctx, const unicon__jury *jury, const float *scores,
+                               int64_t k, int64_t *list);
+
 /* Judges lists of items, best first, `k` for each query (-1: none). `each` (may be NULL) receives
  * the leading figure of every query: ndcg of judged items, else overlap; NaN where a query has no
  * right answer. */

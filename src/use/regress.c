@@ -285,9 +285,10 @@ static unicon_status rotate_thirds(unicon_ctx *ctx, const unicon__regress *r, fl
   return UNICON_OK;
 }
 
-static unicon_status fit_procrustes(unicon_ctx *ctx, const unicon__regress *r, float *left,
-                                    unicon__regression *map) {
-  if (left) UNICON_TRY(rotate_thirds(ctx, r, left));
+static unicon_status fit_procrustes(unicon_ctx *ctx, const unicon__regress *r,
+                                    const unicon__regress_want *want) {
+  unicon__regression *map = want->map;
+  if (want->left) UNICON_TRY(rotate_thirds(ctx, r, want->left));
   if (!map) return UNICON_OK;
   double *rotation;
   UNICON_NEW(ctx, rotation, r->p * r->data.e);
@@ -300,27 +301,58 @@ static unicon_status fit_procrustes(unicon_ctx *ctx, const unicon__regress *r, f
 
 /* ---- ridge in features -------------------------------------------------------------------- */
 
-/* Predictions without the row itself: r_i / (1 - 1/n - |L^-1 phi_i|^2). */
+/* What is known of rows left out: `residual` of row i of the fit on all, and how much of it `keeps`
+ * is its own doing. */
+static void note_left(const unicon__regress *r, const unicon__regress_want *want, int64_t i,
+                      const double *residual, double keeps) {
+  const int64_t e = r->data.e;
+  if (want->left) write_left(r, i, residual, keeps, want->left);
+  if (!want->two) return;
+  want->two->diagonal[i] = keeps;
+  for (int64_t k = 0; k < e; k++) want->two->residual[i * e + k] = (float)residual[k];
+}
+
+static unicon_status open_two(unicon_ctx *ctx, const unicon__regress *r, unicon__left_two *two) {
+  const int64_t n = r->data.judged;
+  two->items = n;
+  UNICON_NEW(ctx, two->cross, two->queries * n);
+  UNICON_NEW(ctx, two->diagonal, n);
+  UNICON_NEW(ctx, two->residual, n * r->data.e);
+  return UNICON_OK;
+}
+
+/* Rows left out: their residuals keep 1 - 1/n - |z_i|^2 of their own, z_i = L^-1 phi_i, and have
+ * -1/n - z_i . z_j in common. */
 static unicon_status ridge_left(unicon_ctx *ctx, const unicon__regress *r, const double *l,
-                                const double *weight, float *left) {
+                                const double *weight, const unicon__regress_want *want) {
   const int64_t n = r->data.judged, p = r->p, e = r->data.e;
+  const double share = 1 / (double)r->data.n;
   double *phi, *guess;
+  float *z = NULL;
   UNICON_NEW(ctx, phi, BLOCK_ROWS * p);
   UNICON_NEW(ctx, guess, BLOCK_ROWS * e);
+  if (want->two) UNICON_NEW(ctx, z, n * p);
   for (int64_t first = 0; first < n; first += BLOCK_ROWS) {
     const int64_t count = n - first < BLOCK_ROWS ? n - first : BLOCK_ROWS;
     UNICON_TRY(unicon__poll(ctx));
     for (int64_t k = 0; k < count * p; k++) phi[k] = (double)r->phi[first * p + k];
     unicon__tiled_dgemm(ctx, false, false, count, e, p, 1, phi, p, weight, e, 0, guess, e);
     unicon__tiled_dtrsm_right(ctx, true, count, p, l, p, phi, p);
+    for (int64_t k = 0; k < count * p && z; k++) z[first * p + k] = (float)phi[k];
     for (int64_t i = 0; i < count; i++) {
-      double own = 1 / (double)r->data.n, *residual = guess + i * e;
+      double own = share, *residual = guess + i * e;
       for (int64_t k = 0; k < p; k++) own += phi[i * p + k] * phi[i * p + k];
       for (int64_t k = 0; k < e; k++)
         residual[k] = (double)r->data.y[(first + i) * e + k] - r->mean_y[k] - residual[k];
-      write_left(r, first + i, residual, 1 - own, left);
+      note_left(r, want, first + i, residual, 1 - own);
     }
   }
+  if (want->two) {
+    unicon__left_two *two = want->two;
+    unicon__tiled_sgemm(ctx, false, true, two->queries, n, p, -1, z, p, z, p, 0, two->cross, n);
+    for (int64_t k = 0; k < two->queries * n; k++) two->cross[k] -= (float)share;
+  }
+  unicon__drop(ctx, z);
   unicon__drop(ctx, guess);
   unicon__drop(ctx, phi);
   return UNICON_OK;
@@ -343,8 +375,9 @@ static unicon_status landmark_map(unicon_ctx *ctx, const unicon__regress *r, dou
   return to_floats(ctx, weight, m * e, &map->weight);
 }
 
-static unicon_status fit_ridge(unicon_ctx *ctx, const unicon__regress *r, double ridge, float *left,
-                               unicon__regression *map) {
+static unicon_status fit_ridge(unicon_ctx *ctx, const unicon__regress *r, double ridge,
+                               const unicon__regress_want *want) {
+  unicon__regression *map = want->map;
   const int64_t p = r->p, e = r->data.e;
   double *l, *weight;
   UNICON_NEW(ctx, l, p * p);
@@ -354,7 +387,7 @@ static unicon_status fit_ridge(unicon_ctx *ctx, const unicon__regress *r, double
   UNICON_TRY(factorise(ctx, l, p, ridge * r->top));
   unicon__tiled_dtrsm_left(ctx, false, p, e, l, p, weight, e);
   unicon__tiled_dtrsm_left(ctx, true, p, e, l, p, weight, e);
-  if (left) UNICON_TRY(ridge_left(ctx, r, l, weight, left));
+  if (want->left || want->two) UNICON_TRY(ridge_left(ctx, r, l, weight, want));
   unicon__drop(ctx, l);
   if (map && r->landmarks) UNICON_TRY(landmark_map(ctx, r, weight, map));
   if (map && !r->landmarks) {
@@ -388,36 +421,72 @@ static unicon_status inverse_diagonal(unicon_ctx *ctx, const double *l, int64_t 
   return UNICON_OK;
 }
 
-static unicon_status fit_kernel(unicon_ctx *ctx, const unicon__regress *r, double ridge,
-                                float *left, unicon__regression *map) {
+/* M_ij of the queries: rows of A^-1 less u u^T / 1^T u, u = A^-1 1, which is in `last` columns of
+ * a. */
+static unicon_status inverse_rows(unicon_ctx *ctx, const unicon__regress *r, const double *l,
+                                  const double *u, int64_t step, double sum,
+                                  unicon__left_two *two) {
+  const int64_t n = r->data.n, queries = two->queries;
+  double *block;
+  UNICON_NEW(ctx, block, n * DIAGONAL_COLS);
+  for (int64_t first = 0; first < queries; first += DIAGONAL_COLS) {
+    const int64_t left = n - first;
+    const int64_t cols = queries - first < DIAGONAL_COLS ? queries - first : DIAGONAL_COLS;
+    UNICON_TRY(unicon__poll(ctx));
+    memset(block, 0, (size_t)(n * cols) * sizeof *block);
+    double *low = block + first * cols; /* above it L^-1 has zeros */
+    for (int64_t k = 0; k < cols; k++) low[k * cols + k] = 1;
+    unicon__tiled_dtrsm_left(ctx, false, left, cols, l + first * n + first, n, low, cols);
+    unicon__tiled_dtrsm_left(ctx, true, n, cols, l, n, block, cols);
+    for (int64_t k = 0; k < cols; k++)
+      for (int64_t j = 0; j < two->items; j++)
+        two->cross[(first + k) * two->items + j] =
+            (float)(block[j * cols + k] - u[(first + k) * step] * u[j * step] / sum);
+  }
+  unicon__drop(ctx, block);
+  return UNICON_OK;
+}
+
+/* Y and 1 through A^-1, n by e + 1 in place of a; sums of the columns in `sum`. */
+static unicon_status solve_targets(unicon_ctx *ctx, const unicon__regress *r, const double *l,
+                                   double *a, double *sum) {
   const int64_t n = r->data.n, e = r->data.e, wide = e + 1;
-  double *l, *a, *b, *diagonal, sum = 0;
-  UNICON_NEW(ctx, l, n * n);
-  UNICON_NEW(ctx, a, n * wide);
-  UNICON_NEW(ctx, b, e);
-  UNICON_NEW(ctx, diagonal, n);
-  memcpy(l, r->kernel, (size_t)(n * n) * sizeof *l);
-  UNICON_TRY(factorise(ctx, l, n, ridge * r->top));
-  for (int64_t i = 0; i < n; i++) { /* Y and, last, 1 */
+  for (int64_t i = 0; i < n; i++) {
     for (int64_t k = 0; k < e; k++) a[i * wide + k] = (double)r->data.y[i * e + k];
     a[i * wide + e] = 1;
   }
   unicon__tiled_dtrsm_left(ctx, false, n, wide, l, n, a, wide);
   unicon__tiled_dtrsm_left(ctx, true, n, wide, l, n, a, wide);
-  if (left) UNICON_TRY(inverse_diagonal(ctx, l, n, diagonal));
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t k = 0; k < wide; k++) sum[k] += a[i * wide + k];
+  return unicon__poll(ctx);
+}
+
+static unicon_status fit_kernel(unicon_ctx *ctx, const unicon__regress *r, double ridge,
+                                const unicon__regress_want *want) {
+  const int64_t n = r->data.n, e = r->data.e, wide = e + 1;
+  const bool judged = want->left || want->two;
+  unicon__regression *map = want->map;
+  double *l, *a, *b, *diagonal;
+  UNICON_NEW(ctx, l, n * n);
+  UNICON_NEW(ctx, a, n * wide);
+  UNICON_NEW(ctx, b, wide);
+  UNICON_NEW(ctx, diagonal, n);
+  memcpy(l, r->kernel, (size_t)(n * n) * sizeof *l);
+  UNICON_TRY(factorise(ctx, l, n, ridge * r->top));
+  UNICON_TRY(solve_targets(ctx, r, l, a, b));
+  const double sum = b[e];
+  if (judged) UNICON_TRY(inverse_diagonal(ctx, l, n, diagonal));
+  if (want->two) UNICON_TRY(inverse_rows(ctx, r, l, a + e, wide, sum, want->two));
   unicon__drop(ctx, l);
-  for (int64_t i = 0; i < n; i++) {
-    sum += a[i * wide + e];
-    for (int64_t k = 0; k < e; k++) b[k] += a[i * wide + k];
-  }
   for (int64_t k = 0; k < e; k++) b[k] /= sum;
   if (map) UNICON_NEW(ctx, map->weight, n * e);
   for (int64_t i = 0; i < n; i++) { /* a = A^-1 (Y - 1 b^T) */
     double *row = a + i * wide;
     for (int64_t k = 0; k < e; k++) row[k] -= row[e] * b[k];
     for (int64_t k = 0; k < e && map; k++) map->weight[i * e + k] = (float)row[k];
-    if (left && i < r->data.judged)
-      write_left(r, i, row, diagonal[i] - row[e] * row[e] / sum, left);
+    if (judged && i < r->data.judged)
+      note_left(r, want, i, row, diagonal[i] - row[e] * row[e] / sum);
   }
   unicon__drop(ctx, diagonal);
   if (map) {
@@ -431,12 +500,12 @@ static unicon_status fit_kernel(unicon_ctx *ctx, const unicon__regress *r, doubl
   return UNICON_OK;
 }
 
-unicon_status unicon__regress_fit(unicon_ctx *ctx, unicon__regress *r, double ridge, float *left,
-                                  unicon__regression *map) {
-  if (map) *map = (unicon__regression){0};
-  if (r->recipe.method == UNICON__BY_PROCRUSTES) return fit_procrustes(ctx, r, left, map);
-  if (r->kernel) return fit_kernel(ctx, r, ridge, left, map);
-  return fit_ridge(ctx, r, ridge, left, map);
+unicon_status unicon__regress_fit(unicon_ctx *ctx, unicon__regress *r, double ridge,
+                                  const unicon__regress_want *want) {
+  if (want->map) *want->map = (unicon__regression){0};
+  if (r->recipe.method == UNICON__BY_PROCRUSTES) return fit_procrustes(ctx, r, want);
+  if (want->two) UNICON_TRY(open_two(ctx, r, want->two));
+  return r->kernel ? fit_kernel(ctx, r, ridge, want) : fit_ridge(ctx, r, ridge, want);
 }
 
 /* ---- use ---------------------------------------------------------------------------------- */

@@ -21,6 +21,7 @@
 #define UNICON_USE_REGRESS_H
 
 #include "features/feature.h"
+#include "use/left_two.h"
 
 typedef enum unicon__method {
   UNICON__BY_PROCRUSTES,
@@ -62,11 +63,18 @@ typedef struct unicon__regress unicon__regress;
 unicon_status unicon__regress_open(unicon_ctx *ctx, const unicon__regress_data *data,
                                    const unicon__recipe *recipe, unicon__regress **out);
 
-/* Fits with that ridge: what each row is predicted to be by a map without it, at length 1 (`left`,
- * judged by e), and the map of all rows in the context's frame (`map`); either may be NULL. Ridge:
- * 4 n d e flops; kernel: 2/3 n^3 + 2 n^2 e. */
-unicon_status unicon__regress_fit(unicon_ctx *ctx, unicon__regress *r, double ridge, float *left,
-                                  unicon__regression *map);
+/* What a fit is asked for; what is NULL is not made. Everything is in the context's frame. */
+typedef struct unicon__regress_want {
+  float *left;             /* judged by e: each row as predicted without it, at length 1 */
+  unicon__left_two *two;   /* the same without two rows; `queries` is set, at most `judged`. Not
+                              with procrustes, which a single pair does not move */
+  unicon__regression *map; /* of all rows */
+} unicon__regress_want;
+
+/* Fits with that ridge. Ridge: 4 n d e flops; kernel: 2/3 n^3 + 2 n^2 e, and 2 n^2 for each query
+ * of `two`. */
+unicon_status unicon__regress_fit(unicon_ctx *ctx, unicon__regress *r, double ridge,
+                                  const unicon__regress_want *want);
 
 /* Gives its memory back. */
 void unicon__regress_close(unicon_ctx *ctx, unicon__regress *r);
