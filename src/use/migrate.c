@@ -8,6 +8,8 @@
 #include "io/object.h"
 #include "linalg/vec.h"
 
+enum { CASCADE = 200, CASCADE_QUERIES = 1000 };
+
 struct unicon_migration {
   unicon__arena arena;
   unicon_model *model;
@@ -19,7 +21,7 @@ struct unicon_migration {
 static unicon__entry *entry_of(unicon__outcome *o, unicon__row_of_table row, const char *how) {
   unicon__entry *entry = &o->entry[row];
   entry->known = true;
-  entry->items = o->move->items;
+  entry->items = o->move->items / o->move->panel.folds;
   snprintf(entry->how, sizeof entry->how, "%s", how);
   return entry;
 }
@@ -29,29 +31,29 @@ static unicon_status judge_plain(unicon_ctx *ctx, unicon__outcome *o, unicon__ro
                                  const char *how, int query_side, int item_side) {
   const unicon__move *move = o->move;
   unicon__entry *entry = entry_of(o, row, how);
-  UNICON_NEW(ctx, entry->each, move->queries);
-  return unicon__jury_rows(ctx, &move->jury, move->query[query_side], move->row[item_side],
-                           move->d[item_side], &entry->figures, entry->each);
+  UNICON_NEW(ctx, entry->each, move->queries * UNICON__FIGURES);
+  return unicon__panel_rows(ctx, &move->panel, move->query[query_side], move->row[item_side],
+                            move->d[item_side], entry->each, &entry->figures);
 }
 
-/* The rewrite, fitted on all pairs and judged on all queries. */
+/* The rewrite: its items by maps without their fold, and its map of all pairs. */
 static unicon_status judge_rewrite(unicon_ctx *ctx, unicon__outcome *o) {
   const unicon__move *move = o->move;
-  const unicon__regress_data data = unicon__move_data(move, UNICON__REWRITE, move->n);
+  const unicon__regress_data data =
+      unicon__move_data(move, UNICON__REWRITE, 0, move->n, move->items);
   const unicon__recipe *recipe = &o->contest.best[UNICON__REWRITE].recipe;
   char how[64];
   unicon__regress *regress;
   unicon__recipe_say(recipe, how, sizeof how);
   unicon__entry *entry = entry_of(o, UNICON__ROW_REWRITE, how);
-  UNICON_NEW(ctx, entry->each, move->queries);
-  UNICON_NEW(ctx, o->score, move->queries * move->items);
-  UNICON_NEW(ctx, o->list, move->queries * UNICON__CASCADE);
+  entry->pairs = move->n - move->items / move->folds;
+  UNICON_NEW(ctx, entry->each, move->queries * UNICON__FIGURES);
+  UNICON_NEW(ctx, o->left, move->items * data.e);
   UNICON_TRY(unicon__regress_open(ctx, &data, recipe, &regress));
-  UNICON_TRY(unicon__rewrite_scores(ctx, move, &move->jury, regress, recipe, &o->map, o->score));
+  UNICON_TRY(unicon__regress_fit(ctx, regress, recipe->ridge, o->left, &o->map));
   unicon__regress_close(ctx, regress);
-  UNICON_TRY(unicon__jury_top(ctx, &move->jury, o->score, UNICON__CASCADE, o->list));
-  return unicon__jury_lists(ctx, &move->jury, o->list, UNICON__CASCADE, &entry->figures,
-                            entry->each);
+  return unicon__panel_rows(ctx, &move->panel, move->query[UNICON__NEW], o->left, data.e,
+                            entry->each, &entry->figures);
 }
 
 typedef struct ranked {
@@ -65,29 +67,43 @@ static int compare_ranked(const void *a, const void *b) {
   return (left->id > right->id) - (left->id < right->id);
 }
 
-/* The first 200 of the rewrite in the order of the new model. */
+/* The first 200 of a query in the order of the new model. */
+static void rerank(const unicon__move *move, int64_t query, int64_t *list) {
+  const int64_t e = move->d[UNICON__NEW];
+  const float *asked = move->query[UNICON__NEW] + query * e;
+  ranked r[CASCADE];
+  int count = 0;
+  for (int k = 0; k < CASCADE; k++)
+    if (list[k] >= 0)
+      r[count++] = (ranked){unicon__vec_best()->dot(asked, move->row[UNICON__NEW] + list[k] * e, e),
+                            list[k]};
+  qsort(r, (size_t)count, sizeof *r, compare_ranked);
+  for (int k = 0; k < count; k++) list[k] = r[k].id;
+}
+
+/* 200 are few of all items but not of a fold, so all are searched; that some maps have seen a
+ * neighbour of what they predict weighs little for places that far down. */
 static unicon_status judge_cascade(unicon_ctx *ctx, unicon__outcome *o) {
   const unicon__move *move = o->move;
   const int64_t e = move->d[UNICON__NEW];
-  const unicon__vec *vec = unicon__vec_best();
+  const float *query = move->query[UNICON__NEW];
   unicon__entry *entry = entry_of(o, UNICON__ROW_CASCADE, "rewrite, first 200 embedded anew");
+  unicon__jury jury = {.queries = move->queries < CASCADE_QUERIES ? move->queries : CASCADE_QUERIES,
+                       .items = move->items,
+                       .self = move->self,
+                       .judged = move->judged,
+                       .original = move->original};
   int64_t *list;
-  UNICON_NEW(ctx, list, move->queries * UNICON__CASCADE);
-  UNICON_NEW(ctx, entry->each, move->queries);
-  for (int64_t q = 0; q < move->queries; q++) {
-    ranked r[UNICON__CASCADE];
-    int count = 0;
-    for (int k = 0; k < UNICON__CASCADE; k++) {
-      const int64_t id = o->list[q * UNICON__CASCADE + k];
-      list[q * UNICON__CASCADE + k] = -1;
-      if (id < 0) continue;
-      r[count++] = (ranked){
-          vec->dot(move->query[UNICON__NEW] + q * e, move->row[UNICON__NEW] + id * e, e), id};
-    }
-    qsort(r, (size_t)count, sizeof *r, compare_ranked);
-    for (int k = 0; k < count; k++) list[q * UNICON__CASCADE + k] = r[k].id;
-  }
-  return unicon__jury_lists(ctx, &move->jury, list, UNICON__CASCADE, &entry->figures, entry->each);
+  double *each;
+  entry->items = move->items;
+  UNICON_NEW(ctx, list, jury.queries * CASCADE);
+  UNICON_NEW(ctx, each, jury.queries * UNICON__FIGURES);
+  UNICON_TRY(unicon__jury_open(ctx, query, move->row[UNICON__NEW], e, &jury));
+  UNICON_TRY(unicon__jury_find(ctx, &jury, query, o->left, e, CASCADE, list));
+  for (int64_t q = 0; q < jury.queries; q++) rerank(move, q, list + q * CASCADE);
+  unicon__jury_judge(&jury, list, CASCADE, each);
+  unicon__figures_of(each, jury.queries, &entry->figures);
+  return UNICON_OK;
 }
 
 /* What is measured among held-out items, as rows. */
@@ -96,6 +112,7 @@ static void enter_held(unicon__outcome *o, unicon__way way, unicon__row_of_table
   if (!o->there[way].known) return;
   unicon__entry *entry = entry_of(o, row, how);
   entry->items = o->held.jury.items;
+  entry->pairs = o->held.first;
   entry->figures = o->there[way].figures;
 }
 

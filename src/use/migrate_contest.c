@@ -4,10 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "linalg/tiled.h"
 #include "use/migrate.h"
 
-enum { COARSE_PAIRS = 1200, FEWEST_ASKING = 200, WIDTH_PAIRS = 1000, KERNELS = 4 };
+enum { COARSE_PAIRS = 1200, WIDTH_PAIRS = 1000, KERNELS = 4 };
 
 /* Ridges as shares of the largest eigenvalue: half decades from 1e-7 to 1. */
 enum { RIDGES = 15 };
@@ -27,90 +26,65 @@ static int step_of(double ridge) {
 /* What is being tried: some of the pairs as a migration of its own. */
 typedef struct ring {
   const unicon__move *move;
-  const unicon__jury *jury;
-  const float *query;       /* of the jury, by the new model */
-  const unicon__held *held; /* of a bridge */
-  int64_t pairs;
-  unicon__contest *contest; /* keeps the trials, or NULL */
+  unicon__regress_data data;
+  const unicon__panel *panel; /* of a rewrite */
+  const float *unseen;        /* panel items that no map has seen, by the old model; NULL: they are
+                                 the pairs, and are left out by folds */
+  const unicon__held *held;   /* of a bridge */
+  unicon__contest *contest;   /* keeps the trials, or NULL */
 } ring;
 
-unicon_status unicon__rewrite_scores(unicon_ctx *ctx, const unicon__move *move,
-                                     const unicon__jury *jury, unicon__regress *regress,
-                                     const unicon__recipe *recipe, unicon__regression *map,
-                                     float *scores) {
-  const int64_t e = move->d[UNICON__NEW], items = move->items;
-  unicon__left_two two = {.queries = jury->queries};
-  if (jury->self && recipe->method != UNICON__BY_PROCRUSTES) {
-    const unicon__regress_want want = {.two = &two, .map = map};
-    UNICON_TRY(unicon__regress_fit(ctx, regress, recipe->ridge, &want));
-    return unicon__left_two_scores(ctx, &two, move->row[UNICON__NEW], e, scores);
-  }
-  const unicon__regress_want want = {.left = unicon__new(ctx, items * e, sizeof(float)),
-                                     .map = map};
-  if (!want.left) return UNICON_ERR_MEMORY;
-  UNICON_TRY(unicon__regress_fit(ctx, regress, recipe->ridge, &want));
-  unicon__tiled_sgemm(ctx, false, true, jury->queries, items, e, 1, move->query[UNICON__NEW], e,
-                      want.left, e, 0, scores, items);
-  return UNICON_OK;
-}
-
-/* All pairs: every item is left out in its turn, and where items ask, so is the query. */
-static unicon_status judge_whole(unicon_ctx *ctx, const ring *g, unicon__regress *regress,
-                                 const unicon__trial *trial, unicon__figures *out) {
-  int64_t *list;
-  float *scores;
-  UNICON_NEW(ctx, scores, g->jury->queries * g->jury->items);
-  UNICON_NEW(ctx, list, g->jury->queries * UNICON__NEIGHBOURS);
-  UNICON_TRY(unicon__rewrite_scores(ctx, g->move, g->jury, regress, &trial->recipe, NULL, scores));
-  UNICON_TRY(unicon__jury_top(ctx, g->jury, scores, UNICON__NEIGHBOURS, list));
-  return unicon__jury_lists(ctx, g->jury, list, UNICON__NEIGHBOURS, out, NULL);
-}
-
-/* Some of the pairs: each is left out in its turn, other items and the queries are new anyway. */
-static unicon_status judge_part(unicon_ctx *ctx, const ring *g, unicon__regress *regress,
-                                const unicon__trial *trial, unicon__figures *out) {
-  const unicon__regress_data data = unicon__move_data(g->move, UNICON__REWRITE, g->pairs);
-  const int64_t items = g->jury->items, seen = data.judged;
+/* Items as maps that have not seen them predict them, asked by new queries. */
+static unicon_status judge_rewrite(unicon_ctx *ctx, const ring *g, unicon__regress *regress,
+                                   const unicon__trial *trial, double *score) {
+  const unicon__panel *panel = g->panel;
+  const int64_t d = g->data.d, e = g->data.e;
+  unicon__figures figures;
   unicon__regression map;
-  unicon__regress_want want = {.map = items > seen ? &map : NULL};
-  UNICON_NEW(ctx, want.left, items * data.e);
-  UNICON_TRY(unicon__regress_fit(ctx, regress, trial->recipe.ridge, &want));
-  if (items > seen)
-    UNICON_TRY(unicon__regress_apply(ctx, &trial->recipe, &map, data.d, data.e,
-                                     data.x + seen * data.d, items - seen,
-                                     want.left + seen * data.e));
-  return unicon__jury_rows(ctx, g->jury, g->query, want.left, data.e, out, NULL);
+  double *each;
+  float *left;
+  UNICON_NEW(ctx, each, panel->queries * UNICON__FIGURES);
+  UNICON_NEW(ctx, left, panel->items * e);
+  UNICON_TRY(unicon__regress_fit(ctx, regress, trial->recipe.ridge, g->unseen ? NULL : left,
+                                 g->unseen ? &map : NULL));
+  if (g->unseen)
+    UNICON_TRY(
+        unicon__regress_apply(ctx, &trial->recipe, &map, d, e, g->unseen, panel->items, left));
+  UNICON_TRY(unicon__panel_rows(ctx, panel, g->move->query[UNICON__NEW], left, e, each, &figures));
+  *score = figures.value[unicon__panel_leads(panel)];
+  return UNICON_OK;
 }
 
 /* New queries through the map, among held-out items of the old model. */
 static unicon_status judge_bridge(unicon_ctx *ctx, const ring *g, unicon__regress *regress,
-                                  const unicon__trial *trial, unicon__figures *out) {
-  const unicon__regress_data data = unicon__move_data(g->move, UNICON__BRIDGE, g->pairs);
+                                  const unicon__trial *trial, double *score) {
+  const unicon__jury *jury = &g->held->jury;
+  const int64_t d = g->data.d, e = g->data.e;
+  unicon__figures figures;
   unicon__regression map;
+  double *each;
   float *query;
-  UNICON_NEW(ctx, query, g->jury->queries * data.e);
-  UNICON_TRY(
-      unicon__regress_fit(ctx, regress, trial->recipe.ridge, &(unicon__regress_want){.map = &map}));
-  UNICON_TRY(unicon__regress_apply(ctx, &trial->recipe, &map, data.d, data.e, g->query,
-                                   g->jury->queries, query));
-  return unicon__jury_rows(ctx, g->jury, query, g->held->item[UNICON__OLD], data.e, out, NULL);
+  UNICON_NEW(ctx, each, jury->queries * UNICON__FIGURES);
+  UNICON_NEW(ctx, query, jury->queries * e);
+  UNICON_TRY(unicon__regress_fit(ctx, regress, trial->recipe.ridge, NULL, &map));
+  UNICON_TRY(unicon__regress_apply(ctx, &trial->recipe, &map, d, e, g->held->query[UNICON__NEW],
+                                   jury->queries, query));
+  UNICON_TRY(unicon__jury_rows(ctx, jury, query, g->held->item[UNICON__OLD], e, each));
+  unicon__figures_of(each, jury->queries, &figures);
+  *score = figures.value[UNICON__OVERLAP];
+  return UNICON_OK;
 }
 
 /* Fits with the trial's ridge and judges; nothing stays in the frame. */
 static unicon_status attempt(unicon_ctx *ctx, const ring *g, unicon__regress *regress,
                              unicon__trial *trial) {
   unicon__block *frame = unicon__frame_open(ctx);
-  unicon__figures figures;
-  if (trial->way == UNICON__BRIDGE)
-    UNICON_TRY(judge_bridge(ctx, g, regress, trial, &figures));
-  else if (g->pairs == g->move->n)
-    UNICON_TRY(judge_whole(ctx, g, regress, trial, &figures));
+  if (g->held)
+    UNICON_TRY(judge_bridge(ctx, g, regress, trial, &trial->score));
   else
-    UNICON_TRY(judge_part(ctx, g, regress, trial, &figures));
+    UNICON_TRY(judge_rewrite(ctx, g, regress, trial, &trial->score));
   unicon__frame_close(ctx, frame);
-  trial->pairs = g->pairs;
-  trial->items = g->jury->items;
-  trial->score = figures.value[unicon__jury_leads(g->jury)];
+  trial->pairs = g->data.n;
   if (g->contest && g->contest->count < UNICON__TRIALS)
     g->contest->list[g->contest->count++] = *trial;
   return UNICON_OK;
@@ -139,10 +113,9 @@ static unicon_status climb(unicon_ctx *ctx, const ring *g, unicon__regress *regr
 static unicon_status run_method(unicon_ctx *ctx, const ring *g, unicon__recipe recipe, int start,
                                 unicon__trial *best) {
   unicon__block *frame = unicon__frame_open(ctx);
-  const unicon__regress_data data = unicon__move_data(g->move, best->way, g->pairs);
   unicon__regress *regress;
   best->recipe = recipe;
-  UNICON_TRY(unicon__regress_open(ctx, &data, &recipe, &regress));
+  UNICON_TRY(unicon__regress_open(ctx, &g->data, &recipe, &regress));
   if (recipe.method == UNICON__BY_PROCRUSTES)
     UNICON_TRY(attempt(ctx, g, regress, best));
   else
@@ -176,52 +149,38 @@ static void kernels_of(const unicon__move *move, unicon__kernel list[KERNELS]) {
     list[k] = (unicon__kernel){UNICON__KERNEL_RBF, widths[k - 1] * scale, 1};
 }
 
+/* All pairs. */
 static ring whole_ring(const unicon__move *move, unicon__contest *contest) {
   return (ring){.move = move,
-                .jury = &move->quick,
-                .query = move->query[UNICON__NEW],
-                .pairs = move->n,
+                .data = unicon__move_data(move, UNICON__REWRITE, 0, move->n, move->items),
+                .panel = &move->panel,
                 .contest = contest};
 }
 
-/* Who asks about the first `items` where a map has seen the first `pairs`: the given queries, or
- * rows that it has not seen, which may be items themselves. */
-static unicon_status open_ring(unicon_ctx *ctx, int64_t items, unicon__jury *jury, ring *g) {
-  const unicon__move *move = g->move;
-  const int64_t e = move->d[UNICON__NEW];
-  *jury = move->quick;
-  g->jury = jury;
-  g->query = move->query[UNICON__NEW];
-  jury->items = items;
-  if (move->quick.self) {
-    const int64_t spare = items - g->pairs, rest = move->n - (g->pairs > items ? g->pairs : items);
-    const bool inside = spare >= rest; /* the queries are items */
-    const int64_t most = inside ? spare : rest;
-    int64_t *self = NULL;
-    jury->queries = most < move->quick.queries ? most : move->quick.queries;
-    const int64_t first = inside ? items - jury->queries : move->n - jury->queries;
-    g->query = move->row[UNICON__NEW] + first * e;
-    if (inside) UNICON_NEW(ctx, self, jury->queries);
-    for (int64_t q = 0; inside && q < jury->queries; q++) self[q] = first + q;
-    jury->self = self;
-  }
-  if (jury->judged) return UNICON_OK;
-  return unicon__jury_open(ctx, g->query, move->row[UNICON__NEW], e, jury);
+/* A panel of the first items alone, in so many folds. */
+static unicon_status small_panel(unicon_ctx *ctx, const unicon__move *move, int64_t items,
+                                 int64_t folds, unicon__panel *out) {
+  *out = (unicon__panel){.items = items,
+                         .folds = folds,
+                         .queries = move->self ? items : move->queries,
+                         .self = move->self};
+  return unicon__panel_open(ctx, move->query[UNICON__NEW], move->row[UNICON__NEW],
+                            move->d[UNICON__NEW], NULL, NULL, out);
 }
 
 /* Kernels side by side on a part of the pairs; the best with its ridge. Equal ones: the first,
  * which has no width that could be wrong elsewhere. */
 static unicon_status coarse(unicon_ctx *ctx, const unicon__move *move, unicon__contest *contest,
                             unicon__trial *best) {
-  const int64_t pairs = move->n < COARSE_PAIRS + FEWEST_ASKING ? move->n : COARSE_PAIRS;
+  const int64_t pairs = COARSE_PAIRS;
   unicon__kernel kernel[KERNELS];
-  unicon__jury jury;
+  unicon__panel panel;
   unicon__block *frame = unicon__frame_open(ctx);
   ring g = whole_ring(move, contest);
-  if (pairs < move->n) {
-    g.pairs = pairs;
-    /* Judged items may lie anywhere, so with judgements all of them are searched. */
-    UNICON_TRY(open_ring(ctx, move->jury.judged ? move->items : pairs, &jury, &g));
+  if (move->n > pairs + pairs / 4 && move->items >= pairs) {
+    UNICON_TRY(small_panel(ctx, move, pairs, unicon__move_folds(pairs), &panel));
+    g.panel = &panel;
+    g.data = unicon__move_data(move, UNICON__REWRITE, 0, pairs, pairs);
   }
   kernels_of(move, kernel);
   for (int k = 0; k < KERNELS; k++) {
@@ -261,7 +220,7 @@ unicon_status unicon__contest_rewrite(unicon_ctx *ctx, const unicon__move *move,
   UNICON_TRY(unicon__progress(ctx, "migrate", 0.25));
   UNICON_TRY(run_linear(ctx, &whole, UNICON__REWRITE));
   UNICON_TRY(unicon__progress(ctx, "migrate", 0.4));
-  if (trial.pairs < move->n || trial.items < move->items) {
+  if (trial.pairs < move->n) {
     /* The largest eigenvalue grows with the pairs, the noise of a vector does not. */
     const double ridge = trial.recipe.ridge * (double)trial.pairs / (double)move->n;
     UNICON_TRY(run_method(ctx, &whole, trial.recipe, step_of(ridge), &trial));
@@ -272,7 +231,10 @@ unicon_status unicon__contest_rewrite(unicon_ctx *ctx, const unicon__move *move,
 
 unicon_status unicon__contest_bridge(unicon_ctx *ctx, const unicon__move *move,
                                      const unicon__held *held, unicon__contest *out) {
-  const ring g = {move, &held->jury, held->query[UNICON__NEW], held, held->first, out};
+  const ring g = {.move = move,
+                  .data = unicon__move_data(move, UNICON__BRIDGE, 0, held->first, held->first),
+                  .held = held,
+                  .contest = out};
   const unicon__recipe recipe = {UNICON__BY_KERNEL, {UNICON__KERNEL_ARCCOS1, 1, 1}, 0};
   unicon__trial trial = {.way = UNICON__BRIDGE};
   UNICON_TRY(run_linear(ctx, &g, UNICON__BRIDGE));
@@ -282,14 +244,19 @@ unicon_status unicon__contest_bridge(unicon_ctx *ctx, const unicon__move *move,
 }
 
 unicon_status unicon__contest_learn(unicon_ctx *ctx, const unicon__move *move,
-                                    const unicon__trial *trial, int64_t pairs, double *score) {
+                                    const unicon__trial *trial, int64_t pairs, int64_t folds,
+                                    double *score) {
   unicon__block *frame = unicon__frame_open(ctx);
-  unicon__jury jury;
-  ring g = {.move = move, .pairs = pairs};
+  const int64_t items = unicon__fold_first(move->items, move->folds, folds);
+  unicon__panel panel;
   unicon__trial best = {.way = UNICON__REWRITE};
+  const ring g = {.move = move,
+                  .data = unicon__move_data(move, UNICON__REWRITE, move->n - pairs, pairs, pairs),
+                  .panel = &panel,
+                  .unseen = move->row[UNICON__OLD]};
   const double ridge = trial->recipe.ridge * (double)trial->pairs / (double)pairs;
   const int start = trial->recipe.method == UNICON__BY_PROCRUSTES ? 0 : step_of(ridge);
-  UNICON_TRY(open_ring(ctx, move->items, &jury, &g));
+  UNICON_TRY(small_panel(ctx, move, items, folds, &panel));
   UNICON_TRY(run_method(ctx, &g, trial->recipe, start, &best));
   *score = best.score;
   unicon__frame_close(ctx, frame);

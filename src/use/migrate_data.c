@@ -8,10 +8,8 @@
 
 enum {
   FEWEST_PAIRS = 100,
-  MOST_ITEMS = 5000, /* that are searched: more say little more, and each must be left out once */
-  MOST_QUERIES = 5000,
-  MOST_ASKING = 2000, /* items that ask for the others */
-  QUICK_QUERIES = 800
+  MOST_ITEMS = 5000, /* that are searched: more say little more, and each must be left out */
+  MOST_QUERIES = 5000
 };
 
 static const char *const side_word[2] = {"old", "new"};
@@ -128,8 +126,9 @@ static unicon_status check_query_side(unicon_ctx *ctx, const unicon__move *move,
 static unicon_status open_queries(unicon_ctx *ctx, const unicon_migration_data *data,
                                   unicon__move *move) {
   const unicon_rows *given[2] = {data->queries_old, data->queries_new};
-  if (!data->queries_new) { /* items ask for each other */
-    move->queries = move->items < MOST_ASKING ? move->items : MOST_ASKING;
+  move->self = !data->queries_new;
+  if (move->self) { /* items ask for each other */
+    move->queries = move->items;
     move->query[0] = move->row[0];
     move->query[1] = move->row[1];
     return UNICON_OK;
@@ -151,23 +150,8 @@ static unicon_status open_queries(unicon_ctx *ctx, const unicon_migration_data *
   return UNICON_OK;
 }
 
-static unicon_status open_juries(unicon_ctx *ctx, const unicon_migration_data *data,
-                                 unicon__move *move) {
-  int64_t *self = NULL;
-  if (!data->queries_new) {
-    UNICON_NEW(ctx, self, move->queries);
-    for (int64_t i = 0; i < move->queries; i++) self[i] = i;
-  }
-  move->jury = (unicon__jury){.queries = move->queries,
-                              .items = move->items,
-                              .self = self,
-                              .judged = data->judgements,
-                              .original = data->judgements ? move->original : NULL};
-  UNICON_TRY(unicon__jury_open(ctx, move->query[UNICON__NEW], move->row[UNICON__NEW],
-                               move->d[UNICON__NEW], &move->jury));
-  move->quick = move->jury;
-  if (move->quick.queries > QUICK_QUERIES) move->quick.queries = QUICK_QUERIES;
-  return UNICON_OK;
+int64_t unicon__move_folds(int64_t items) {
+  return items < 800 ? 4 : 8;
 }
 
 unicon_status unicon__move_open(unicon_ctx *ctx, const unicon_migration_data *data,
@@ -186,16 +170,26 @@ unicon_status unicon__move_open(unicon_ctx *ctx, const unicon_migration_data *da
   }
   UNICON_TRY(refuse_equal(ctx, data, move));
   UNICON_TRY(open_queries(ctx, data, move));
-  return open_juries(ctx, data, move);
+  move->judged = data->judgements;
+  move->folds = unicon__move_folds(move->items);
+  move->panel = (unicon__panel){.items = move->items,
+                                .folds = move->judged ? 1 : move->folds,
+                                .queries = move->queries,
+                                .self = move->self};
+  return unicon__panel_open(ctx, move->query[UNICON__NEW], move->row[UNICON__NEW],
+                            move->d[UNICON__NEW], move->judged, move->original, &move->panel);
 }
 
-unicon__regress_data unicon__move_data(const unicon__move *move, unicon__way way, int64_t pairs) {
+unicon__regress_data unicon__move_data(const unicon__move *move, unicon__way way, int64_t first,
+                                       int64_t pairs, int64_t judged) {
   const int to = way == UNICON__REWRITE ? UNICON__NEW : UNICON__OLD, from = 1 - to;
-  return (unicon__regress_data){.n = pairs,
-                                .d = move->d[from],
-                                .e = move->d[to],
-                                .x = move->row[from],
-                                .y = move->row[to],
-                                .anchors = unicon__integer(move->options, UNICON__ANCHORS),
-                                .judged = pairs < move->items ? pairs : move->items};
+  return (unicon__regress_data){
+      .n = pairs,
+      .d = move->d[from],
+      .e = move->d[to],
+      .x = move->row[from] + first * move->d[from],
+      .y = move->row[to] + first * move->d[to],
+      .anchors = unicon__integer(move->options, UNICON__ANCHORS),
+      .judged = judged,
+      .folds = judged == move->items ? move->folds : unicon__move_folds(judged)};
 }

@@ -48,18 +48,12 @@ unicon_status unicon__shared_fit(unicon_ctx *ctx, const unicon__move *move, int 
 /* Held-out items and their queries. */
 static unicon_status open_held(unicon_ctx *ctx, const unicon__move *move, unicon__held *h) {
   const int64_t n = move->n < MOST_PAIRS ? move->n : MOST_PAIRS, items = n / 4;
-  int64_t *self;
   *h = (unicon__held){.first = n - items};
-  h->jury = (unicon__jury){.queries = move->queries, .items = items};
+  h->jury = (unicon__jury){
+      .queries = move->self ? items : move->queries, .items = items, .self = move->self};
   for (int s = 0; s < 2; s++) {
     h->item[s] = move->row[s] + h->first * move->d[s];
-    h->query[s] = move->jury.self ? h->item[s] : move->query[s];
-  }
-  if (move->jury.self) {
-    h->jury.queries = items;
-    UNICON_NEW(ctx, self, items);
-    for (int64_t i = 0; i < items; i++) self[i] = i;
-    h->jury.self = self;
+    h->query[s] = move->self ? h->item[s] : move->query[s];
   }
   return unicon__jury_open(ctx, h->query[UNICON__NEW], h->item[UNICON__NEW], move->d[UNICON__NEW],
                            &h->jury);
@@ -67,15 +61,15 @@ static unicon_status open_held(unicon_ctx *ctx, const unicon__move *move, unicon
 
 unicon_status unicon__held_map(unicon_ctx *ctx, const unicon__move *move, const unicon__held *held,
                                const unicon__trial *trial, float **out) {
-  const unicon__regress_data data = unicon__move_data(move, trial->way, held->first);
+  const unicon__regress_data data =
+      unicon__move_data(move, trial->way, 0, held->first, held->first);
   const bool rewrite = trial->way == UNICON__REWRITE;
   const int64_t count = rewrite ? held->jury.items : held->jury.queries;
   unicon__regress *regress;
   unicon__regression map;
   UNICON_NEW(ctx, *out, count * data.e);
   UNICON_TRY(unicon__regress_open(ctx, &data, &trial->recipe, &regress));
-  UNICON_TRY(
-      unicon__regress_fit(ctx, regress, trial->recipe.ridge, &(unicon__regress_want){.map = &map}));
+  UNICON_TRY(unicon__regress_fit(ctx, regress, trial->recipe.ridge, NULL, &map));
   unicon__regress_close(ctx, regress);
   return unicon__regress_apply(ctx, &trial->recipe, &map, data.d, data.e,
                                rewrite ? held->item[UNICON__OLD] : held->query[UNICON__NEW], count,
@@ -86,8 +80,10 @@ unicon_status unicon__held_map(unicon_ctx *ctx, const unicon__move *move, const 
 static unicon_status judge_there(unicon_ctx *ctx, const unicon__held *h, const float *query,
                                  const float *item, int64_t width, unicon__held_result *out) {
   out->known = true;
-  UNICON_NEW(ctx, out->each, h->jury.queries);
-  return unicon__jury_rows(ctx, &h->jury, query, item, width, &out->figures, out->each);
+  UNICON_NEW(ctx, out->each, h->jury.queries * UNICON__FIGURES);
+  UNICON_TRY(unicon__jury_rows(ctx, &h->jury, query, item, width, out->each));
+  unicon__figures_of(out->each, h->jury.queries, &out->figures);
+  return UNICON_OK;
 }
 
 /* Lists of the ten nearest held-out items through the model, without the query itself. */
@@ -109,7 +105,7 @@ static unicon_status search_there(unicon_ctx *ctx, const unicon__move *move, con
   UNICON_TRY(unicon__search(ctx, &of_query, &of_base, WIDE, ids, scores));
   for (int64_t q = 0; q < jury->queries; q++)
     for (int64_t from = 0, to = 0; from < WIDE && to < UNICON__NEIGHBOURS; from++)
-      if (!jury->self || ids[q * WIDE + from] != jury->self[q])
+      if (!jury->self || ids[q * WIDE + from] != q)
         list[q * UNICON__NEIGHBOURS + to++] = ids[q * WIDE + from];
   unicon__drop(ctx, scores);
   unicon__drop(ctx, ids);
@@ -125,12 +121,13 @@ static unicon_status judge_shared(unicon_ctx *ctx, unicon__outcome *o) {
   for (int s = 0; s < SETTINGS; s++) {
     unicon_model *model = NULL;
     unicon__held_result now = {.known = true};
-    UNICON_NEW(ctx, now.each, h->jury.queries);
+    UNICON_NEW(ctx, now.each, h->jury.queries * UNICON__FIGURES);
     UNICON_TRY(unicon__shared_fit(ctx, o->move, s, h->first, &model));
     const unicon_status status = search_there(ctx, o->move, h, model, list);
     unicon_model_destroy(model);
     UNICON_TRY(status);
-    UNICON_TRY(unicon__jury_lists(ctx, &h->jury, list, UNICON__NEIGHBOURS, &now.figures, now.each));
+    unicon__jury_judge(&h->jury, list, UNICON__NEIGHBOURS, now.each);
+    unicon__figures_of(now.each, h->jury.queries, &now.figures);
     if (best->known && now.figures.value[UNICON__OVERLAP] <= best->figures.value[UNICON__OVERLAP])
       continue;
     *best = now;

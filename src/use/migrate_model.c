@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "linalg/tiled.h"
 #include "linalg/vec.h"
 #include "model/embed.h"
 #include "use/migrate.h"
@@ -39,66 +38,70 @@ static void add_score(const unicon__move *move, scores *s, double own, const flo
   s->count++;
 }
 
-/* Scores, the nearest of each query, and the rows as both models see them. */
+/* Rows whose products are the scores, and the same rows as both models see them. */
 typedef struct scene {
-  int64_t queries, items, wide; /* `wide` ids for each query */
-  const float *score;           /* queries by items, as deployed */
-  const int64_t *near;
-  const float *query_of[2], *item_of[2];
-  bool self;
+  const unicon__jury *jury;
+  int64_t width;
+  const float *query, *item, *query_of[2], *item_of[2];
 } scene;
 
-static unicon_status collect(unicon_ctx *ctx, const unicon__move *move, const scene *c, scores *s) {
-  const int64_t queries = c->queries < SCORE_QUERIES ? c->queries : SCORE_QUERIES;
-  UNICON_TRY(open_scores(ctx, queries, s));
-  for (int64_t q = 0; q < queries; q++) {
-    if (q == queries / 2) s->tested = s->count;
+/* The nearest items of a query and as many others. */
+static unicon_status collect(unicon_ctx *ctx, const unicon__move *move, const scene *c,
+                             int64_t queries, scores *s) {
+  const unicon__vec *vec = unicon__vec_best();
+  const unicon__jury *jury = c->jury;
+  int64_t *near;
+  UNICON_NEW(ctx, near, jury->queries * SCORE_NEAR);
+  UNICON_TRY(unicon__jury_find(ctx, jury, c->query, c->item, c->width, SCORE_NEAR, near));
+  for (int64_t q = 0; q < queries && q < jury->queries; q++)
     for (int k = 0; k < SCORE_PICKS; k++) {
-      const int64_t id =
-          k < SCORE_NEAR && k < c->wide
-              ? c->near[q * c->wide + k]
-              : unicon__below(0, UNICON__STREAM_MIGRATE, (uint64_t)q, (uint32_t)k, c->items);
-      if (id < 0 || (c->self && id == q)) continue;
-      add_score(move, s, (double)c->score[q * c->items + id], c->query_of, q, c->item_of, id);
+      const int64_t id = k < SCORE_NEAR ? near[q * SCORE_NEAR + k]
+                                        : unicon__below(0, UNICON__STREAM_MIGRATE, (uint64_t)q,
+                                                        (uint32_t)k, jury->items);
+      if (id < 0 || (jury->self && id == q)) continue;
+      add_score(move, s, vec->dot(c->query + q * c->width, c->item + id * c->width, c->width),
+                c->query_of, q, c->item_of, id);
     }
-  }
+  unicon__drop(ctx, near);
   return UNICON_OK;
 }
 
-/* As a rewrite is deployed. */
+/* As a rewrite is deployed, fold by fold; the first half of the folds is kept apart. */
 static unicon_status collect_rewrite(unicon_ctx *ctx, const unicon__outcome *o, scores *s) {
   const unicon__move *move = o->move;
-  const scene c = {.queries = move->queries,
-                   .items = move->items,
-                   .wide = UNICON__CASCADE,
-                   .score = o->score,
-                   .near = o->list,
-                   .query_of = {move->query[0], move->query[1]},
-                   .item_of = {move->row[0], move->row[1]},
-                   .self = move->jury.self != NULL};
-  return collect(ctx, move, &c, s);
+  const unicon__panel *panel = &move->panel;
+  const int64_t e = move->d[UNICON__NEW], each = SCORE_QUERIES / panel->folds;
+  UNICON_TRY(open_scores(ctx, SCORE_QUERIES, s));
+  for (int64_t f = 0; f < panel->folds; f++) {
+    const int64_t first = unicon__panel_first(panel, f), asked = move->self ? first : 0;
+    scene c = {.jury = &panel->jury[f],
+               .width = e,
+               .query = move->query[UNICON__NEW] + asked * e,
+               .item = o->left + first * e};
+    for (int m = 0; m < 2; m++) {
+      c.query_of[m] = move->query[m] ? move->query[m] + asked * move->d[m] : NULL;
+      c.item_of[m] = move->row[m] + first * move->d[m];
+    }
+    UNICON_TRY(collect(ctx, move, &c, each, s));
+    if (f < panel->folds / 2) s->tested = s->count;
+  }
+  return UNICON_OK;
 }
 
 /* A bridge and a shared space stand among held-out items, by maps of the other pairs. */
 static unicon_status held_scene(unicon_ctx *ctx, const unicon__outcome *o, int64_t width,
                                 const float *query, const float *item, scores *s) {
   const unicon__held *h = &o->held;
-  int64_t *near;
-  float *score;
-  UNICON_NEW(ctx, near, h->jury.queries * SCORE_NEAR);
-  UNICON_NEW(ctx, score, h->jury.queries * h->jury.items);
-  unicon__tiled_sgemm(ctx, false, true, h->jury.queries, h->jury.items, width, 1, query, width,
-                      item, width, 0, score, h->jury.items);
-  UNICON_TRY(unicon__jury_top(ctx, &h->jury, score, SCORE_NEAR, near));
-  const scene c = {.queries = h->jury.queries,
-                   .items = h->jury.items,
-                   .wide = SCORE_NEAR,
-                   .score = score,
-                   .near = near,
+  const scene c = {.jury = &h->jury,
+                   .width = width,
+                   .query = query,
+                   .item = item,
                    .query_of = {h->query[0], h->query[1]},
-                   .item_of = {h->item[0], h->item[1]},
-                   .self = h->jury.self != NULL};
-  return collect(ctx, o->move, &c, s);
+                   .item_of = {h->item[0], h->item[1]}};
+  UNICON_TRY(open_scores(ctx, SCORE_QUERIES, s));
+  UNICON_TRY(collect(ctx, o->move, &c, SCORE_QUERIES, s));
+  s->tested = s->count / 2;
+  return UNICON_OK;
 }
 
 static unicon_status collect_bridge(unicon_ctx *ctx, const unicon__outcome *o, scores *s) {
@@ -192,7 +195,7 @@ static unicon_status spread(unicon_ctx *ctx, const float *y, int64_t n, int64_t 
 /* One part: the map on the side that moves, nothing on the other. */
 static unicon_status build(unicon_ctx *ctx, const unicon__move *move, const unicon__trial *trial,
                            const unicon__regression *map, unicon_model *model) {
-  const unicon__regress_data data = unicon__move_data(move, trial->way, move->n);
+  const unicon__regress_data data = unicon__move_data(move, trial->way, 0, move->n, move->items);
   const int from = trial->way == UNICON__REWRITE ? UNICON__OLD : UNICON__NEW;
   unicon__arena *arena = &model->arena;
   unicon__regression own = *map;
@@ -259,11 +262,12 @@ static unicon_status note_migration(unicon_ctx *ctx, const unicon__outcome *o,
 /* The map of a bridge on all pairs; that of a rewrite is there already. */
 static unicon_status bridge_map(unicon_ctx *ctx, const unicon__outcome *o,
                                 unicon__regression *map) {
-  const unicon__regress_data data = unicon__move_data(o->move, UNICON__BRIDGE, o->move->n);
+  const unicon__regress_data data =
+      unicon__move_data(o->move, UNICON__BRIDGE, 0, o->move->n, o->move->items);
   const unicon__recipe *recipe = &o->contest.best[UNICON__BRIDGE].recipe;
   unicon__regress *regress;
   UNICON_TRY(unicon__regress_open(ctx, &data, recipe, &regress));
-  UNICON_TRY(unicon__regress_fit(ctx, regress, recipe->ridge, &(unicon__regress_want){.map = map}));
+  UNICON_TRY(unicon__regress_fit(ctx, regress, recipe->ridge, NULL, map));
   unicon__regress_close(ctx, regress);
   return UNICON_OK;
 }

@@ -11,7 +11,7 @@ static const char *const row_names[UNICON__TABLE_ROWS] = {"keep",   "naive",   "
                                                           "shared", "cascade", "reembed"};
 static const char *const way_names[UNICON__WAYS] = {"bridge", "rewrite", "shared"};
 static const char *const directions[UNICON__WAYS] = {"new-to-old", "old-to-new", "shared"};
-static const char *const figure_names[UNICON__FIGURES] = {"overlap@10", "ndcg@10", "within@200"};
+static const char *const figure_names[UNICON__FIGURES] = {"overlap@10", "ndcg@10"};
 
 static const char *method_name(const unicon__recipe *recipe) {
   return recipe->method == UNICON__BY_PROCRUSTES ? "procrustes"
@@ -44,10 +44,10 @@ static unicon__row_of_table row_of_way(unicon__way way) {
 }
 
 /* Is a better than b, beyond noise? Yes where one of them is not known. */
-static bool beats(const double *a, const double *b, int64_t queries) {
+static bool beats(const double *a, const double *b, int64_t queries, unicon__figure figure) {
   double gain, error;
   if (!a || !b) return true;
-  unicon__paired_gain(a, b, queries, &gain, &error);
+  unicon__figures_gain(a, b, queries, figure, &gain, &error);
   return gain > 1.96 * error;
 }
 
@@ -55,8 +55,8 @@ static bool beats(const double *a, const double *b, int64_t queries) {
 static bool beats_keep(const unicon__outcome *o) {
   if (o->way == UNICON__REWRITE)
     return beats(o->entry[UNICON__ROW_REWRITE].each, o->entry[UNICON__ROW_KEEP].each,
-                 o->move->queries);
-  return beats(o->there[o->way].each, o->keep_there.each, o->held.jury.queries);
+                 o->move->queries, unicon__panel_leads(&o->move->panel));
+  return beats(o->there[o->way].each, o->keep_there.each, o->held.jury.queries, UNICON__OVERLAP);
 }
 
 unicon_status unicon__outcome_choose(unicon_ctx *ctx, unicon__outcome *o) {
@@ -72,10 +72,11 @@ unicon_status unicon__outcome_choose(unicon_ctx *ctx, unicon__outcome *o) {
                         (long long)o->move->n);
   if (into != 0 || !there[UNICON__BRIDGE].known) return UNICON_OK;
   double gain, error;
-  unicon__paired_gain(there[UNICON__BRIDGE].each, there[UNICON__REWRITE].each, queries, &gain,
-                      &error);
+  unicon__figures_gain(there[UNICON__BRIDGE].each, there[UNICON__REWRITE].each, queries,
+                       UNICON__OVERLAP, &gain, &error);
   if (gain > -0.01 && gain + 1.96 * error > 0) o->way = UNICON__BRIDGE; /* spares the rewriting */
-  if (beats(there[UNICON__SHARED].each, there[o->way].each, queries)) o->way = UNICON__SHARED;
+  if (beats(there[UNICON__SHARED].each, there[o->way].each, queries, UNICON__OVERLAP))
+    o->way = UNICON__SHARED;
   return UNICON_OK;
 }
 
@@ -92,7 +93,7 @@ static size_t say_way(const unicon__outcome *o, char *out, size_t size) {
       "Map the index and new queries into a shared space"};
   const bool rewrite = o->way == UNICON__REWRITE;
   const unicon__entry *entry = &o->entry[row_of_way(o->way)];
-  const unicon__figure leads = rewrite ? unicon__jury_leads(&o->move->jury) : UNICON__OVERLAP;
+  const unicon__figure leads = rewrite ? unicon__panel_leads(&o->move->panel) : UNICON__OVERLAP;
   const unicon__figures *f = &entry->figures;
   const unicon__figures *keep =
       rewrite ? &o->entry[UNICON__ROW_KEEP].figures : &o->keep_there.figures;
@@ -102,7 +103,7 @@ static size_t say_way(const unicon__outcome *o, char *out, size_t size) {
   if (keep->queries > 0) SAY(", where keeping the old model has %.3f", keep->value[leads]);
   if (!rewrite)
     SAY(" and a rewrite %.3f", o->there[UNICON__REWRITE].figures.value[UNICON__OVERLAP]);
-  if (o->move->jury.judged && rewrite)
+  if (o->move->judged && rewrite)
     SAY(" and embedding all anew %.3f", o->entry[UNICON__ROW_REEMBED].figures.value[leads]);
   SAY(".");
   return at;
@@ -111,9 +112,10 @@ static size_t say_way(const unicon__outcome *o, char *out, size_t size) {
 static void say_growth(const unicon__outcome *o, char *out, size_t size) {
   size_t at = 0;
   const unicon__entry *cascade = &o->entry[UNICON__ROW_CASCADE];
-  const unicon__figure leads = unicon__jury_leads(&o->move->jury);
+  const unicon__figure leads = unicon__panel_leads(&o->move->panel);
   if (o->way != UNICON__REWRITE) return;
-  SAY(" With the first 200 of a query embedded anew: %.3f.", cascade->figures.value[leads]);
+  SAY(" With the first 200 of a query embedded anew: %.3f among %lld.",
+      cascade->figures.value[leads], (long long)cascade->items);
   if (o->curve_points >= 3 && o->enough)
     SAY(" More than %lld pairs would add little.", (long long)o->move->n);
   if (o->curve_points >= 3 && !o->enough) SAY(" Twice the pairs would add about %.2f.", o->more);
@@ -137,7 +139,7 @@ void unicon__outcome_decide(unicon__outcome *o) {
         best->value[UNICON__OVERLAP]);
     return;
   }
-  if (o->move->jury.judged && !beats(anew, keep, o->move->queries)) {
+  if (o->move->judged && !beats(anew, keep, o->move->queries, UNICON__NDCG)) {
     SAY("Do not: by the judgements the new model is no better than the old (ndcg@10 %.3f and "
         "%.3f). Were the files swapped?",
         o->entry[UNICON__ROW_REEMBED].figures.value[UNICON__NDCG],
@@ -230,10 +232,8 @@ static void add_word(paper *p, const char *text, const char *value) {
   put_text(p, "\"");
 }
 
-static void add_figures(paper *p, const unicon__outcome *o, const unicon__entry *entry) {
+static void add_figures(paper *p, const unicon__entry *entry) {
   for (int f = 0; f < UNICON__FIGURES; f++) {
-    const bool deep = entry == &o->entry[UNICON__ROW_REWRITE];
-    if (f == UNICON__WITHIN && !deep) continue; /* lists of ten say nothing about 200 */
     open_with(p, figure_names[f], "{");
     add_real(p, "value", entry->figures.value[f]);
     add_real(p, "low", entry->figures.low[f]);
@@ -252,7 +252,8 @@ static void add_table(paper *p, const unicon__outcome *o) {
     add_word(p, "how", entry->how);
     add_integer(p, "items", entry->items);
     add_integer(p, "queries", entry->figures.queries);
-    add_figures(p, o, entry);
+    if (entry->pairs > 0) add_integer(p, "pairs", entry->pairs);
+    add_figures(p, entry);
     if (r == UNICON__ROW_BRIDGE || r == UNICON__ROW_SHARED) {
       if (o->keep_there.known)
         add_real(p, "keep_there", o->keep_there.figures.value[UNICON__OVERLAP]);
@@ -275,7 +276,6 @@ static void add_tried(paper *p, const unicon__outcome *o) {
       add_real(p, "width", t->recipe.kernel.width);
     if (t->recipe.method != UNICON__BY_PROCRUSTES) add_real(p, "ridge", t->recipe.ridge);
     add_integer(p, "pairs", t->pairs);
-    add_integer(p, "items", t->items);
     add_real(p, "score", t->score);
     close_with(p, "}");
   }
@@ -300,7 +300,11 @@ static void add_growth(paper *p, const unicon__outcome *o) {
   for (int k = 0; k < o->size_points; k++) {
     open_with(p, NULL, "{");
     add_integer(p, "items", o->size_items[k]);
-    add_real(p, "overlap@10", o->size_score[k]);
+    for (int c = 0; c < UNICON__CUTS; c++) {
+      char cut[24];
+      snprintf(cut, sizeof cut, "overlap@%d", unicon__cuts[c]);
+      add_real(p, cut, o->size_score[0][k][c]);
+    }
     close_with(p, "}");
   }
   close_with(p, "]");
@@ -334,11 +338,12 @@ unicon_status unicon__outcome_json(unicon_ctx *ctx, unicon__arena *arena, const 
   add_word(&p, "verdict", o->verdict);
   add_word(&p, "sentence", o->sentence);
   add_word(&p, "direction", directions[o->way]);
-  add_word(&p, "score", figure_names[unicon__jury_leads(&move->jury)]);
-  add_word(&p, "answers", move->jury.judged ? "judgements" : "neighbours by the new model");
-  add_word(&p, "queries_are", move->jury.self ? "items" : "given");
+  add_word(&p, "score", figure_names[unicon__panel_leads(&move->panel)]);
+  add_word(&p, "answers", move->judged ? "judgements" : "neighbours by the new model");
+  add_word(&p, "queries_are", move->self ? "items" : "given");
   add_integer(&p, "pairs", move->n);
   add_integer(&p, "items", move->items);
+  add_integer(&p, "folds", move->panel.folds);
   add_integer(&p, "queries", move->queries);
   add_integer(&p, "old_width", move->d[UNICON__OLD]);
   add_integer(&p, "new_width", move->d[UNICON__NEW]);

@@ -10,7 +10,7 @@
 #include "linalg/tiled.h"
 #include "linalg/vec.h"
 
-enum { THIRDS = 3, BLOCK_ROWS = 1024, POWER_STEPS = 200, DIAGONAL_COLS = 512 };
+enum { PARTS = 3, BLOCK_ROWS = 1024, POWER_STEPS = 200 };
 
 struct unicon__regress {
   unicon__regress_data data;
@@ -18,10 +18,10 @@ struct unicon__regress {
   double *mean_x, *mean_y; /* of the features and of Y */
   double top;              /* largest eigenvalue of gram or kernel */
   /* procrustes, and ridges in features: */
-  int64_t p;             /* features: d, or landmarks */
-  float *phi;            /* n by p, centred */
-  double *gram, *cross;  /* p by p, p by e */
-  double *third[THIRDS]; /* cross of the rows i = t mod 3, of procrustes */
+  int64_t p;            /* features: d, or landmarks */
+  float *phi;           /* n by p, centred */
+  double *gram, *cross; /* p by p, p by e */
+  double *part[PARTS];  /* cross of three parts of the folds, of procrustes */
   /* kernel map of many rows: */
   unicon__map map;
   float *landmarks;
@@ -96,36 +96,49 @@ static unicon_status factorise(unicon_ctx *ctx, double *a, int64_t n, double lam
 
 /* ---- features ----------------------------------------------------------------------------- */
 
-/* Gram and cross products of centred features and centred Y, in float64. `thirds` keeps the cross
- * products of three parts of the rows apart. */
-static unicon_status products(unicon_ctx *ctx, unicon__regress *r, bool thirds) {
-  const int64_t n = r->data.n, p = r->p, e = r->data.e;
+/* Part of the folds of procrustes: its first row; rows that are not judged are in none. */
+static int64_t part_first(const unicon__regress *r, int64_t part) {
+  return unicon__fold_first(r->data.judged, r->data.folds, r->data.folds * part / PARTS);
+}
+
+/* cross += phi^T Y' and gram (may be NULL) += phi^T phi over some rows, in float64. */
+static unicon_status add_products(unicon_ctx *ctx, const unicon__regress *r, int64_t from,
+                                  int64_t to, double *cross, double *gram) {
+  const int64_t p = r->p, e = r->data.e;
   double *a, *b;
-  UNICON_NEW(ctx, r->cross, p * e);
-  if (!thirds) UNICON_NEW(ctx, r->gram, p * p);
-  for (int t = 0; t < THIRDS && thirds; t++) UNICON_NEW(ctx, r->third[t], p * e);
   UNICON_NEW(ctx, a, BLOCK_ROWS * p);
   UNICON_NEW(ctx, b, BLOCK_ROWS * e);
-  for (int t = 0; t < (thirds ? THIRDS : 1); t++) {
-    double *cross = thirds ? r->third[t] : r->cross;
-    const int64_t step = thirds ? THIRDS : 1;
-    for (int64_t first = t; first < n;) {
-      int64_t count = 0;
-      UNICON_TRY(unicon__poll(ctx));
-      for (; count < BLOCK_ROWS && first < n; count++, first += step) {
-        for (int64_t k = 0; k < p; k++) a[count * p + k] = (double)r->phi[first * p + k];
-        for (int64_t k = 0; k < e; k++)
-          b[count * e + k] = (double)r->data.y[first * e + k] - r->mean_y[k];
-      }
-      unicon__tiled_dgemm(ctx, true, false, p, e, count, 1, a, p, b, e, 1, cross, e);
-      if (!thirds) unicon__tiled_dgemm(ctx, true, false, p, p, count, 1, a, p, a, p, 1, r->gram, p);
-    }
+  for (int64_t first = from; first < to; first += BLOCK_ROWS) {
+    const int64_t count = to - first < BLOCK_ROWS ? to - first : BLOCK_ROWS;
+    UNICON_TRY(unicon__poll(ctx));
+    for (int64_t k = 0; k < count * p; k++) a[k] = (double)r->phi[first * p + k];
+    for (int64_t k = 0; k < count * e; k++)
+      b[k] = (double)r->data.y[first * e + k] - r->mean_y[k % e];
+    unicon__tiled_dgemm(ctx, true, false, p, e, count, 1, a, p, b, e, 1, cross, e);
+    if (gram) unicon__tiled_dgemm(ctx, true, false, p, p, count, 1, a, p, a, p, 1, gram, p);
   }
-  for (int t = 0; t < THIRDS && thirds; t++)
-    for (int64_t k = 0; k < p * e; k++) r->cross[k] += r->third[t][k];
   unicon__drop(ctx, b);
   unicon__drop(ctx, a);
-  return thirds ? UNICON_OK : top_eigenvalue(ctx, r->gram, p, &r->top);
+  return UNICON_OK;
+}
+
+/* Gram and cross products of centred features and centred Y. Procrustes needs no gram, and keeps
+ * the cross products of its parts apart. */
+static unicon_status products(unicon_ctx *ctx, unicon__regress *r) {
+  const int64_t p = r->p, e = r->data.e;
+  UNICON_NEW(ctx, r->cross, p * e);
+  if (r->recipe.method != UNICON__BY_PROCRUSTES) {
+    UNICON_NEW(ctx, r->gram, p * p);
+    UNICON_TRY(add_products(ctx, r, 0, r->data.n, r->cross, r->gram));
+    return top_eigenvalue(ctx, r->gram, p, &r->top);
+  }
+  UNICON_TRY(add_products(ctx, r, r->data.judged, r->data.n, r->cross, NULL));
+  for (int t = 0; t < PARTS; t++) {
+    UNICON_NEW(ctx, r->part[t], p * e);
+    UNICON_TRY(add_products(ctx, r, part_first(r, t), part_first(r, t + 1), r->part[t], NULL));
+    for (int64_t k = 0; k < p * e; k++) r->cross[k] += r->part[t][k];
+  }
+  return UNICON_OK;
 }
 
 /* Centres phi, keeping the mean. */
@@ -176,7 +189,7 @@ static unicon_status open_landmarks(unicon_ctx *ctx, unicon__regress *r) {
   unicon__drop(ctx, factor);
   r->map.factor = NULL;
   UNICON_TRY(centre(ctx, r));
-  return products(ctx, r, false);
+  return products(ctx, r);
 }
 
 static unicon_status open_linear(unicon_ctx *ctx, unicon__regress *r) {
@@ -184,7 +197,7 @@ static unicon_status open_linear(unicon_ctx *ctx, unicon__regress *r) {
   UNICON_NEW(ctx, r->phi, r->data.n * r->p);
   memcpy(r->phi, r->data.x, (size_t)(r->data.n * r->p) * sizeof *r->phi);
   UNICON_TRY(centre(ctx, r));
-  return products(ctx, r, r->recipe.method == UNICON__BY_PROCRUSTES);
+  return products(ctx, r);
 }
 
 unicon_status unicon__regress_open(unicon_ctx *ctx, const unicon__regress_data *data,
@@ -211,7 +224,7 @@ void unicon__regress_close(unicon_ctx *ctx, unicon__regress *r) {
   unicon__drop(ctx, r->map.center);
   unicon__drop(ctx, r->chol);
   unicon__drop(ctx, r->landmarks);
-  for (int t = THIRDS; t-- > 0;) unicon__drop(ctx, r->third[t]);
+  for (int t = PARTS; t-- > 0;) unicon__drop(ctx, r->part[t]);
   unicon__drop(ctx, r->gram);
   unicon__drop(ctx, r->cross);
   unicon__drop(ctx, r->phi);
@@ -222,14 +235,29 @@ void unicon__regress_close(unicon_ctx *ctx, unicon__regress *r) {
 
 /* ---- results ------------------------------------------------------------------------------ */
 
-/* Row i without itself: y_i minus its residual over `keeps`, at length 1. */
-static void write_left(const unicon__regress *r, int64_t i, const double *residual, double keeps,
-                       float *left) {
+/* The rows of a fold without it: y minus E, M E = R, at length 1. M (b by b) and R (b by e) are
+ * destroyed. b^3 / 3 + 2 b^2 e flops. */
+static unicon_status write_fold(unicon_ctx *ctx, const unicon__regress *r, int64_t first, int64_t b,
+                                double *m, double *residual, float *left) {
   const int64_t e = r->data.e;
-  const double scale = 1 / fmax(keeps, 1e-12);
-  for (int64_t k = 0; k < e; k++)
-    left[i * e + k] = (float)((double)r->data.y[i * e + k] - residual[k] * scale);
-  unicon__scale_rows(left + i * e, 1, e, e, 1);
+  double most = 0;
+  for (int64_t i = 0; i < b; i++) most = fmax(most, m[i * b + i]);
+  UNICON_TRY(factorise(ctx, m, b, 1e-12 * most)); /* equal rows: as far as they are known */
+  unicon__tiled_dtrsm_left(ctx, false, b, e, m, b, residual, e);
+  unicon__tiled_dtrsm_left(ctx, true, b, e, m, b, residual, e);
+  for (int64_t k = 0; k < b * e; k++)
+    left[first * e + k] = (float)((double)r->data.y[first * e + k] - residual[k]);
+  unicon__scale_rows(left + first * e, b, e, e, 1);
+  return UNICON_OK;
+}
+
+static int64_t fold_first(const unicon__regress *r, int64_t fold) {
+  return unicon__fold_first(r->data.judged, r->data.folds, fold);
+}
+
+/* Rows of the largest fold. */
+static int64_t fold_rows(const unicon__regress *r) {
+  return r->data.judged / r->data.folds + 1;
 }
 
 static unicon_status to_floats(unicon_ctx *ctx, const double *from, int64_t count, float **out) {
@@ -260,35 +288,33 @@ static unicon_status nearest_rotation(unicon_ctx *ctx, double *cross, int64_t d,
   return UNICON_OK;
 }
 
-/* Rows of every third by the rotation of the other two. */
-static unicon_status rotate_thirds(unicon_ctx *ctx, const unicon__regress *r, float *left) {
-  const int64_t n = r->data.judged, d = r->p, e = r->data.e;
+/* Rows of every part by the rotation of the others. */
+static unicon_status rotate_parts(unicon_ctx *ctx, const unicon__regress *r, float *left) {
+  const int64_t d = r->p, e = r->data.e;
   double *rotation;
-  float *weight, *all;
+  float *weight;
   UNICON_NEW(ctx, rotation, d * e);
   UNICON_NEW(ctx, weight, d * e);
-  UNICON_NEW(ctx, all, n * e);
-  for (int t = 0; t < THIRDS; t++) {
-    for (int64_t k = 0; k < d * e; k++) rotation[k] = r->cross[k] - r->third[t][k];
+  for (int t = 0; t < PARTS; t++) {
+    const int64_t first = part_first(r, t), count = part_first(r, t + 1) - first;
+    float *out = left + first * e;
+    if (count == 0) continue;
+    for (int64_t k = 0; k < d * e; k++) rotation[k] = r->cross[k] - r->part[t][k];
     UNICON_TRY(nearest_rotation(ctx, rotation, d, e));
     for (int64_t k = 0; k < d * e; k++) weight[k] = (float)rotation[k];
-    unicon__tiled_sgemm(ctx, false, false, n, e, d, 1, r->phi, d, weight, e, 0, all, e);
-    for (int64_t i = t; i < n; i += THIRDS) {
-      for (int64_t k = 0; k < e; k++)
-        left[i * e + k] = (float)((double)all[i * e + k] + r->mean_y[k]);
-      unicon__scale_rows(left + i * e, 1, e, e, 1);
-    }
+    unicon__tiled_sgemm(ctx, false, false, count, e, d, 1, r->phi + first * d, d, weight, e, 0, out,
+                        e);
+    for (int64_t k = 0; k < count * e; k++) out[k] = (float)((double)out[k] + r->mean_y[k % e]);
+    unicon__scale_rows(out, count, e, e, 1);
   }
-  unicon__drop(ctx, all);
   unicon__drop(ctx, weight);
   unicon__drop(ctx, rotation);
   return UNICON_OK;
 }
 
-static unicon_status fit_procrustes(unicon_ctx *ctx, const unicon__regress *r,
-                                    const unicon__regress_want *want) {
-  unicon__regression *map = want->map;
-  if (want->left) UNICON_TRY(rotate_thirds(ctx, r, want->left));
+static unicon_status fit_procrustes(unicon_ctx *ctx, const unicon__regress *r, float *left,
+                                    unicon__regression *map) {
+  if (left) UNICON_TRY(rotate_parts(ctx, r, left));
   if (!map) return UNICON_OK;
   double *rotation;
   UNICON_NEW(ctx, rotation, r->p * r->data.e);
@@ -301,59 +327,27 @@ static unicon_status fit_procrustes(unicon_ctx *ctx, const unicon__regress *r,
 
 /* ---- ridge in features -------------------------------------------------------------------- */
 
-/* What is known of rows left out: `residual` of row i of the fit on all, and how much of it `keeps`
- * is its own doing. */
-static void note_left(const unicon__regress *r, const unicon__regress_want *want, int64_t i,
-                      const double *residual, double keeps) {
-  const int64_t e = r->data.e;
-  if (want->left) write_left(r, i, residual, keeps, want->left);
-  if (!want->two) return;
-  want->two->diagonal[i] = keeps;
-  for (int64_t k = 0; k < e; k++) want->two->residual[i * e + k] = (float)residual[k];
-}
-
-static unicon_status open_two(unicon_ctx *ctx, const unicon__regress *r, unicon__left_two *two) {
-  const int64_t n = r->data.judged;
-  two->items = n;
-  UNICON_NEW(ctx, two->cross, two->queries * n);
-  UNICON_NEW(ctx, two->diagonal, n);
-  UNICON_NEW(ctx, two->residual, n * r->data.e);
-  return UNICON_OK;
-}
-
-/* Rows left out: their residuals keep 1 - 1/n - |z_i|^2 of their own, z_i = L^-1 phi_i, and have
- * -1/n - z_i . z_j in common. */
+/* I - H of a fold: I - 1/n - Z Z^T, rows of Z being L^-1 phi_i; residuals R = Y' - phi W. */
 static unicon_status ridge_left(unicon_ctx *ctx, const unicon__regress *r, const double *l,
-                                const double *weight, const unicon__regress_want *want) {
-  const int64_t n = r->data.judged, p = r->p, e = r->data.e;
-  const double share = 1 / (double)r->data.n;
-  double *phi, *guess;
-  float *z = NULL;
-  UNICON_NEW(ctx, phi, BLOCK_ROWS * p);
-  UNICON_NEW(ctx, guess, BLOCK_ROWS * e);
-  if (want->two) UNICON_NEW(ctx, z, n * p);
-  for (int64_t first = 0; first < n; first += BLOCK_ROWS) {
-    const int64_t count = n - first < BLOCK_ROWS ? n - first : BLOCK_ROWS;
-    UNICON_TRY(unicon__poll(ctx));
-    for (int64_t k = 0; k < count * p; k++) phi[k] = (double)r->phi[first * p + k];
-    unicon__tiled_dgemm(ctx, false, false, count, e, p, 1, phi, p, weight, e, 0, guess, e);
-    unicon__tiled_dtrsm_right(ctx, true, count, p, l, p, phi, p);
-    for (int64_t k = 0; k < count * p && z; k++) z[first * p + k] = (float)phi[k];
-    for (int64_t i = 0; i < count; i++) {
-      double own = share, *residual = guess + i * e;
-      for (int64_t k = 0; k < p; k++) own += phi[i * p + k] * phi[i * p + k];
-      for (int64_t k = 0; k < e; k++)
-        residual[k] = (double)r->data.y[(first + i) * e + k] - r->mean_y[k] - residual[k];
-      note_left(r, want, first + i, residual, 1 - own);
-    }
+                                const double *weight, float *left) {
+  const int64_t p = r->p, e = r->data.e, room = fold_rows(r);
+  double *phi, *residual, *m;
+  UNICON_NEW(ctx, phi, room * p);
+  UNICON_NEW(ctx, residual, room * e);
+  UNICON_NEW(ctx, m, room * room);
+  for (int64_t f = 0; f < r->data.folds; f++) {
+    const int64_t first = fold_first(r, f), b = fold_first(r, f + 1) - first;
+    for (int64_t k = 0; k < b * p; k++) phi[k] = (double)r->phi[first * p + k];
+    for (int64_t k = 0; k < b * e; k++)
+      residual[k] = (double)r->data.y[first * e + k] - r->mean_y[k % e];
+    unicon__tiled_dgemm(ctx, false, false, b, e, p, -1, phi, p, weight, e, 1, residual, e);
+    unicon__tiled_dtrsm_right(ctx, true, b, p, l, p, phi, p);
+    for (int64_t k = 0; k < b * b; k++) m[k] = (k / b == k % b ? 1 : 0) - 1 / (double)r->data.n;
+    unicon__tiled_dgemm(ctx, false, true, b, b, p, -1, phi, p, phi, p, 1, m, b);
+    UNICON_TRY(write_fold(ctx, r, first, b, m, residual, left));
   }
-  if (want->two) {
-    unicon__left_two *two = want->two;
-    unicon__tiled_sgemm(ctx, false, true, two->queries, n, p, -1, z, p, z, p, 0, two->cross, n);
-    for (int64_t k = 0; k < two->queries * n; k++) two->cross[k] -= (float)share;
-  }
-  unicon__drop(ctx, z);
-  unicon__drop(ctx, guess);
+  unicon__drop(ctx, m);
+  unicon__drop(ctx, residual);
   unicon__drop(ctx, phi);
   return UNICON_OK;
 }
@@ -375,9 +369,8 @@ static unicon_status landmark_map(unicon_ctx *ctx, const unicon__regress *r, dou
   return to_floats(ctx, weight, m * e, &map->weight);
 }
 
-static unicon_status fit_ridge(unicon_ctx *ctx, const unicon__regress *r, double ridge,
-                               const unicon__regress_want *want) {
-  unicon__regression *map = want->map;
+static unicon_status fit_ridge(unicon_ctx *ctx, const unicon__regress *r, double ridge, float *left,
+                               unicon__regression *map) {
   const int64_t p = r->p, e = r->data.e;
   double *l, *weight;
   UNICON_NEW(ctx, l, p * p);
@@ -387,7 +380,7 @@ static unicon_status fit_ridge(unicon_ctx *ctx, const unicon__regress *r, double
   UNICON_TRY(factorise(ctx, l, p, ridge * r->top));
   unicon__tiled_dtrsm_left(ctx, false, p, e, l, p, weight, e);
   unicon__tiled_dtrsm_left(ctx, true, p, e, l, p, weight, e);
-  if (want->left || want->two) UNICON_TRY(ridge_left(ctx, r, l, weight, want));
+  if (left) UNICON_TRY(ridge_left(ctx, r, l, weight, left));
   unicon__drop(ctx, l);
   if (map && r->landmarks) UNICON_TRY(landmark_map(ctx, r, weight, map));
   if (map && !r->landmarks) {
@@ -401,48 +394,29 @@ static unicon_status fit_ridge(unicon_ctx *ctx, const unicon__regress *r, double
 
 /* ---- kernel map of all rows --------------------------------------------------------------- */
 
-/* Diagonal of A^-1 = L^-T L^-1: squared lengths of the columns of L^-1, a block of them at a time;
- * above the block they are 0. n^3 / 3 flops. */
-static unicon_status inverse_diagonal(unicon_ctx *ctx, const double *l, int64_t n, double *out) {
-  double *block;
-  UNICON_NEW(ctx, block, n * DIAGONAL_COLS);
-  for (int64_t first = 0; first < n; first += DIAGONAL_COLS) {
-    const int64_t left = n - first, cols = left < DIAGONAL_COLS ? left : DIAGONAL_COLS;
+/* M of a fold: B^T B - u u^T / 1^T u, B being its columns of L^-1, which are 0 above the fold;
+ * residuals are rows of a = M Y. n^3 / 3 flops for all folds, and n^2 b for the products. */
+static unicon_status kernel_left(unicon_ctx *ctx, const unicon__regress *r, const double *l,
+                                 const double *a, double sum, float *left) {
+  const int64_t n = r->data.n, e = r->data.e, wide = e + 1, room = fold_rows(r);
+  double *block, *residual, *m;
+  UNICON_NEW(ctx, block, n * room);
+  UNICON_NEW(ctx, residual, room * e);
+  UNICON_NEW(ctx, m, room * room);
+  for (int64_t f = 0; f < r->data.folds; f++) {
+    const int64_t first = fold_first(r, f), b = fold_first(r, f + 1) - first, rows = n - first;
     UNICON_TRY(unicon__poll(ctx));
-    memset(block, 0, (size_t)(left * cols) * sizeof *block);
-    for (int64_t k = 0; k < cols; k++) block[k * cols + k] = 1;
-    unicon__tiled_dtrsm_left(ctx, false, left, cols, l + first * n + first, n, block, cols);
-    for (int64_t k = 0; k < cols; k++) out[first + k] = 0;
-    for (int64_t i = 0; i < left; i++)
-      for (int64_t k = 0; k < cols; k++)
-        out[first + k] += block[i * cols + k] * block[i * cols + k];
+    memset(block, 0, (size_t)(rows * b) * sizeof *block);
+    for (int64_t k = 0; k < b; k++) block[k * b + k] = 1;
+    unicon__tiled_dtrsm_left(ctx, false, rows, b, l + first * n + first, n, block, b);
+    for (int64_t k = 0; k < b * b; k++)
+      m[k] = -a[(first + k / b) * wide + e] * a[(first + k % b) * wide + e] / sum;
+    unicon__tiled_dgemm(ctx, true, false, b, b, rows, 1, block, b, block, b, 1, m, b);
+    for (int64_t k = 0; k < b * e; k++) residual[k] = a[(first + k / e) * wide + k % e];
+    UNICON_TRY(write_fold(ctx, r, first, b, m, residual, left));
   }
-  unicon__drop(ctx, block);
-  return UNICON_OK;
-}
-
-/* M_ij of the queries: rows of A^-1 less u u^T / 1^T u, u = A^-1 1, which is in `last` columns of
- * a. */
-static unicon_status inverse_rows(unicon_ctx *ctx, const unicon__regress *r, const double *l,
-                                  const double *u, int64_t step, double sum,
-                                  unicon__left_two *two) {
-  const int64_t n = r->data.n, queries = two->queries;
-  double *block;
-  UNICON_NEW(ctx, block, n * DIAGONAL_COLS);
-  for (int64_t first = 0; first < queries; first += DIAGONAL_COLS) {
-    const int64_t left = n - first;
-    const int64_t cols = queries - first < DIAGONAL_COLS ? queries - first : DIAGONAL_COLS;
-    UNICON_TRY(unicon__poll(ctx));
-    memset(block, 0, (size_t)(n * cols) * sizeof *block);
-    double *low = block + first * cols; /* above it L^-1 has zeros */
-    for (int64_t k = 0; k < cols; k++) low[k * cols + k] = 1;
-    unicon__tiled_dtrsm_left(ctx, false, left, cols, l + first * n + first, n, low, cols);
-    unicon__tiled_dtrsm_left(ctx, true, n, cols, l, n, block, cols);
-    for (int64_t k = 0; k < cols; k++)
-      for (int64_t j = 0; j < two->items; j++)
-        two->cross[(first + k) * two->items + j] =
-            (float)(block[j * cols + k] - u[(first + k) * step] * u[j * step] / sum);
-  }
+  unicon__drop(ctx, m);
+  unicon__drop(ctx, residual);
   unicon__drop(ctx, block);
   return UNICON_OK;
 }
@@ -463,49 +437,39 @@ static unicon_status solve_targets(unicon_ctx *ctx, const unicon__regress *r, co
 }
 
 static unicon_status fit_kernel(unicon_ctx *ctx, const unicon__regress *r, double ridge,
-                                const unicon__regress_want *want) {
+                                float *left, unicon__regression *map) {
   const int64_t n = r->data.n, e = r->data.e, wide = e + 1;
-  const bool judged = want->left || want->two;
-  unicon__regression *map = want->map;
-  double *l, *a, *b, *diagonal;
+  double *l, *a, *b;
   UNICON_NEW(ctx, l, n * n);
   UNICON_NEW(ctx, a, n * wide);
   UNICON_NEW(ctx, b, wide);
-  UNICON_NEW(ctx, diagonal, n);
   memcpy(l, r->kernel, (size_t)(n * n) * sizeof *l);
   UNICON_TRY(factorise(ctx, l, n, ridge * r->top));
   UNICON_TRY(solve_targets(ctx, r, l, a, b));
   const double sum = b[e];
-  if (judged) UNICON_TRY(inverse_diagonal(ctx, l, n, diagonal));
-  if (want->two) UNICON_TRY(inverse_rows(ctx, r, l, a + e, wide, sum, want->two));
-  unicon__drop(ctx, l);
   for (int64_t k = 0; k < e; k++) b[k] /= sum;
-  if (map) UNICON_NEW(ctx, map->weight, n * e);
-  for (int64_t i = 0; i < n; i++) { /* a = A^-1 (Y - 1 b^T) */
-    double *row = a + i * wide;
-    for (int64_t k = 0; k < e; k++) row[k] -= row[e] * b[k];
-    for (int64_t k = 0; k < e && map; k++) map->weight[i * e + k] = (float)row[k];
-    if (judged && i < r->data.judged)
-      note_left(r, want, i, row, diagonal[i] - row[e] * row[e] / sum);
-  }
-  unicon__drop(ctx, diagonal);
+  for (int64_t i = 0; i < n; i++) /* a = A^-1 (Y - 1 b^T) = M Y */
+    for (int64_t k = 0; k < e; k++) a[i * wide + k] -= a[i * wide + e] * b[k];
+  if (left) UNICON_TRY(kernel_left(ctx, r, l, a, sum, left));
+  unicon__drop(ctx, l);
   if (map) {
+    map->points = n;
+    UNICON_NEW(ctx, map->weight, n * e);
+    for (int64_t k = 0; k < n * e; k++) map->weight[k] = (float)a[k / e * wide + k % e];
     UNICON_TRY(to_floats(ctx, b, e, &map->offset));
     UNICON_NEW(ctx, map->base, n * r->data.d);
     memcpy(map->base, r->data.x, (size_t)(n * r->data.d) * sizeof *map->base);
-    map->points = n;
   }
   unicon__drop(ctx, b);
   unicon__drop(ctx, a);
   return UNICON_OK;
 }
 
-unicon_status unicon__regress_fit(unicon_ctx *ctx, unicon__regress *r, double ridge,
-                                  const unicon__regress_want *want) {
-  if (want->map) *want->map = (unicon__regression){0};
-  if (r->recipe.method == UNICON__BY_PROCRUSTES) return fit_procrustes(ctx, r, want);
-  if (want->two) UNICON_TRY(open_two(ctx, r, want->two));
-  return r->kernel ? fit_kernel(ctx, r, ridge, want) : fit_ridge(ctx, r, ridge, want);
+unicon_status unicon__regress_fit(unicon_ctx *ctx, unicon__regress *r, double ridge, float *left,
+                                  unicon__regression *map) {
+  if (map) *map = (unicon__regression){0};
+  if (r->recipe.method == UNICON__BY_PROCRUSTES) return fit_procrustes(ctx, r, left, map);
+  return r->kernel ? fit_kernel(ctx, r, ridge, left, map) : fit_ridge(ctx, r, ridge, left, map);
 }
 
 /* ---- use ---------------------------------------------------------------------------------- */

@@ -8,20 +8,22 @@
  *                 a = M Y, M = A^-1 - A^-1 1 1^T A^-1 / 1^T A^-1 1, A = K + lambda I,
  *                 b = 1^T A^-1 Y / 1^T A^-1 1
  *
- * Leaving row i out changes its residual by a known factor, so predictions for all rows, each by a
- * map of the other n - 1, cost one factorisation (Allen 1974; b free of the penalty):
+ * What a map without a fold S of the rows predicts for them follows from the map of all rows, so
+ * one factorisation serves all folds (Allen 1974 for single rows; b is free of the penalty):
  *
- *     ridge   y_i - yhat_i = r_i / (1 - 1/n - x_i^T (X'^T X' + lambda I)^-1 x_i)
- *     kernel  y_i - yhat_i = (M Y)_i / M_ii
+ *     ridge   Y_S - Yhat_S = (I - H_SS)^-1 R_S, H = 1/n + X' (X'^T X' + lambda I)^-1 X'^T, R = Y -
+ * H Y kernel  Y_S - Yhat_S = M_SS^-1 (M Y)_S
  *
- * Procrustes has no such identity and is fitted on thirds. lambda is a share of the largest
- * eigenvalue of X'^T X' or K. Beyond `anchors` rows the kernel map keeps that many of them as
- * landmarks and is a ridge in their features. */
+ * Single rows would not do where rows are searched together: neighbours j and k, each predicted
+ * with the help of the other, would trade places.
+ *
+ * Procrustes has no such identity and is fitted on three parts of the folds. lambda is a share of
+ * the largest eigenvalue of X'^T X' or K. Beyond `anchors` rows the kernel map keeps that many of
+ * them as landmarks and is a ridge in their features. */
 #ifndef UNICON_USE_REGRESS_H
 #define UNICON_USE_REGRESS_H
 
 #include "features/feature.h"
-#include "use/left_two.h"
 
 typedef enum unicon__method {
   UNICON__BY_PROCRUSTES,
@@ -42,8 +44,14 @@ typedef struct unicon__regress_data {
   int64_t n, d, e;
   const float *x, *y; /* n by d, n by e */
   int64_t anchors;    /* most landmarks */
-  int64_t judged;     /* rows, the first ones, that predictions without themselves are made of */
+  int64_t judged;     /* rows, the first ones, that are predicted by maps without their fold */
+  int64_t folds;      /* of these rows, one after the other and of equal size but for rounding */
 } unicon__regress_data;
+
+/* First row of a fold; of fold `folds`: the end. */
+static inline int64_t unicon__fold_first(int64_t judged, int64_t folds, int64_t fold) {
+  return judged * fold / folds;
+}
 
 /* A map: features of x times `weight`, plus `offset`. */
 typedef struct unicon__regression {
@@ -63,18 +71,11 @@ typedef struct unicon__regress unicon__regress;
 unicon_status unicon__regress_open(unicon_ctx *ctx, const unicon__regress_data *data,
                                    const unicon__recipe *recipe, unicon__regress **out);
 
-/* What a fit is asked for; what is NULL is not made. Everything is in the context's frame. */
-typedef struct unicon__regress_want {
-  float *left;             /* judged by e: each row as predicted without it, at length 1 */
-  unicon__left_two *two;   /* the same without two rows; `queries` is set, at most `judged`. Not
-                              with procrustes, which a single pair does not move */
-  unicon__regression *map; /* of all rows */
-} unicon__regress_want;
-
-/* Fits with that ridge. Ridge: 4 n d e flops; kernel: 2/3 n^3 + 2 n^2 e, and 2 n^2 for each query
- * of `two`. */
-unicon_status unicon__regress_fit(unicon_ctx *ctx, unicon__regress *r, double ridge,
-                                  const unicon__regress_want *want);
+/* Fits with that ridge: what each of the judged rows is predicted to be by a map without its fold,
+ * at length 1 (`left`, judged by e), and the map of all rows in the context's frame (`map`); either
+ * may be NULL. Ridge: 4 n d e flops; kernel: 2/3 n^3 + 2 n^2 (e + n / folds). */
+unicon_status unicon__regress_fit(unicon_ctx *ctx, unicon__regress *r, double ridge, float *left,
+                                  unicon__regression *map);
 
 /* Gives its memory back. */
 void unicon__regress_close(unicon_ctx *ctx, unicon__regress *r);
