@@ -61,6 +61,26 @@ UNICON_API UNICON_CHECK unicon_status unicon_model_check_rows(unicon_ctx *ctx,
                                                               unicon_side side,
                                                               const unicon_rows *rows);
 
+/* Rows first .. first+count-1 of a view, embedded in that form, as an .npy file (float32, or
+ * float16) that is written in pieces: they go to PATH.part, and PATH.part.json says how far they
+ * are, so that the same call goes on where one stopped. At the end PATH appears with PATH.json
+ * beside it, which names the model (unicon_model_id), the space and the bytes. Rows that do not
+ * look like those of their side are refused (option trust). `there` (may be NULL) receives how many
+ * rows were there already: `count` where the file was finished before. */
+UNICON_API UNICON_CHECK unicon_status unicon_rewrite(unicon_ctx *ctx, const unicon_view *view,
+                                                     int64_t first, int64_t count, unicon_form form,
+                                                     unicon_file_dtype dtype, const char *path,
+                                                     const unicon_options *options, int64_t *there);
+
+/* Fails with a sentence unless the file has the shape and the bytes that PATH.json speaks of. */
+UNICON_API UNICON_CHECK unicon_status unicon_vectors_check(unicon_ctx *ctx, const char *path);
+
+/* What the sidecars of a file, or of the .npy files of a folder, say about its vectors. Fails with
+ * a sentence where they are of another model than this one, of another space than the model's, or
+ * where some have a sidecar and others have none. *known is 0 where there is none at all. */
+UNICON_API UNICON_CHECK unicon_status unicon_vectors_match(unicon_ctx *ctx, const char *path,
+                                                           const unicon_model *model, int *known);
+
 #ifdef __cplusplus
 }
 #endif

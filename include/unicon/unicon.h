@@ -150,7 +150,8 @@ enum {
   UNICON_SCOPE_REPORT = 128,
   UNICON_SCOPE_USE = 256, /* embed and search */
   UNICON_SCOPE_BALANCE = 512,
-  UNICON_SCOPE_MIGRATE = 1024
+  UNICON_SCOPE_MIGRATE = 1024,
+  UNICON_SCOPE_MOVE = 2048 /* rows through a model of a migration */
 };
 
 typedef struct unicon_option_info {

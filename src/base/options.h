@@ -154,7 +154,7 @@
   X(INDEX_ROWS, "index_rows", "integer", "none", "none", "N", 1, 1e15, MIGRATE, "Migration",       \
     "Rows of the index that will be searched: adds what to expect there, by extrapolation from "   \
     "the pairs.")                                                                                  \
-  X(TRUST, "trust", "flag", "off", "on|off", "", 0, 0, MIGRATE | USE, "Migration",                 \
+  X(TRUST, "trust", "flag", "off", "on|off", "", 0, 0, MIGRATE | MOVE, "Migration",                \
     "Take rows as they are where they do not look like those that a migration was made with.")     \
   X(PROBE_RIDGE, "probe_ridge", "real", "1e-4", "", "L", 0, 1e6, PROBE, "Probe",                   \
     "Weight of the penalty L/2 |W|^2 beside the mean cross-entropy; the intercepts are free.")     \

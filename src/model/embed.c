@@ -199,8 +199,8 @@ unicon_status unicon_rows_usable(unicon_ctx *ctx, const unicon_view *view, int64
 
 /* ---- unicon_embed ------------------------------------------------------------------------- */
 
-static unicon_status embed(unicon_ctx *ctx, const unicon_view *view, int64_t first, int64_t count,
-                           unicon_form form, float *out) {
+unicon_status unicon__embed(unicon_ctx *ctx, const unicon_view *view, int64_t first, int64_t count,
+                            unicon_form form, float *out) {
   unicon__lens lens;
   UNICON_TRY(unicon__lens_open(ctx, view, &lens));
   if (!is_form(form))
@@ -229,5 +229,5 @@ static unicon_status embed(unicon_ctx *ctx, const unicon_view *view, int64_t fir
 unicon_status unicon_embed(unicon_ctx *ctx, const unicon_view *view, int64_t first, int64_t count,
                            unicon_form form, float *out) {
   UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, embed(ctx, view, first, count, form, out));
+  return unicon__leave(ctx, unicon__embed(ctx, view, first, count, form, out));
 }

@@ -26,6 +26,10 @@ unicon_status unicon__lens_usable(unicon_ctx *ctx, const unicon__lens *lens, con
 unicon_status unicon__lens_rows(unicon_ctx *ctx, const unicon__lens *lens, int64_t first,
                                 int64_t count, bool unit, float *out, int64_t ld);
 
+/* unicon_embed, inside a call. */
+unicon_status unicon__embed(unicon_ctx *ctx, const unicon_view *view, int64_t first, int64_t count,
+                            unicon_form form, float *out);
+
 /* Rows of a source (whose map is not read) through a model. */
 unicon_status unicon__model_embed(unicon_ctx *ctx, const unicon_model *model, int side,
                                   const unicon__source *rows, int64_t first, int64_t count,

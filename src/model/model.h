@@ -29,7 +29,8 @@ typedef struct unicon__likeness {
   double length, length_spread; /* of the rows as they came: mean and standard deviation */
 } unicon__likeness;
 
-/* A curve that never falls: `value` at `at`, straight between, level outside. */
+/* A curve that never falls: `value` at `at`, straight between; outside it goes on as steeply as
+ * from its first knot to its last, up to 1 and down to -1. */
 typedef struct unicon__curve {
   int64_t knots;
   float *knot; /* knots by 2: at, value; at ascending */

@@ -69,8 +69,11 @@ double unicon__curve_at(const unicon__curve *curve, double x) {
   const float *k = curve->knot;
   int64_t low = 0, high = curve->knots - 1;
   if (curve->knots == 0) return x;
-  if (!(x > (double)k[0])) return (double)k[1];
-  if (x >= (double)k[2 * high]) return (double)k[2 * high + 1];
+  if (curve->knots == 1) return (double)k[1];
+  const double first = (double)k[0], last = (double)k[2 * high];
+  const double slope = ((double)k[2 * high + 1] - (double)k[1]) / (last - first);
+  if (!(x > first)) return fmax(-1, (double)k[1] - slope * (first - x));
+  if (x >= last) return fmin(1, (double)k[2 * high + 1] + slope * (x - last));
   while (high - low > 1) {
     const int64_t middle = (low + high) / 2;
     if (x >= (double)k[2 * middle])

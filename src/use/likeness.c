@@ -109,6 +109,17 @@ static double nearness(const unicon__likeness *like, const double *mean, const f
   return all > 0 ? (held / all - chance) / (like->share - chance) : 1;
 }
 
+/* Is the mean of the rows nearer to that of the other side, by far? */
+static bool nearer_mean(const unicon__likeness *own, const unicon__likeness *other,
+                        const double *mean, int64_t d) {
+  double to_own = 0, to_other = 0;
+  for (int64_t k = 0; k < d; k++) {
+    to_own += (mean[k] - (double)own->mean[k]) * (mean[k] - (double)own->mean[k]);
+    to_other += (mean[k] - (double)other->mean[k]) * (mean[k] - (double)other->mean[k]);
+  }
+  return to_other < far_share * to_own;
+}
+
 /* Is the mean that the rows had gone? */
 static bool lost_mean(const unicon__likeness *like, const double *mean, int64_t d) {
   double along = 0, square = 0;
@@ -130,19 +141,17 @@ unicon_status unicon__likeness_of(unicon_ctx *ctx, const unicon_rows *rows,
   *out = UNICON__ALIKE;
   UNICON_TRY(sample(ctx, rows, CHECK_ROWS, &unit, &n, length, &spread));
   UNICON_NEW(ctx, mean, d);
-  /* A few rows have no variance to speak of: the mean of the likeness serves them. */
-  const bool few = n < 2 * UNICON__AXES;
+  const bool few = n < 2 * UNICON__AXES, pair = same_width && other->axes > 0;
   if (n > 0) unicon__mean_row(unit, n, d, mean);
   if (n > 0 && own->axes > 0) {
+    const bool swapped = pair && nearer_mean(own, other, mean, d);
     const bool centred = !few && lost_mean(own, mean, d);
-    if (few)
-      for (int64_t k = 0; k < d; k++) mean[k] = (double)own->mean[k];
-    const double near = nearness(own, mean, unit, n, d);
-    if (few && same_width && other->axes > 0)
-      for (int64_t k = 0; k < d; k++) mean[k] = (double)other->mean[k];
-    const double across = same_width && other->axes > 0 ? nearness(other, mean, unit, n, d) : 0;
-    const bool far = near < far_share;
-    if (far && across > 0.5)
+    /* Few rows have no variance to speak of: they are seen around the mean of the likeness. */
+    for (int64_t k = 0; k < d && few; k++) mean[k] = (double)own->mean[k];
+    const bool far = nearness(own, mean, unit, n, d) < far_share;
+    for (int64_t k = 0; k < d && few && pair; k++) mean[k] = (double)other->mean[k];
+    const bool across = pair && nearness(other, mean, unit, n, d) > 0.5;
+    if (across && (far || swapped))
       *out = UNICON__LIKE_OTHER;
     else if (far && !few)
       *out = UNICON__UNLIKE;
