@@ -159,8 +159,8 @@ static int take_direction(tool *t, const unicon_model *model, unicon_view *view)
                       "%s` makes a model that does",
                       path, space, into, into);
   if (!side && strcmp(space, "shared") == 0)
-    return cli_usage_error(t->args->command,
-                           "say which model the rows are of: --side x (old) or --side y (new)");
+    return cli_error(t->args->command,
+                     "say which model the rows are of: --side x (old) or --side y (new)");
   if (!side) view->side = strcmp(space, "old") == 0 ? UNICON_Y : UNICON_X;
   const int code = moving_refuse_moved(t, model, t->args->positional[1]);
   return code == EXIT_DONE ? moving_check_rows(t, model, view->side, view->rows) : code;

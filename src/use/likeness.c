@@ -52,7 +52,8 @@ static unicon_status sample(unicon_ctx *ctx, const unicon_rows *rows, int64_t mo
 
 unicon_status unicon__likeness_make(unicon_ctx *ctx, unicon__arena *arena, const unicon_rows *rows,
                                     unicon__likeness *out) {
-  const int64_t d = rows->width, axes = d < UNICON__AXES ? d : UNICON__AXES;
+  const int64_t d = rows->width, most = (d + 3) / 4,
+                axes = most < UNICON__AXES ? most : UNICON__AXES;
   float *unit;
   double *mean, *centred, *covariance, trace = 0, held = 0;
   int64_t n;

@@ -125,9 +125,10 @@ static void say_growth(const unicon__outcome *o, char *out, size_t size) {
 }
 
 void unicon__outcome_decide(unicon__outcome *o) {
-  const unicon__row_of_table row = row_of_way(o->way);
-  const unicon__figures *best = &o->entry[row].figures;
-  const double chance = 10 / (double)o->entry[row].items;
+  const unicon__entry *entry = &o->entry[row_of_way(o->way)];
+  const bool there = o->move->judged && o->there[o->way].known; /* judged items say nothing here */
+  const unicon__figures *best = there ? &o->there[o->way].figures : &entry->figures;
+  const double chance = 10 / (double)(there ? o->held.jury.items : entry->items);
   const double *anew = o->entry[UNICON__ROW_REEMBED].each, *keep = o->entry[UNICON__ROW_KEEP].each;
   char *out = o->sentence;
   const size_t size = sizeof o->sentence;
