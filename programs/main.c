@@ -173,7 +173,7 @@ const cli_command cli_commands[] = {
      UNICON_SCOPE_MIGRATE | UNICON_SCOPE_CONTEXT,
      {"OLD", "NEW", NULL},
      2,
-     "OLD NEW -o DIR [--queries-new Q [--queries-old Q] [--judgements TSV]] [options]",
+     "OLD NEW -o DIR [--queries-new Q] [--judgements TSV] [options]",
      "change the embedding model and keep the index",
      "OLD and NEW hold the same items as an old and a new model see them, a few hundred to some "
      "thousands. Tries how an index of old vectors can be searched by new queries: queries mapped "
