@@ -5,6 +5,7 @@
 #define UNICON_BENCH_H
 
 #include <cblas.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,15 @@ static inline float *bench_normals(int64_t n, int64_t d, uint32_t stream) {
   if (!data) exit(1);
   for (int64_t i = 0; i < n; i++) unicon__normals(1, stream, (uint64_t)i, d, data + i * d);
   return data;
+}
+
+/* Scales n rows of r numbers to length 1. */
+static inline void bench_unit(float *z, int64_t n, int64_t r) {
+  for (int64_t i = 0; i < n; i++) {
+    double sum = 0;
+    for (int64_t k = 0; k < r; k++) sum += (double)z[i * r + k] * (double)z[i * r + k];
+    for (int64_t k = 0; k < r; k++) z[i * r + k] = (float)((double)z[i * r + k] / sqrt(sum));
+  }
 }
 
 /* The yardstick: sgemm of OpenBLAS itself, on its own threads. */

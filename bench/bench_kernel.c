@@ -69,10 +69,10 @@ static double time_products(int threads, const sizes *z, const float *const side
 }
 
 /* Keeps the largest anonymous memory that the process had, about ten times a second. */
-static int watch(void *user, const char *phase, double done) {
+static int watch(void *user, const char *phase, double done, double left) {
   double *most = user, now = bench_memory("RssAnon:");
   (void)phase;
-  (void)done;
+  (void)done, (void)left;
   if (now > *most) *most = now;
   return 0;
 }

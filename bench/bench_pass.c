@@ -8,7 +8,6 @@
  * `extra` is what the library allocated beyond the data and the embeddings. */
 #include "bench.h"
 #include "loss/pass.h"
-#include "linalg/vec.h"
 
 typedef struct problem {
   unicon_ctx *ctx;
@@ -22,22 +21,14 @@ typedef struct problem {
   bool compare; /* time the products too */
 } problem;
 
-static void unit_rows(float *z, int64_t n, int64_t r) {
-  const unicon__vec *vec = unicon__vec_best();
-  for (int64_t i = 0; i < n; i++) {
-    const double square = vec->sum_squares(z + i * r, r);
-    vec->scale_shift(z + i * r, r, (float)(1 / __builtin_sqrt(square)), NULL);
-  }
-}
-
 static void problem_open(problem *p, unicon_ctx *ctx, int64_t n, int64_t d, int64_t r) {
   *p = (problem){.ctx = ctx, .n = n, .d = d, .r = r};
   p->x = bench_normals(n, d, 101);
   p->y = bench_normals(n, d, 102);
   p->zx = bench_normals(n, r, 103);
   p->zy = bench_normals(n, r, 104);
-  unit_rows(p->zx, n, r);
-  unit_rows(p->zy, n, r);
+  bench_unit(p->zx, n, r);
+  bench_unit(p->zy, n, r);
   const int64_t row = d * (int64_t)sizeof(float);
   BENCH_TRY(ctx, unicon_rows_wrap(ctx, "x", p->x, UNICON_F32, n, d, row, 4, &p->rows_x));
   BENCH_TRY(ctx, unicon_rows_wrap(ctx, "y", p->y, UNICON_F32, n, d, row, 4, &p->rows_y));
@@ -96,7 +87,7 @@ static double time_pass(problem *p, const unicon__loss_params *params, long repe
                         double *extra) {
   double best = 1e30;
   for (long k = 0; k < repeat; k++) {
-    unicon__block *frame = unicon__enter(p->ctx);
+    BENCH_TRY(p->ctx, unicon__enter(p->ctx));
     const uint64_t before = unicon__budget_used(p->ctx->arena.budget);
     unicon__plane plane;
     unicon__loss loss;
@@ -109,7 +100,7 @@ static double time_pass(problem *p, const unicon__loss_params *params, long repe
     const double taken = unicon__now() - start;
     best = taken < best ? taken : best;
     *extra = (double)(unicon_ctx_memory_peak(p->ctx) - before) / 1e6;
-    (void)unicon__leave(p->ctx, frame, UNICON_OK);
+    (void)unicon__leave(p->ctx, UNICON_OK);
   }
   return best;
 }

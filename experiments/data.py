@@ -11,19 +11,20 @@ from common import SMOKE, Part, Skip, unicon
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
 
 
-def synthetic(work, kind, seed):
-    """The paper's generator (d 40 and 30, 10 latent dimensions, 3 clusters, noise .3): 600
-    training, 400 dev and 400 test pairs, and the clusters of the training and the test pairs."""
+# Training, validation and test pairs of the four generators: those of the authors' code as there.
+SIZES = {"linear": (600, 400, 400), "nonlinear": (600, 400, 400), "linear-released": (600, 100, 100),
+         "nonlinear-released": (1000, 100, 100)}
+
+
+def synthetic(work, kind, seed, *options):
+    """Train, dev and test of a generator of `unicon synth`, whose defaults are its constants (`unicon
+    synth --help` has them), and the clusters of the training and the test pairs."""
     folder = pathlib.Path(work) / f"{kind}.{seed}"
-    sizes = ("--train", "80", "--test", "60") if SMOKE else ("--train", "600", "--test", "800")
-    unicon("synth", kind, "-q", "-o", folder, "--seed", seed, *sizes)
-    for side in "x", "y", "label":
-        rows = np.load(folder / f"{side}.test.npy")
-        np.save(folder / f"{side}.dev.npy", rows[: len(rows) // 2])
-        np.save(folder / f"{side}.test.npy", rows[len(rows) // 2 :])
+    train, val, test = (80, 30, 30) if SMOKE else SIZES[kind]
+    unicon("synth", kind, "-q", "-o", folder, "--seed", seed, "--train", train, "--val", val,
+           "--test", test, *options)
     parts = [
-        Part(str(folder / f"x.{s}.npy"), str(folder / f"y.{s}.npy"))
-        for s in ("train", "dev", "test")
+        Part(str(folder / f"x.{s}.npy"), str(folder / f"y.{s}.npy")) for s in ("train", "val", "test")
     ]
     return parts, [np.load(folder / f"label.{s}.npy") for s in ("train", "test")]
 

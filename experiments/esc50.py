@@ -47,8 +47,8 @@ def body(work):
             row = directions(evaluate(model, test), ("hit@1", "hit@5", "hit@10")) + [seconds]
             found.setdefault(name, []).append(row)
     mean = {name: np.mean(values, 0) for name, values in found.items()}
-    three = zip(NAMES, CLOTHO, mean["paper's setting"], mean["`auto`"], SGD_CLOTHO,
-                mean["SGD-CLIP linear"])
+    three = zip(NAMES, CLOTHO, [None] * len(NAMES), mean["paper's setting"], mean["`auto`"],
+                SGD_CLOTHO, mean["SGD-CLIP linear"])
     return {
         "esc50": table(f"{COLUMNS} (`auto`) | paper, SGD-CLIP | our SGD-CLIP, linear", three),
         "esc50-methods": table(" | ".join(("method", *NAMES, "fit, tuning included, s")),

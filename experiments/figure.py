@@ -113,6 +113,18 @@ def lines(path, series, x_name, y_name):
     write_svg(path, width, height, out)
 
 
+def points(path, places, label, names):
+    """A scatter of places (n by 2), coloured by label."""
+    size, colours = 300, COLOURS + ("#4aa3c4", "#e08a2f", "#7a7a7a", "#c45aa0", "#6b8e23")
+    low, high = places.min(0), places.max(0)
+    at = 8 + (places - low) / np.maximum(high - low, 1e-9) * (size - 16)
+    out = [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="1.6" fill="{colours[k % len(colours)]}"/>'
+           for (x, y), k in zip(at, label)]
+    out += [f'<text x="{size + 8}" y="{20 + 18 * k}" fill="{colours[k % len(colours)]}">{name}</text>'
+            for k, name in enumerate(names)]
+    write_svg(path, size + 90, size, out)
+
+
 def write_svg(path, width, height, elements):
     with open(path, "w") as out:
         out.write(

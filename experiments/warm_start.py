@@ -13,7 +13,7 @@ def epochs(work, train, dev, batch, limit):
     """Epochs to the random start's best score: from the random start, and from our model."""
     start, needs = fit(work, train, "--preset fast", name="start"), []
     for seed in range(min(SEEDS, 3)):
-        engine = (f"{SGD} --refine-patience 8 --refine {3 if SMOKE else limit} --refine-rate .03 "
+        engine = (f"{SGD} --refine {3 if SMOKE else limit} --refine-rate .03 "
                   f"--refine-batch {batch} --seed {seed}")
         random, ours = (
             [float(v) for v in fit(work, train, engine, *dev.validation(), *how)

@@ -324,7 +324,7 @@ int cli_parse(const cli_command *command, int count, char **argv, cli_args *out)
   while (p.next < p.count) {
     const int code = one_argument(&p, &options_ended);
     if (code != EXIT_DONE) return code;
-    if (out->given[CLI_OPT_HELP]) return EXIT_DONE;
+    if (out->given[CLI_OPT_HELP] || out->given[CLI_OPT_HELP_ALL]) return EXIT_DONE;
   }
   return check_positionals(&p);
 }

@@ -28,9 +28,10 @@ enum {
   CLI_COMPARE = 512,
   CLI_REPORT = 1024,
   CLI_BALANCE = 2048,
-  CLI_MIGRATE = 4096,
-  CLI_REWRITE = 8192,
-  CLI_TOP = 16384,      /* `unicon` itself, without a command */
+  CLI_WEIGHTS = 4096,
+  CLI_MIGRATE = 8192,
+  CLI_REWRITE = 16384,
+  CLI_TOP = 32768,      /* `unicon` itself, without a command */
   CLI_ALL = CLI_TOP - 1 /* every command */
 };
 
@@ -42,6 +43,7 @@ enum { CLI_POSITIONALS = 3 };
 /* The tool's options; where a value is found in cli_args. */
 typedef enum cli_id {
   CLI_OPT_HELP,
+  CLI_OPT_HELP_ALL,
   CLI_OPT_VERSION,
   CLI_OPT_MAN,
   CLI_OPT_COMPLETION,
@@ -55,6 +57,7 @@ typedef enum cli_id {
   CLI_OPT_PAIRS,
   CLI_OPT_X_LABELS,
   CLI_OPT_Y_LABELS,
+  CLI_OPT_ONE_SET,
   CLI_OPT_IGNORE,
   CLI_OPT_NEGATIVES,
   CLI_OPT_GROUPS,
@@ -76,6 +79,8 @@ typedef enum cli_id {
   CLI_OPT_X_IDS,
   CLI_OPT_Y_IDS,
   CLI_OPT_FROM,
+  CLI_OPT_LAYOUT,
+  CLI_OPT_PERPLEXITY,
   CLI_OPT_SIDE,
   CLI_OPT_INDEX,
   CLI_OPT_QUERY,
@@ -85,10 +90,12 @@ typedef enum cli_id {
   CLI_OPT_BASE_SIDE,
   CLI_OPT_BASE_EMBEDDED,
   CLI_OPT_TOP,
+  CLI_OPT_SCORES,
   CLI_OPT_BANK_X,
   CLI_OPT_BANK_Y,
   CLI_OPT_TRAIN,
   CLI_OPT_TEST,
+  CLI_OPT_VAL,
   CLI_OPT_TRAIN_LABELS,
   CLI_OPT_TEST_LABELS,
   CLI_OPT_QUERIES_OLD,
@@ -200,9 +207,10 @@ int cli_unknown_option(const cli_command *command, const char *name);
  * SIZE_MAX and keeps the distance from call to call. */
 bool cli_nearer(const char *word, const char *known, size_t *best);
 
-/* Help, on the given stream. */
+/* Help, on the given stream. A command that has --help-all lists its common options unless `all`.
+ */
 void cli_overview(FILE *stream);
-void cli_help(const cli_command *command, FILE *stream);
+void cli_help(const cli_command *command, bool all, FILE *stream);
 
 /* What the words of an option mean, as formulas; NULL past the end of the sections. Only words that
  * the library's table accepts are shown. */

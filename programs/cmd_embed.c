@@ -54,7 +54,7 @@ static int stream_rows(tool *t, const unicon_view *view, unicon_writer *writer) 
     if (status == UNICON_OK) status = unicon_writer_append(t->ctx, writer, out, now);
     if (status != UNICON_OK)
       code = tool_fail(t, status);
-    else if (display_progress(&t->display, "embed", 1))
+    else if (display_progress(&t->display, "embed", 1, 0))
       code = tool_interrupted(t);
   }
   display_part(&t->display, NULL, 0, 0);

@@ -25,6 +25,15 @@ static json_t *model_json(const unicon_model *model, const unicon_balance *balan
   return out;
 }
 
+/* Metadata are what the maker of the file wrote: nothing that a terminal would obey. */
+static void print_tame(const char *text) {
+  for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+    const bool wide = p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0; /* C1 controls in UTF-8 */
+    putchar(wide || *p < ' ' || *p == 0x7f ? '?' : *p);
+    p += wide;
+  }
+}
+
 static void print_model(const unicon_model *model, const unicon_balance *balance,
                         const char *path) {
   char words[BALANCED_WORDS];
@@ -41,8 +50,13 @@ static void print_model(const unicon_model *model, const unicon_balance *balance
   if (rank > LEADING) printf(" ... %.3g", (double)unicon_model_spectrum(model)[rank - 1]);
   printf("\n  balance: %s\n", balanced_words(balance, words));
   fputs("metadata\n", stdout);
-  for (size_t i = 0; unicon_model_meta_at(model, i, &key, &value); i++)
-    printf("  %-22s %s\n", key, value);
+  for (size_t i = 0; unicon_model_meta_at(model, i, &key, &value); i++) {
+    fputs("  ", stdout);
+    print_tame(key);
+    printf("%*s ", strlen(key) < 22 ? 22 - (int)strlen(key) : 0, "");
+    print_tame(value);
+    putchar('\n');
+  }
 }
 
 static int info_model(tool *t, const char *path) {
@@ -76,10 +90,13 @@ static bool next_word(const char **list, char *out, size_t size) {
 
 /* Name and what it may hold. */
 static const char *const formats[][2] = {
-    {"FILE.npy", "float16, float32, float64, int8, uint8; C or Fortran order"},
-    {"FILE.safetensors:TENSOR", "F16, BF16, F32, F64"},
-    {"FILE.fvecs", "float32"},
-    {"FILE.fbin", "float32"},
+    {"FILE.npy", "float16, bfloat16, float32, float64, int8, uint8; C or Fortran order"},
+    {"FILE.npz:ARRAY", "the same, not compressed"},
+    {"FILE.safetensors:TENSOR", "F16, BF16, F32, F64, I8, U8"},
+    {"FILE.fvecs, FILE.fbin", "float32"},
+    {"FILE.bvecs, FILE.u8bin", "uint8"},
+    {"FILE.i8bin", "int8"},
+    {"FILE.faiss, FILE.index", "the vectors of a flat FAISS index, float32"},
     {"FOLDER", "numbered .npy shards as one matrix"},
 };
 enum { FORMATS = sizeof formats / sizeof *formats };

@@ -131,26 +131,26 @@ static void print_result(const json_t *decision, const char *folder) {
 /* ---- the command -------------------------------------------------------------------------- */
 
 static int write_all(tool *t, const unicon_migration *made, const outputs *out) {
-  char *page = NULL;
+  char *html = NULL;
   size_t size = 0;
   const char *text = unicon_migration_json(made);
   json_t *decision = json_loads(text, 0, NULL);
   char *pretty = decision ? json_dumps(decision, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
   int code = pretty ? EXIT_DONE : tool_out_of_memory(t);
-  if (code == EXIT_DONE && !(page = migrate_page(decision, &size))) code = tool_out_of_memory(t);
+  if (code == EXIT_DONE && !(html = migrate_page(decision, &size))) code = tool_out_of_memory(t);
   if (code == EXIT_DONE) {
     const unicon_status status =
         unicon_model_save(t->ctx, unicon_migration_model(made), out->path[0]);
     if (status != UNICON_OK) code = tool_fail(t, status);
   }
   if (code == EXIT_DONE) code = output_write(t, out->path[1], pretty, strlen(pretty));
-  if (code == EXIT_DONE) code = output_write(t, out->path[2], page, size);
+  if (code == EXIT_DONE) code = output_write(t, out->path[2], html, size);
   if (code == EXIT_DONE && tool_has(t, CLI_OPT_JSON)) {
     code = display_json(json_incref(decision)) ? EXIT_DONE : tool_out_of_memory(t);
   } else if (code == EXIT_DONE) {
     print_result(decision, tool_value(t, CLI_OPT_OUTPUT));
   }
-  free(page);
+  free(html);
   free(pretty);
   json_decref(decision);
   return code;

@@ -14,9 +14,26 @@ static json_t *as_read(json_t *report) {
   return again;
 }
 
+/* The object inside a page that was made from it. */
+static json_t *load_page(FILE *file, json_error_t *error) {
+  static const char mark[] = "<script type=\"application/json\" id=\"report\">";
+  char *text = NULL;
+  size_t room = 0;
+  const bool read = getdelim(&text, &room, '\0', file) > 0;
+  const char *start = read ? strstr(text, mark) : NULL;
+  json_t *out = json_loads(start ? start + sizeof mark - 1 : "",
+                           JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, error);
+  free(text);
+  return out;
+}
+
 static int load(tool *t, const char *path, json_t **out) {
   json_error_t error;
-  *out = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+  FILE *file = fopen(path, "rb");
+  const int first = file ? fgetc(file) : EOF;
+  *out =
+      first == '<' ? load_page(file, &error) : json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+  if (file) fclose(file);
   if (*out) return EXIT_DONE;
   if (error.line < 0) return tool_error(t, "%s", error.text); /* cannot be opened; names the file */
   return tool_error(t, "%s is not JSON: line %d: %s", path, error.line, error.text);
@@ -40,10 +57,10 @@ static int write_page(tool *t, const json_t *report, const char *path) {
 }
 
 static int check_options(tool *t) {
-  static const cli_id idle[] = {CLI_OPT_X_IDS,    CLI_OPT_Y_IDS,       CLI_OPT_LABELS,
-                                CLI_OPT_CLASSES,  CLI_OPT_CLASS_NAMES, CLI_OPT_PAIRS,
-                                CLI_OPT_Y_PER_X,  CLI_OPT_X_PER_Y,     CLI_OPT_X_LABELS,
-                                CLI_OPT_Y_LABELS, CLI_OPT_IGNORE};
+  static const cli_id idle[] = {
+      CLI_OPT_X_IDS,  CLI_OPT_Y_IDS,   CLI_OPT_LABELS,    CLI_OPT_CLASSES,  CLI_OPT_CLASS_NAMES,
+      CLI_OPT_PAIRS,  CLI_OPT_Y_PER_X, CLI_OPT_X_PER_Y,   CLI_OPT_X_LABELS, CLI_OPT_Y_LABELS,
+      CLI_OPT_IGNORE, CLI_OPT_LAYOUT,  CLI_OPT_PERPLEXITY};
   const char *const *path = t->args->positional;
   const cli_command *command = t->args->command;
   if (!tool_has(t, CLI_OPT_OUTPUT) && !tool_has(t, CLI_OPT_JSON))
@@ -53,10 +70,6 @@ static int check_options(tool *t) {
     for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
       if (tool_has(t, idle[i]))
         return cli_error(command, "--%s has no meaning with --from", cli_name(idle[i]));
-    for (size_t i = 0; i < t->args->settings; i++)
-      if (strcmp(t->args->setting[i].option->group, "Picture") == 0)
-        return cli_error(command, "--%s has no meaning with --from",
-                         t->args->setting[i].option->name);
     return EXIT_DONE;
   }
   for (int k = 0; k < 3; k++)
@@ -72,7 +85,9 @@ static int check_options(tool *t) {
 int cmd_report(tool *t) {
   const char *output = tool_value(t, CLI_OPT_OUTPUT), *from = tool_value(t, CLI_OPT_FROM);
   json_t *report = NULL, *again = NULL;
+  int64_t perplexity;
   int code = check_options(t);
+  if (code == EXIT_DONE) code = cli_integer(t->args, CLI_OPT_PERPLEXITY, 1, 1000, &perplexity);
   if (code == EXIT_DONE && output) code = inputs_check_output(t, output);
   if (code == EXIT_DONE) code = from ? load(t, from, &report) : report_compute(t, &report);
   display_clear(&t->display);

@@ -16,6 +16,7 @@ typedef struct hits {
   int64_t *id; /* queries by k; -1 where there are no more rows, or the query was left out */
   float *score;
   const usable *q, *b; /* the rows in use */
+  bool biased;         /* the base rows bring their biases along */
 } hits;
 
 /* The side named by one option, or else the other side than the second option names. */
@@ -33,7 +34,10 @@ static int print_table(const hits *h) {
   return EXIT_DONE;
 }
 
-static void add_dropped(const tool *t, const hits *h, json_t *out) {
+/* What scores were balanced by, and the rows that were left out. */
+static void add_notes(const tool *t, const hits *h, json_t *out) {
+  json_object_set_new(out, "balance",
+                      json_string(h->biased ? "base" : unicon_balance_text(t->balance)));
   if (usable_wanted(t))
     json_object_set_new(out, "dropped",
                         json_pack("{s:I, s:I}", "queries", (json_int_t)(h->q->total - h->q->count),
@@ -54,7 +58,7 @@ static int print_json(tool *t, const hits *h) {
   }
   json_t *out = json_pack("{s:I, s:I, s:o}", "queries", (json_int_t)h->q->count, "k",
                           (json_int_t)h->k, "results", results);
-  add_dropped(t, h, out);
+  add_notes(t, h, out);
   return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
 }
 
@@ -90,7 +94,7 @@ static int write_files(tool *t, const hits *h, const char *ids, const char *scor
   json_t *out = json_pack("{s:I, s:I, s:I, s:o, s:o}", "queries", (json_int_t)h->q->count, "rows",
                           (json_int_t)h->queries, "k", (json_int_t)h->k, "ids",
                           display_json_text(ids), "scores", display_json_text(scores));
-  add_dropped(t, h, out);
+  add_notes(t, h, out);
   return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
 }
 
@@ -155,7 +159,8 @@ static int calibrate(tool *t, const unicon_model *model, const hits *h) {
 
 static int search(tool *t, unicon_view *queries, unicon_view *base, int64_t k, const names *files) {
   usable q = {0}, b = {0};
-  hits h = {unicon_rows_count(queries->rows), k, NULL, NULL, &q, &b};
+  hits h = {unicon_rows_count(queries->rows), k, NULL, NULL, &q, &b,
+            base->form == UNICON_FORM_INDEX};
   if (h.queries > (INT64_MAX / 16 - 1) / k) return tool_out_of_memory(t);
   const size_t cells = (size_t)(h.queries * k) + 1;
   int code = usable_open(t, queries, &q);

@@ -24,6 +24,7 @@ int cmd_report(tool *t);
 int cmd_embed(tool *t);
 int cmd_search(tool *t);
 int cmd_balance(tool *t);
+int cmd_weights(tool *t);
 int cmd_info(tool *t);
 int cmd_synth(tool *t);
 int cmd_migrate(tool *t);

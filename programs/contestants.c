@@ -21,10 +21,9 @@ const contestant contestants[] = {
     {.name = "sgd_linear",
      .baseline = true,
      .judged = true,
-     .settings = "preset=fast start=random metric=none refine_batch=tenth refine_decay=0.01 "
-                 "refine=30 refine_patience=5",
+     .settings = "preset=fast start=random metric=none refine_batch=tenth refine=30",
      .axis = {"refine_rate=0.01|refine_rate=0.03|refine_rate=0.1",
-              "temperature=0.07 learn_temperature=on|temperature=0.1 learn_temperature=off"}},
+              "temperature=learn|temperature=0.1"}},
     {.name = "cca",
      .baseline = true,
      .judged = true,
@@ -43,7 +42,7 @@ const contestant contestants[] = {
      .baseline = true,
      .judged = true,
      .settings = "preset=fast exponent=1 rank=full",
-     .axis = {"metric_x=whiten metric_y=none split=1|metric_x=none metric_y=whiten split=0",
+     .axis = {"metric=whiten,none split=1|metric=none,whiten split=0",
               "ridge=0.001|ridge=0.01|ridge=0.1|ridge=1"}},
     {.name = "none", .baseline = true, .identity = true, .settings = ""},
 };

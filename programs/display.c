@@ -57,46 +57,58 @@ void display_log(void *user, unicon_log_level level, const char *text) {
 }
 
 void display_part(display *d, const char *name, double from, double span) {
+  if (from == 0) d->started = display_now();
   d->part = name;
   d->from = from;
   d->span = span;
 }
 
-static void draw(display *d, double done) {
-  char bar[BAR_CELLS + 1];
+/* "about 20 s left", or nothing while that is not known. */
+static const char *time_left(double left, const char *before, char *out, size_t size) {
+  char time[24];
+  out[0] = '\0';
+  if (left >= 0)
+    snprintf(out, size, "%sabout %s left", before, display_time(ceil(left), time, sizeof time));
+  return out;
+}
+
+static void draw(display *d, const char *label, double done, double left) {
+  char bar[BAR_CELLS + 1], rest[48];
   const int full = (int)(done * BAR_CELLS + 0.5);
   memset(bar, '-', BAR_CELLS);
   memset(bar, '#', (size_t)full);
   bar[BAR_CELLS] = '\0';
-  const double spent = display_now() - d->started;
-  char left[64] = "";
-  if (spent > 0.5 && done > 0.01 && done < 1) {
-    char time[24];
-    const double rate = done / spent, rest = ceil((1 - done) / rate);
-    snprintf(left, sizeof left, "%.*f %%/s, %s left", rate < 0.01 ? 2 : 1, 100 * rate,
-             display_time(rest, time, sizeof time));
-  }
-  fprintf(stderr, "\r\033[K%s [%s] %3.0f %% %s", d->phase, bar, 100 * done, left);
+  fprintf(stderr, "\r\033[K%s [%s] %3.0f %% %s", label, bar, 100 * done,
+          time_left(left, "", rest, sizeof rest));
   fflush(stderr);
   d->drawn = true;
 }
 
-int display_progress(void *user, const char *phase, double done) {
+/* A call of the library as a part of the job it belongs to. */
+static void widen(const display *d, const char **label, double *done, double *left) {
+  if (!d->part) return;
+  const double spent = display_now() - d->started;
+  *label = d->part;
+  *done = d->from + d->span * *done;
+  *left = spent > 0.5 && *done > 0.01 ? spent * (1 - *done) / *done : -1;
+}
+
+int display_progress(void *user, const char *label, double done, double left) {
   display *d = user;
-  if (interrupted) return 1;
-  if (!d->bar) return 0;
-  if (d->part) {
-    phase = d->part;
-    done = d->from + d->span * done;
-  }
-  if (strncmp(d->phase, phase, sizeof d->phase - 1) != 0) {
-    snprintf(d->phase, sizeof d->phase, "%s", phase);
-    d->started = display_now();
-  }
   const double now = display_now();
-  if (d->drawn && done < 1 && now - d->last < 0.1) return 0; /* short phases come and go unseen */
+  char rest[48];
+  if (interrupted) return 1;
+  if (!d->bar && d->every == 0) return 0;
+  widen(d, &label, &done, &left);
+  if (d->last == 0) d->last = d->bar ? -1 : now; /* the bar is drawn at once */
+  if (now - d->last < (d->bar ? 0.1 : d->every) && !(d->bar && done >= 1)) return 0;
   d->last = now;
-  draw(d, done < 0 ? 0 : done > 1 ? 1 : done);
+  done = done < 0 ? 0 : done > 1 ? 1 : done;
+  if (d->bar)
+    draw(d, label, done, left);
+  else
+    fprintf(stderr, "unicon %s: %s; %.0f %%%s\n", d->command, label, 100 * done,
+            time_left(left, "; ", rest, sizeof rest));
   return 0;
 }
 

@@ -12,20 +12,21 @@
 typedef struct display {
   const char *command; /* named in messages */
   int verbosity;       /* -1 quiet, 0 warnings, 1 what was chosen, 2 phases and times */
-  bool bar;            /* draw the progress line */
-  bool drawn;          /* it is on the screen now */
-  char phase[32];
-  double started;    /* when this phase began */
-  double last;       /* when the bar was drawn */
-  const char *part;  /* not NULL: calls are parts of this one job */
-  double from, span; /* the share of the job that the running part covers */
+  bool bar;            /* draw the progress line, on a terminal */
+  double every;        /* without one: seconds between two lines, 0: none */
+  bool drawn;          /* the progress line is on the screen now */
+  double last;         /* when it was drawn, or a line written */
+  const char *part;    /* not NULL: calls are parts of this one job */
+  double from, span;   /* the share of the job that the running part covers */
+  double started;      /* when the job began */
 } display;
 
 /* Callbacks of the context; `user` is a display. */
 void display_log(void *user, unicon_log_level level, const char *text);
-int display_progress(void *user, const char *phase, double done);
+int display_progress(void *user, const char *label, double done, double left);
 
-/* The next library call is the share from .. from + span of the job `name`; NULL ends the job. */
+/* The next library call is the share from .. from + span of the job `name`, which begins with a
+ * share from 0 on; NULL ends the job. */
 void display_part(display *d, const char *name, double from, double span);
 
 /* Takes the progress line off the screen. */

@@ -7,9 +7,9 @@
 
 static const cli_formula losses[] = {
     {"",
-     "L = sum over pairs (i, k) of w_ik phi( epsilon psi((1 - nu) s_ik) + sum_j psi(s_ij - nu "
-     "s_ik) ),"
-     " averaged over both directions"},
+     "L = sum over pairs (i, k) of w_ik phi( epsilon psi((1 - nu) s_ik) + sum_j e_ij psi(s_ij - nu "
+     "s_ik) ), averaged over both directions unless --direction says otherwise; e_ij is 1 but for "
+     "listed negatives"},
     {"clip",
      "psi(t) = exp(t/T), phi(t) = T log t, nu = epsilon = 1, T the temperature: "
      "T log(1 + sum_j exp((s_ij - s_ik)/T))"},
@@ -25,6 +25,7 @@ static const cli_formula losses[] = {
      "divided by the number of pairs"},
     {"spectral", "-2 mean over pairs of s + mean over all of s^2, s the dot product"},
     {"moment", "the weights S of supcon at s = 0: no temperature, no iteration, exact"},
+    {"custom", "psi and phi of a program (unicon_options_set_loss)"},
     {NULL, NULL},
 };
 
@@ -56,7 +57,7 @@ static const cli_formula metrics[] = {
 static const cli_formula splits[] = {
     {"",
      "F_x = W_x U D^(E A), F_y = W_y V D^(E (1-A)), D the singular values, E the exponent: A = .5 "
-     "shares the spectrum evenly, A = 0 is the paper's (0, 1)"},
+     "shares the spectrum evenly, A = 0 is what the paper prints"},
     {NULL, NULL},
 };
 

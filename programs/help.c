@@ -35,7 +35,8 @@ static size_t append(char *out, size_t size, size_t at, const char *text) {
 /* " From 0 to 1." where the bounds say something. */
 static size_t append_bounds(const unicon_option_info *option, char *out, size_t size, size_t at) {
   char text[96] = "";
-  const bool number = strcmp(option->kind, "integer") == 0 || strcmp(option->kind, "real") == 0;
+  const bool number = strcmp(option->kind, "integer") == 0 || strcmp(option->kind, "real") == 0 ||
+                      strcmp(option->kind, "sided") == 0;
   if (!number || (option->low == 0 && option->high == 0)) return at;
   const bool low = option->low > -1e9, high = option->high < 1e6;
   if (low && high)
@@ -82,24 +83,46 @@ static void print_entry(FILE *stream, const cli_entry *entry) {
   print_wrapped(stream, text, LEFT, LEFT, RIGHT);
 }
 
-static void print_group(FILE *stream, const cli_command *command, const char *group) {
+/* What most people need of a command that has --help-all. */
+static bool is_common(const cli_entry *entry) {
+  static const char *const names[] = {
+      "output", "y-per-x", "pairs",   "x-labels", "y-labels", "val-x", "val-y",    "preset",
+      "kernel", "rank",    "balance", "budget",   "threads",  "help",  "help-all",
+  };
+  for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+    if (strcmp(entry->name, names[k]) == 0) return true;
+  return false;
+}
+
+static bool has_more(const cli_command *command) {
   cli_entry entry;
-  fprintf(stream, "\n%s:\n", group);
   for (size_t i = 0; cli_entry_at(command, i, &entry); i++)
-    if (strcmp(entry.group, group) == 0) print_entry(stream, &entry);
+    if (entry.tool && entry.tool->id == CLI_OPT_HELP_ALL) return true;
+  return false;
+}
+
+static void print_group(FILE *stream, const cli_command *command, const char *group, bool all) {
+  cli_entry entry;
+  bool any = false;
+  for (size_t i = 0; cli_entry_at(command, i, &entry); i++) {
+    if (strcmp(entry.group, group) != 0 || !(all || is_common(&entry))) continue;
+    if (!any) fprintf(stream, "\n%s:\n", group);
+    any = true;
+    print_entry(stream, &entry);
+  }
 }
 
 /* Groups come in the order of their first option, those of every command last. */
-static void print_options(FILE *stream, const cli_command *command) {
+static void print_options(FILE *stream, const cli_command *command, bool all) {
   cli_entry entry, earlier;
   for (size_t i = 0; cli_entry_at(command, i, &entry); i++) {
     if (entry.general) continue;
     bool first = true;
     for (size_t j = 0; first && j < i && cli_entry_at(command, j, &earlier); j++)
       first = strcmp(earlier.group, entry.group) != 0;
-    if (first) print_group(stream, command, entry.group);
+    if (first) print_group(stream, command, entry.group, all);
   }
-  print_group(stream, command, CLI_GENERAL);
+  print_group(stream, command, CLI_GENERAL, all);
 }
 
 static void print_formulas(FILE *stream) {
@@ -129,12 +152,19 @@ static void print_example(FILE *stream, const char *example) {
   }
 }
 
-void cli_help(const cli_command *command, FILE *stream) {
+void cli_help(const cli_command *command, bool all, FILE *stream) {
+  all = all || !has_more(command);
   fprintf(stream, "Usage: unicon %s %s\n\n", command->name, command->usage);
   print_wrapped(stream, command->about, 0, 0, RIGHT);
   print_example(stream, command->example);
-  print_options(stream, command);
-  if (command->scope & UNICON_SCOPE_FIT) print_formulas(stream);
+  print_options(stream, command, all);
+  if (!all)
+    fprintf(stream,
+            "\nThese are the common options. `unicon %s --help-all` lists all of them: losses, "
+            "kernels,\nmetrics and solver, with their formulas.\n",
+            command->name);
+  else if (command->scope & UNICON_SCOPE_FIT)
+    print_formulas(stream);
 }
 
 void cli_overview(FILE *stream) {

@@ -50,11 +50,20 @@ static const file_options files_of[] = {
                      CLI_OPT_TEST_Y_LABELS, "test"},
 };
 
+/* Labels come for both sides; those of one set, where there is one, for x alone. */
+static int check_labels(tool *t, const file_options *f) {
+  if (!tool_has(t, CLI_OPT_ONE_SET)) return check_both(t, f->x_labels, f->y_labels);
+  if (tool_has(t, f->y_labels))
+    return cli_error(t->args->command, "--one-set has the labels of --%s; --%s is too much",
+                     cli_name(f->x_labels), cli_name(f->y_labels));
+  return EXIT_DONE;
+}
+
 /* Files of the training pairs say nothing about other rows. */
 static int check_others(tool *t, const file_options *f) {
   const cli_id pair_files[] = {f->pairs, f->x_labels};
   int code = check_both(t, f->x, f->y);
-  if (code == EXIT_DONE) code = check_both(t, f->x_labels, f->y_labels);
+  if (code == EXIT_DONE) code = check_labels(t, f);
   if (code == EXIT_DONE) code = check_one(t, pair_files, 2);
   if (code != EXIT_DONE) return code;
   const bool own = tool_has(t, f->pairs) || tool_has(t, f->x_labels);
@@ -78,7 +87,9 @@ static int check_others(tool *t, const file_options *f) {
 int inputs_check_options(tool *t) {
   static const cli_id ways[] = {CLI_OPT_Y_PER_X, CLI_OPT_X_PER_Y, CLI_OPT_PAIRS, CLI_OPT_X_LABELS};
   int64_t k = 0;
-  int code = check_both(t, CLI_OPT_X_LABELS, CLI_OPT_Y_LABELS);
+  int code = check_labels(t, &files_of[INPUTS_MAIN]);
+  if (code == EXIT_DONE && tool_has(t, CLI_OPT_ONE_SET) && !tool_has(t, CLI_OPT_X_LABELS))
+    code = cli_error(t->args->command, "--one-set needs --x-labels as well");
   if (code == EXIT_DONE) code = check_one(t, ways, 4);
   for (size_t i = 0; i < 2 && code == EXIT_DONE; i++)
     if (tool_has(t, ways[i])) code = cli_integer(t->args, ways[i], 1, 1000000000, &k);
@@ -106,6 +117,17 @@ static int identity_pairs(tool *t, const char *x_path, const char *y_path, int64
                     x_path, (long long)n_x, y_path, (long long)n_y, hint);
 }
 
+/* Labels of rows that are given as X and as Y. */
+static unicon_status one_set(tool *t, const char *path, int64_t n_x, int64_t n_y,
+                             unicon_pairs **out) {
+  unicon_labels *labels = NULL;
+  unicon_status status = unicon_labels_read(t->ctx, path, n_x, path, n_y, &labels);
+  if (status == UNICON_OK)
+    status = unicon_pairs_one_set(t->ctx, unicon_labels_numbers(labels, 0), n_x, out);
+  unicon_labels_destroy(labels);
+  return status;
+}
+
 static int open_pairs(tool *t, const char *x_path, const char *y_path, inputs_kind kind,
                       inputs *in) {
   const file_options *f = &files_of[kind];
@@ -117,6 +139,8 @@ static int open_pairs(tool *t, const char *x_path, const char *y_path, inputs_ki
   unicon_status status = UNICON_OK;
   if (file) {
     status = unicon_pairs_read(t->ctx, file, n_x, n_y, &in->pairs);
+  } else if (x_labels && tool_has(t, CLI_OPT_ONE_SET)) {
+    status = one_set(t, x_labels, n_x, n_y, &in->pairs);
   } else if (x_labels) {
     status = unicon_pairs_read_labels(t->ctx, x_labels, y_labels, n_x, n_y, &in->pairs);
   } else if (tool_has(t, CLI_OPT_Y_PER_X)) {

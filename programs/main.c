@@ -20,7 +20,8 @@ const cli_command cli_commands[] = {
      "large cosine. Unless told otherwise (--preset auto) it compares closed forms on held-out "
      "pairs, refines the best where that helps, and fits it on everything. "
      "Without a pair option row i of X belongs to row i of Y. X and Y are .npy, "
-     ".fvecs or .fbin files, FILE.safetensors:TENSOR, or folders of numbered .npy shards.",
+     ".fvecs, .bvecs, .fbin, .u8bin or .i8bin files, FILE.npz:ARRAY, FILE.safetensors:TENSOR, flat "
+     "FAISS indexes, or folders of numbered .npy shards.",
      "unicon fit image.train.npy text.train.npy --y-per-x 5 -o model.safetensors\n",
      cmd_fit},
     {"plan",
@@ -132,7 +133,8 @@ const cli_command cli_commands[] = {
      "scores "
      "are balanced. Rows count from 0, ranks from 1. With --bad-rows drop the rows are "
      "still called by their numbers in Q and B; in the files of -o a query that was left out has "
-     "-1 and -inf.",
+     "-1 and -inf. `balance` of --json is what scores were balanced by, or `base` where the rows "
+     "of B bring their biases along.",
      "unicon search model.safetensors --query-side y q.npy --base-side x image.npy -k 10\n",
      cmd_search},
     {"balance",
@@ -168,6 +170,20 @@ const cli_command cli_commands[] = {
      "unicon probe model.safetensors --side x x.train.npy --train-labels train.txt \\\n"
      "  --test x.test.npy --test-labels test.txt\n",
      cmd_probe},
+    {"weights",
+     CLI_WEIGHTS,
+     UNICON_SCOPE_WEIGHTS | UNICON_SCOPE_CONTEXT,
+     {"MODEL", "X", "Y", NULL},
+     3,
+     "MODEL X Y [-o S.npy] [--scores s.npy] [pairs] [loss]",
+     "show how much each pair of rows pulls or pushes",
+     "The loss of a model on the rows of X and Y, the scores s of all rows of X with all of Y, and "
+     "the weights S = -dL/ds that the loss gives them: positive where a pair should come closer. "
+     "The loss is that of the model's fit unless options say otherwise. Scores are plain cosines "
+     "(dot products for the loss spectral). Both are whole matrices, for a look at a few thousand "
+     "rows; without -o and --scores only the loss is computed, and no such matrix.",
+     "unicon weights model.safetensors image.test.npy text.test.npy --y-per-x 5 -o S.npy\n",
+     cmd_weights},
     {"migrate",
      CLI_MIGRATE,
      UNICON_SCOPE_MIGRATE | UNICON_SCOPE_CONTEXT,
@@ -214,11 +230,14 @@ const cli_command cli_commands[] = {
      UNICON_SCOPE_SYNTH | UNICON_SCOPE_CONTEXT,
      {"KIND", NULL},
      1,
-     "linear|nonlinear -o DIR [options]",
+     "KIND -o DIR [options]",
      "make data with a known answer",
-     "Writes x, y and label files, .train.npy and .test.npy, of the paper's synthetic models. With "
-     "z around one of a few centres: linear x = U1 z + noise, y = U2 z + noise; nonlinear: tanh of "
-     "both.",
+     "Writes x, y and label files, .train.npy, .test.npy and .val.npy, of synthetic models. With z "
+     "around one of a few centres: linear x = U1 z + noise, y = U2 z + noise; nonlinear: tanh of "
+     "both. These follow the paper's text. linear-released is linear with centres uniform in a "
+     "cube, new ones for each file, rows in the order of their clusters and less noise; "
+     "nonlinear-released is x = tanh(U3 tanh(U1 z)) + noise without clusters: as the authors' code "
+     "makes them.",
      "unicon synth linear -o demo\n",
      cmd_synth},
 };
@@ -266,12 +285,15 @@ static int apply_settings(tool *t) {
   return EXIT_DONE;
 }
 
+enum { LINE_SECONDS = 10 }; /* between lines of progress where there is no terminal */
+
 static void open_display(tool *t) {
   const cli_args *args = t->args;
   t->display.command = args->command->name;
   t->display.verbosity = args->given[CLI_OPT_QUIET] ? -1 : args->given[CLI_OPT_VERBOSE];
   t->display.bar =
       args->given[CLI_OPT_PROGRESS] || (!args->given[CLI_OPT_QUIET] && isatty(STDERR_FILENO));
+  t->display.every = args->given[CLI_OPT_QUIET] ? 0 : LINE_SECONDS;
   unicon_ctx_set_log(t->ctx, display_log, &t->display);
   unicon_ctx_set_progress(t->ctx, display_progress, &t->display);
 }
@@ -302,8 +324,8 @@ static int printed(int code) {
 static int command_line(const cli_command *command, int count, char **argv) {
   cli_args args;
   int code = cli_parse(command, count, argv, &args);
-  if (code == EXIT_DONE && args.given[CLI_OPT_HELP]) {
-    cli_help(command, stdout);
+  if (code == EXIT_DONE && (args.given[CLI_OPT_HELP] || args.given[CLI_OPT_HELP_ALL])) {
+    cli_help(command, args.given[CLI_OPT_HELP_ALL] > 0, stdout);
     code = printed(EXIT_DONE);
   } else if (code == EXIT_DONE) {
     code = run_command(&args);
@@ -359,6 +381,6 @@ int main(int argc, char **argv) {
   const cli_command *command = cli_command_find(help ? argv[2] : name);
   if (!command) return unknown_command(help ? argv[2] : name);
   if (!help) return command_line(command, argc - 2, argv + 2);
-  cli_help(command, stdout);
+  cli_help(command, false, stdout);
   return printed(EXIT_DONE);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report of `unicon report`: one JSON object (report_data.c and report_rows.c), and the page
- * that is made from it and nothing else (report_page.c and report_charts.c). */
+/* The report of `unicon report`: one JSON object (report_data.c, report_rows.c, report_views.c),
+ * and the page that is made from it and nothing else (report.html). */
 #ifndef UNICON_PROGRAMS_REPORT_H
 #define UNICON_PROGRAMS_REPORT_H
 

@@ -36,6 +36,91 @@ static json_t *options_json(const unicon_model *model) {
   return out;
 }
 
+/* Numbers of a log, separated by blanks; NULL where there are none. */
+static json_t *numbers_json(const char *text) {
+  json_t *out = text && *text ? json_array() : NULL;
+  for (char *end = NULL; out && *text; text = end) {
+    const double value = strtod(text, &end);
+    if (end == text) break;
+    json_array_append_new(out, json_real(isfinite(value) ? value : 0));
+  }
+  return out;
+}
+
+/* What happened step by step, of what there was. */
+static json_t *curves_json(const unicon_model *model) {
+  static const char *const key[][3] = {{"loss", "loss_log"},
+                                       {"score", "score_log"},
+                                       {"refine_loss", "refine_loss_log"},
+                                       {"refine_score", "refine_score_log", "auto_refine_log"}};
+  json_t *out = json_object();
+  for (size_t k = 0; k < sizeof key / sizeof *key; k++) {
+    json_t *list = numbers_json(unicon_model_meta(model, key[k][1]));
+    if (!list && key[k][2]) list = numbers_json(unicon_model_meta(model, key[k][2]));
+    if (list) json_object_set_new(out, key[k][0], list);
+  }
+  return out;
+}
+
+/* ---- what auto tried ---------------------------------------------------------------------- */
+
+enum { TRIED_MOST = 128, TRIED_LETTERS = 200 };
+
+typedef struct trial {
+  char setting[TRIED_LETTERS];
+  double score;
+} trial;
+
+static int by_score(const void *a, const void *b) {
+  const trial *left = a, *right = b;
+  return (left->score < right->score) - (left->score > right->score);
+}
+
+/* "angular ridge 0.01 metric power 0.5 exponent 1.5 rank 256 balance softmax:10: 0.5182; ...": the
+ * score stands behind the last colon. */
+static size_t parse_trials(const char *text, trial *out) {
+  size_t count = 0;
+  while (*text && count < TRIED_MOST) {
+    const size_t length = strcspn(text, ";");
+    size_t name = length;
+    while (name > 0 && text[name - 1] != ':') name--;
+    snprintf(out[count].setting, TRIED_LETTERS, "%.*s", (int)(name > 0 ? name - 1 : 0), text);
+    out[count].score = strtod(text + name, NULL);
+    count += name > 1 && isfinite(out[count].score);
+    text += length;
+    text += strspn(text, "; ");
+  }
+  qsort(out, count, sizeof *out, by_score);
+  return count;
+}
+
+/* Takes `word` out of the text. */
+static void leave_out(char *text, const char *word) {
+  char *at = strstr(text, word);
+  if (at) memmove(at, at + strlen(word), strlen(at + strlen(word)) + 1);
+}
+
+/* Best first: the setting, the same in few words, and its score. */
+static json_t *tried_json(const unicon_model *model) {
+  const char *text = unicon_model_meta(model, "auto_tried");
+  trial *list = calloc(TRIED_MOST, sizeof *list);
+  const size_t count = list && text ? parse_trials(text, list) : 0;
+  json_t *out = json_array();
+  for (size_t k = 0; k < count; k++) {
+    char words[TRIED_LETTERS];
+    snprintf(words, sizeof words, "%s", list[k].setting);
+    leave_out(words, "metric ");
+    if (!strstr(words, "balance off")) leave_out(words, "balance ");
+    leave_out(words, "epochs ");
+    leave_out(words, "temperature ");
+    json_array_append_new(
+        out, json_pack("{s:o, s:o, s:f}", "setting", display_json_text(list[k].setting), "words",
+                       display_json_text(words), "score", list[k].score));
+  }
+  free(list);
+  return out;
+}
+
 static json_t *model_json(const subject *s) {
   json_t *spectrum = json_array(), *metadata = json_object();
   const int64_t rank = unicon_model_rank(s->model);
@@ -45,11 +130,12 @@ static json_t *model_json(const subject *s) {
   for (size_t i = 0; unicon_model_meta_at(s->model, i, &key, &value); i++)
     if (strncmp(key, "option.", 7) != 0)
       json_object_set_new(metadata, key, display_json_text(value));
-  return json_pack("{s:o, s:I, s:I, s:I, s:o, s:o, s:o}", "file",
+  return json_pack("{s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "file",
                    display_json_text(s->t->args->positional[0]), "rank", (json_int_t)rank,
                    "x_width", (json_int_t)unicon_model_width(s->model, UNICON_X), "y_width",
                    (json_int_t)unicon_model_width(s->model, UNICON_Y), "spectrum", spectrum,
-                   "options", options_json(s->model), "metadata", metadata);
+                   "options", options_json(s->model), "curves", curves_json(s->model), "tried",
+                   tried_json(s->model), "metadata", metadata);
 }
 
 static json_t *data_json(const subject *s) {

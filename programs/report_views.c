@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "report_sample.h"
+#include "tsne.h"
 
 enum { VIEW_POINTS = 2000, WEIGHT_ROWS = 80 };
 
@@ -48,8 +49,8 @@ static json_t *view_json(const subject *s, const sample *a, const float *place, 
                           "points", points_json(s, a, place), "lines", lines_json(a));
   if (!out) return NULL;
   display_json_real(out, "divergence", divergence);
-  if (isfinite(divergence)) { /* a third of the neighbours at most, as unicon_layout has it */
-    const double asked = atof(unicon_options_get(s->t->options, "perplexity"));
+  if (isfinite(divergence)) { /* a third of the neighbours at most, as tsne.h has it */
+    const double asked = atof(tool_value(s->t, CLI_OPT_PERPLEXITY));
     const double most = (double)(a->count[0] + a->count[1] - 1) / 3;
     json_object_set_new(out, "perplexity",
                         json_real(fmax(1, asked < most ? asked : floor(10 * most) / 10)));
@@ -63,6 +64,18 @@ static json_t *view_json(const subject *s, const sample *a, const float *place, 
   return out;
 }
 
+/* False after a failure that was said. */
+static bool place_points(const subject *s, const float *z, int64_t count, float *place,
+                         double *divergence) {
+  const bool pca = strcmp(tool_value(s->t, CLI_OPT_LAYOUT), "pca") == 0;
+  const double perplexity = pca ? 0 : atof(tool_value(s->t, CLI_OPT_PERPLEXITY));
+  const tsne_status status =
+      tsne_place(z, count, s->r, perplexity, display_progress, &s->t->display, place, divergence);
+  if (status == TSNE_NO_MEMORY) tool_out_of_memory(s->t);
+  if (status == TSNE_STOPPED) tool_interrupted(s->t);
+  return status == TSNE_DONE;
+}
+
 json_t *report_view(subject *s) {
   sample a;
   json_t *out = NULL;
@@ -71,16 +84,10 @@ json_t *report_view(subject *s) {
   if (sample_open(s, VIEW_POINTS, &a) && (z = sample_vectors(s, &a, 0, 1))) {
     const int64_t count = a.count[0] + a.count[1];
     place = calloc((size_t)count * 2 + 1, sizeof *place);
-    if (!place) {
+    if (!place)
       tool_out_of_memory(s->t);
-    } else {
-      const unicon_status status =
-          unicon_layout(s->t->ctx, z, count, s->r, s->t->options, place, &divergence);
-      if (status != UNICON_OK)
-        tool_fail(s->t, status);
-      else
-        out = report_made(s, view_json(s, &a, place, divergence));
-    }
+    else if (place_points(s, z, count, place, &divergence))
+      out = report_made(s, view_json(s, &a, place, divergence));
   }
   free(place);
   free(z);

@@ -3,7 +3,7 @@
  * library's table instead. */
 #include "cli.h"
 
-#define PAIRED (CLI_FIT | CLI_PLAN | CLI_EVAL | CLI_CHECK | CLI_COMPARE | CLI_REPORT)
+#define PAIRED (CLI_FIT | CLI_PLAN | CLI_EVAL | CLI_CHECK | CLI_COMPARE | CLI_REPORT | CLI_WEIGHTS)
 #define JUDGED (CLI_FIT | CLI_COMPARE)
 #define USED (CLI_EVAL | CLI_EMBED | CLI_SEARCH)
 
@@ -90,12 +90,18 @@ const cli_option cli_tool_options[] = {
     {CLI_OPT_NO_MODEL, "no-model", 0, NULL, "", NULL, CLI_PROBE, "Probe",
      "The rows are vectors of their own right; no MODEL is given."},
 
+    {CLI_OPT_OUTPUT, "output", 'o', "FILE", "", NULL, CLI_WEIGHTS, "Output",
+     "Where the weights S go: an .npy file of as many rows as X and columns as Y has rows."},
+    {CLI_OPT_SCORES, "scores", 0, "FILE", "", NULL, CLI_WEIGHTS, "Output",
+     "Where the scores s go, likewise."},
+    {CLI_OPT_NO_MODEL, "no-model", 0, NULL, "", NULL, CLI_WEIGHTS, "Data",
+     "X and Y hold vectors of one shared space already; no MODEL is given."},
     {CLI_OPT_NO_MODEL, "no-model", 0, NULL, "", NULL, CLI_EVAL, "Evaluation",
      "X and Y hold vectors of one shared space already; no MODEL is given."},
     {CLI_OPT_OUTPUT, "output", 'o', "FILE", "", NULL, CLI_REPORT, "Report",
      "Where the page goes: report.html. Needed, unless --json is given."},
     {CLI_OPT_FROM, "from", 0, "FILE", "", NULL, CLI_REPORT, "Report",
-     "Make the page again from what --json printed; no MODEL, X and Y are given."},
+     "Make the page again from what --json printed, or from a page; no MODEL, X and Y are given."},
     {CLI_OPT_X_IDS, "x-ids", 0, "FILE", "", NULL, CLI_REPORT, "Report",
      "One line per row of X: what the page calls the row. Left out: its number."},
     {CLI_OPT_Y_IDS, "y-ids", 0, "FILE", "", NULL, CLI_REPORT, "Report",
@@ -103,6 +109,10 @@ const cli_option cli_tool_options[] = {
     {CLI_OPT_LABELS, "labels", 0, "FILE", "", NULL, CLI_REPORT, "Report",
      "One label per row of X: its colour in the picture and its true class for --classes. Rows of "
      "Y take the colour of their partner. Left out: --x-labels, or colours by rank."},
+    {CLI_OPT_LAYOUT, "layout", 0, "HOW", "tsne|pca", "tsne", CLI_REPORT, "Report",
+     "How points are placed in the plane."},
+    {CLI_OPT_PERPLEXITY, "perplexity", 0, "P", "", "30", CLI_REPORT, "Report",
+     "Neighbours that t-SNE looks at, a third of all points at most. From 1 to 1000."},
     {CLI_OPT_CLASSES, "classes", 0, "FILE", "", NULL, CLI_REPORT, "Report",
      "Class vectors of the y side, one row per class: adds zero-shot classification of X."},
     {CLI_OPT_CLASS_NAMES, "class-names", 0, "FILE", "", NULL, CLI_REPORT, "Report",
@@ -122,6 +132,7 @@ const cli_option cli_tool_options[] = {
 
     {CLI_OPT_TRAIN, "train", 0, "N", "", "600", CLI_SYNTH, "Size", "Number of training pairs."},
     {CLI_OPT_TEST, "test", 0, "N", "", "400", CLI_SYNTH, "Size", "Number of test pairs."},
+    {CLI_OPT_VAL, "val", 0, "N", "", "0", CLI_SYNTH, "Size", "Number of validation pairs."},
 
     {CLI_OPT_Y_PER_X, "y-per-x", 0, "K", "", NULL, PAIRED | CLI_BALANCE, "Pairs",
      "Rows K*i to K*i+K-1 of Y belong to row i of X: K captions per image, in order."},
@@ -134,11 +145,16 @@ const cli_option cli_tool_options[] = {
      "One label per row of X; rows with equal labels belong together. Goes with --y-labels."},
     {CLI_OPT_Y_LABELS, "y-labels", 0, "FILE", "", NULL, PAIRED | CLI_BALANCE, "Pairs",
      "One label per row of Y."},
+    {CLI_OPT_ONE_SET, "one-set", 0, NULL, "", NULL, CLI_FIT | CLI_PLAN | CLI_EVAL | CLI_WEIGHTS,
+     "Pairs",
+     "X and Y are the same rows, with the labels of --x-labels: rows with equal labels belong "
+     "together, and a row with itself is neither right nor wrong."},
     {CLI_OPT_IGNORE, "ignore", 0, "FILE", "", NULL, PAIRED, "Pairs",
-     "Pairs that count neither as right nor as wrong, as in --pairs without weights; an empty file "
-     "is none."},
-    {CLI_OPT_NEGATIVES, "negatives", 0, "FILE", "", NULL, CLI_FIT | CLI_PLAN, "Pairs",
-     "The only pairs that count as wrong, at least one. Left out: all that are not right."},
+     "Pairs that count neither as right nor as wrong, as in --pairs; in a fit a third column says "
+     "what each still counts as a wrong one, 0 to 1. An empty file is none."},
+    {CLI_OPT_NEGATIVES, "negatives", 0, "FILE", "", NULL, CLI_FIT | CLI_PLAN | CLI_WEIGHTS, "Pairs",
+     "The only pairs that count as wrong, at least one; a third column says how much, 0 to 1. Left "
+     "out: all that are not right."},
     {CLI_OPT_GROUPS, "groups", 0, "FILE", "", NULL, CLI_FIT | CLI_PLAN | CLI_CHECK | CLI_COMPARE,
      "Pairs", "One label per row of X; a hold-out never splits rows with equal labels."},
 
@@ -172,12 +188,16 @@ const cli_option cli_tool_options[] = {
 
     {CLI_OPT_JSON, "json", 0, NULL, "", NULL, CLI_ALL, CLI_GENERAL,
      "Print the result as one JSON object."},
-    {CLI_OPT_QUIET, "quiet", 'q', NULL, "", NULL, CLI_ALL, CLI_GENERAL, "No warnings."},
+    {CLI_OPT_QUIET, "quiet", 'q', NULL, "", NULL, CLI_ALL, CLI_GENERAL,
+     "No warnings and no progress."},
     {CLI_OPT_VERBOSE, "verbose", 'v', NULL, "", NULL, CLI_ALL, CLI_GENERAL,
-     "Say what was chosen and why; twice: phases and their times."},
+     "Say what was chosen and why; twice: also the stages of a fit and their times."},
     {CLI_OPT_PROGRESS, "progress", 0, NULL, "", NULL, CLI_ALL, CLI_GENERAL,
-     "Show the progress line even when standard error is no terminal."},
+     "Draw the progress line even when standard error is no terminal; without it and without "
+     "--quiet a line is written there every ten seconds."},
     {CLI_OPT_HELP, "help", 'h', NULL, "", NULL, CLI_ALL | CLI_TOP, CLI_GENERAL, "Show this help."},
+    {CLI_OPT_HELP_ALL, "help-all", 0, NULL, "", NULL, CLI_FIT | CLI_PLAN, CLI_GENERAL,
+     "Show all options, and the formulas of losses, kernels and metrics."},
     {CLI_OPT_VERSION, "version", 0, NULL, "", NULL, CLI_TOP, CLI_GENERAL,
      "Show the version, the BLAS library and the SIMD level."},
     {CLI_OPT_MAN, "man", 0, NULL, "", NULL, CLI_TOP, CLI_GENERAL,

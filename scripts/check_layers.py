@@ -32,8 +32,8 @@ BANNED = [
 HEADERS = [
     (r"cblas.*|lapacke.*|openblas.*", {"linalg/blas.c"},
      "one file sees BLAS and LAPACK and guards its integer widths and threads"),
-    (r"pthread\.h|threads\.h", {"base/parallel.c", "linalg/blas.c"},
-     "threads are made in one place, locks only around BLAS"),
+    (r"pthread\.h|threads\.h", {"base/parallel.c", "base/sweep.c", "linalg/blas.c"},
+     "threads are made in one place, locks only in the sweep and around BLAS"),
     (r"(cuda|cublas|cusolver|nccl).*|mpi\.h", set(),
      "devices and processes are whole files of their own"),
 ]

@@ -39,7 +39,7 @@ for python in "${interpreters[@]}"; do
   "$here/bin/pip" install -q --only-binary :all: scipy scikit-learn safetensors tqdm pyarrow ||
     echo "$version: not all optional packages are here, their tests are skipped"
   if [ "$python" = "${interpreters[-1]}" ]; then
-    for package in torch onnx onnxruntime faiss-cpu usearch; do
+    for package in torch onnx onnxruntime faiss-cpu usearch ml_dtypes; do
       "$here/bin/pip" install -q --only-binary :all: "$package" ||
         echo "$version: no $package here, its tests are skipped"
     done

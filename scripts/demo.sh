@@ -33,5 +33,5 @@ cat <<END
 
 The model is in the temporary folder $out. Next:
   $unicon fit YOUR_X.npy YOUR_Y.npy -o model.safetensors   your own embeddings, row i with row i
-  $unicon fit --help                                       pairs, losses, presets and the formulas
+  $unicon fit --help-all                                   pairs, losses, presets and the formulas
 END

@@ -18,6 +18,11 @@
 static unicon__loss_params family(const unicon__loss_params *params) {
   unicon__loss_params f = *params;
   if (f.kind == UNICON__LOSS_GENERAL) return f;
+  if (f.kind == UNICON__LOSS_CUSTOM) {
+    f.psi = UNICON__PSI_CUSTOM;
+    f.phi = UNICON__PHI_CUSTOM;
+    return f;
+  }
   f.nu = 1;
   f.psi = f.kind == UNICON__LOSS_TRIPLET ? UNICON__PSI_HINGE : UNICON__PSI_EXP;
   f.phi = f.kind == UNICON__LOSS_TRIPLET ? UNICON__PHI_IDENTITY : UNICON__PHI_LOG;
@@ -36,6 +41,10 @@ double oracle_psi(const unicon__loss_params *params, double x, int derivative) {
       return derivative ? 1 : x + f.margin;
     case UNICON__PSI_SOFTPLUS:
       return derivative ? 1 / (1 + exp(-x / t)) : t * log1p(exp(x / t));
+    case UNICON__PSI_SOFTMIN:
+      return derivative ? 1 / (1 + exp((x - f.margin) / t)) : -t * log1p(exp((f.margin - x) / t));
+    case UNICON__PSI_CUSTOM: /* x + sqrt(1 + x^2) */
+      return derivative ? 1 + x / sqrt(1 + x * x) : x + sqrt(1 + x * x);
     default:
       return derivative ? 1 : x;
   }
@@ -50,9 +59,24 @@ double oracle_phi(const unicon__loss_params *params, double x, int derivative) {
       return derivative ? t / x : t * log(x);
     case UNICON__PHI_LOG1P:
       return derivative ? t / (1 + x) : t * log1p(x);
+    case UNICON__PHI_CUSTOM: /* 2 sqrt(1 + x) */
+      return derivative ? 1 / sqrt(1 + x) : 2 * sqrt(1 + x);
     default:
       return derivative ? 1 : x;
   }
+}
+
+/* The same as callbacks. */
+static double custom_psi(void *user, double x, double *slope) {
+  const double root = sqrt(*(const double *)user + x * x);
+  *slope = 1 + x / root;
+  return x + root;
+}
+
+static double custom_phi(void *user, double x, double *slope) {
+  const double root = sqrt(*(const double *)user + x);
+  *slope = 1 / root;
+  return 2 * root;
 }
 
 /* ---- pairs -------------------------------------------------------------------------------- */
@@ -248,15 +272,23 @@ static double pair_part(const unicon__loss_params *params, const oracle_problem 
   return -2 * w * s / weights + e * s * s / pairs;
 }
 
+/* Of L_x in L. */
+static double x_share(const unicon__loss_params *params) {
+  if (params->kind == UNICON__LOSS_INFONCE) return 1;
+  return params->direction == UNICON__DIRECTION_BOTH ? 0.5
+         : params->direction == UNICON__DIRECTION_X  ? 1
+                                                     : 0;
+}
+
 double oracle_loss(const unicon__loss_params *params, const oracle_problem *problem,
                    const oracle_matrix *s) {
-  if (params->kind == UNICON__LOSS_INFONCE) return oracle_loss_x(params, problem, s);
   if (oracle_has_directions(params)) {
     oracle_problem other;
     oracle_matrix turned;
     oracle_transpose(problem, &other);
     oracle_transpose_matrix(s, &turned);
-    return (oracle_loss_x(params, problem, s) + oracle_loss_x(params, &other, &turned)) / 2;
+    return x_share(params) * oracle_loss_x(params, problem, s) +
+           (1 - x_share(params)) * oracle_loss_x(params, &other, &turned);
   }
   double sum = 0;
   for (int i = 0; i < problem->n_x; i++)
@@ -268,15 +300,16 @@ void oracle_weights(const unicon__loss_params *params, const oracle_problem *pro
                     const oracle_matrix *s, oracle_matrix *out) {
   memset(out, 0, sizeof *out);
   if (oracle_has_directions(params)) {
+    const double share = x_share(params);
     oracle_weights_x(params, problem, s, out);
-    if (params->kind == UNICON__LOSS_INFONCE) return;
     oracle_problem other;
     oracle_matrix turned, other_s;
     oracle_transpose(problem, &other);
     oracle_transpose_matrix(s, &turned);
     oracle_weights_x(params, &other, &turned, &other_s);
     for (int i = 0; i < problem->n_x; i++)
-      for (int j = 0; j < problem->n_y; j++) out->at[i][j] = (out->at[i][j] + other_s.at[j][i]) / 2;
+      for (int j = 0; j < problem->n_y; j++)
+        out->at[i][j] = share * out->at[i][j] + (1 - share) * other_s.at[j][i];
     return;
   }
   for (int i = 0; i < problem->n_x; i++)
@@ -290,6 +323,23 @@ void oracle_weights(const unicon__loss_params *params, const oracle_problem *pro
   {                                                                                     \
     .kind = UNICON__LOSS_GENERAL, .psi = UNICON__PSI_##psi_, .phi = UNICON__PHI_##phi_, \
     .margin = 0.2, .nu = nu_, .own = own_                                               \
+  }
+
+#define ONE_WAY(psi_, phi_, nu_, own_, way_)                                            \
+  {                                                                                     \
+    .kind = UNICON__LOSS_GENERAL, .psi = UNICON__PSI_##psi_, .phi = UNICON__PHI_##phi_, \
+    .margin = 0.2, .nu = nu_, .own = own_, .direction = UNICON__DIRECTION_##way_        \
+  }
+
+static double one = 1;
+#define CUSTOM(nu_, own_, way_)                                                                 \
+  {                                                                                             \
+    .kind = UNICON__LOSS_CUSTOM, .nu = nu_, .own = own_, .direction = UNICON__DIRECTION_##way_, \
+    .custom = {                                                                                 \
+      custom_psi,                                                                               \
+      custom_phi,                                                                               \
+      &one                                                                                      \
+    }                                                                                           \
   }
 
 const oracle_case oracle_cases[] = {
@@ -314,6 +364,18 @@ const oracle_case oracle_cases[] = {
     {"softplus log nu 1.5 own 0", GENERAL(SOFTPLUS, LOG, 1.5, 0)},
     {"softplus log1p nu .5", GENERAL(SOFTPLUS, LOG1P, 0.5, 1)},
     {"softplus identity nu 1.5", GENERAL(SOFTPLUS, IDENTITY, 1.5, 1)},
+    {"softmin identity nu 1", GENERAL(SOFTMIN, IDENTITY, 1, 1)},
+    {"softmin identity nu 1.5 own 0", GENERAL(SOFTMIN, IDENTITY, 1.5, 0)},
+    {"exp log nu 2, x alone", ONE_WAY(EXP, LOG, 2, 1, X)},
+    {"exp log1p nu .5, y alone", ONE_WAY(EXP, LOG1P, 0.5, 1, Y)},
+    {"hinge identity nu 1.5, y alone", ONE_WAY(HINGE, IDENTITY, 1.5, 1, Y)},
+    {"softplus log nu 1, x alone", ONE_WAY(SOFTPLUS, LOG, 1, 1, X)},
+    {"clip, y alone", {.kind = UNICON__LOSS_CLIP, .direction = UNICON__DIRECTION_Y}},
+    {"supcon, x alone", {.kind = UNICON__LOSS_SUPCON, .direction = UNICON__DIRECTION_X}},
+    {"triplet, x alone",
+     {.kind = UNICON__LOSS_TRIPLET, .margin = 0.2, .direction = UNICON__DIRECTION_X}},
+    {"custom nu 1.5", CUSTOM(1.5, 1, BOTH)},
+    {"custom nu 1 own 0, y alone", CUSTOM(1, 0, Y)},
     {"identity identity nu 1", GENERAL(IDENTITY, IDENTITY, 1, 1)},
     {"identity identity nu 1.5 own .5", GENERAL(IDENTITY, IDENTITY, 1.5, 0.5)},
     {"triplet", {.kind = UNICON__LOSS_TRIPLET, .margin = 0.2}},
@@ -332,7 +394,8 @@ bool oracle_is_exponential(const unicon__loss_params *params) {
 
 bool oracle_has_temperature(const unicon__loss_params *params) {
   return oracle_is_exponential(params) ||
-         (oracle_has_directions(params) && family(params).psi == UNICON__PSI_SOFTPLUS);
+         (oracle_has_directions(params) && (family(params).psi == UNICON__PSI_SOFTPLUS ||
+                                            family(params).psi == UNICON__PSI_SOFTMIN));
 }
 
 bool oracle_has_kink(const unicon__loss_params *params) {
@@ -344,20 +407,32 @@ bool oracle_overflows(const unicon__loss_params *params) {
 }
 
 bool oracle_refuses(const unicon__loss_params *params, const oracle_problem *problem) {
-  return params->kind == UNICON__LOSS_GENERAL && params->psi == UNICON__PSI_SOFTPLUS &&
-         problem->pairs->class_x;
+  const int psi = family(params).psi;
+  return oracle_has_directions(params) && problem->pairs->class_x &&
+         (psi == UNICON__PSI_SOFTPLUS || psi == UNICON__PSI_SOFTMIN || psi == UNICON__PSI_CUSTOM);
 }
 
 const char *oracle_set_name(int set) {
-  static const char *const names[ORACLE_SET_COUNT] = {
-      "one to one",    "five per x",          "many to many",
-      "weights",       "weights and ignored", "explicit negatives",
-      "labels",        "labels and ignored",  "labels and explicit negatives",
-      "more x than y", "mostly positives"};
+  static const char *const names[ORACLE_SET_COUNT] = {"one to one",
+                                                      "five per x",
+                                                      "many to many",
+                                                      "weights",
+                                                      "weights and ignored",
+                                                      "explicit negatives",
+                                                      "labels",
+                                                      "labels and ignored",
+                                                      "labels and explicit negatives",
+                                                      "more x than y",
+                                                      "mostly positives",
+                                                      "ignored in part",
+                                                      "negatives in part",
+                                                      "one set",
+                                                      "one set, ignored in part",
+                                                      "one set, negatives in part"};
   return names[set];
 }
 
-enum { STREAM_PAIRS = 101, STREAM_EXTRA, STREAM_WEIGHT, STREAM_ROWS };
+enum { STREAM_PAIRS = 101, STREAM_EXTRA, STREAM_WEIGHT, STREAM_ROWS, STREAM_PART };
 
 static bool chance(uint32_t stream, int i, int j, double p) {
   return unicon__uniform(7, stream, (uint64_t)i, (uint32_t)j) < p;
@@ -376,6 +451,15 @@ static void draw_many(oracle_problem *problem, double density, bool weighted) {
     }
 }
 
+/* Label 13 occurs once: that row has no partner. */
+static void draw_one_set(unicon_ctx *ctx, oracle_problem *problem) {
+  int64_t label[ORACLE_MOST];
+  for (int i = 0; i < problem->n_x; i++) label[i] = i == 4 ? 13 : (7 * i + i / 3) % 3 + 10;
+  for (int i = 0; i < problem->n_x; i++)
+    for (int j = 0; j < problem->n_x; j++) problem->positive[i][j] = i != j && label[i] == label[j];
+  assert_int_equal(unicon_pairs_one_set(ctx, label, problem->n_x, &problem->pairs), UNICON_OK);
+}
+
 static void draw_labels(unicon_ctx *ctx, oracle_problem *problem) {
   int64_t x[ORACLE_MOST], y[ORACLE_MOST];
   for (int i = 0; i < problem->n_x; i++) x[i] = (7 * i + i / 3) % 5 + 10; /* 14 is not in y */
@@ -388,40 +472,53 @@ static void draw_labels(unicon_ctx *ctx, oracle_problem *problem) {
 
 void oracle_attach(unicon_ctx *ctx, bool listed, oracle_problem *problem) {
   int64_t at[3][2][ORACLE_MOST * ORACLE_MOST], count[3] = {0}; /* positive, negative, ignored */
-  double weight[ORACLE_MOST * ORACLE_MOST];
-  bool weighted = false;
+  double weight[3][ORACLE_MOST * ORACLE_MOST];
+  bool weighted = false, parts = false;
+  const bool one_set = problem->pairs && problem->pairs->self_x;
   for (int i = 0; i < problem->n_x; i++)
     for (int j = 0; j < problem->n_y; j++) {
-      const int set = problem->positive[i][j] ? 0 : problem->epsilon.at[i][j] > 0 ? 1 : 2;
-      if (set == 0) weight[count[0]] = problem->weight.at[i][j];
+      const double epsilon = problem->epsilon.at[i][j];
+      const bool negative = listed ? epsilon > 0 : epsilon == 1;
+      const int set = problem->positive[i][j] ? 0 : negative ? 1 : 2;
+      if (one_set && i == j) continue;
       if (set == 0 && problem->weight.at[i][j] != 1) weighted = true;
+      if (set != 0 && epsilon != 0 && epsilon != 1) parts = true;
+      weight[set][count[set]] = set == 0 ? problem->weight.at[i][j] : epsilon;
       at[set][0][count[set]] = i;
       at[set][1][count[set]++] = j;
     }
   if (!problem->pairs)
     assert_int_equal(unicon_pairs_list(ctx, problem->n_x, problem->n_y, at[0][0], at[0][1],
-                                       weighted ? weight : NULL, count[0], &problem->pairs),
+                                       weighted ? weight[0] : NULL, count[0], &problem->pairs),
                      UNICON_OK);
   if (listed)
-    assert_int_equal(unicon_pairs_set_negatives(ctx, problem->pairs, at[1][0], at[1][1], count[1]),
+    assert_int_equal(unicon_pairs_set_negatives(ctx, problem->pairs, at[1][0], at[1][1],
+                                                parts ? weight[1] : NULL, count[1]),
                      UNICON_OK);
   else if (count[2] > 0)
-    assert_int_equal(unicon_pairs_set_ignored(ctx, problem->pairs, at[2][0], at[2][1], count[2]),
+    assert_int_equal(unicon_pairs_set_ignored(ctx, problem->pairs, at[2][0], at[2][1],
+                                              parts ? weight[2] : NULL, count[2]),
                      UNICON_OK);
 }
 
 static void choose_size(int set, bool small, oracle_problem *out) {
-  static const int sizes[ORACLE_SET_COUNT][2][2] = {[ORACLE_ONE_TO_ONE] = {{23, 23}, {9, 9}},
-                                                    [ORACLE_FIVE_PER_X] = {{8, 40}, {3, 15}},
-                                                    [ORACLE_MANY] = {{19, 27}, {9, 11}},
-                                                    [ORACLE_WEIGHTED] = {{19, 27}, {9, 11}},
-                                                    [ORACLE_IGNORED] = {{19, 27}, {9, 11}},
-                                                    [ORACLE_NEGATIVES] = {{19, 27}, {9, 11}},
-                                                    [ORACLE_LABELS] = {{24, 31}, {11, 8}},
-                                                    [ORACLE_LABELS_IGNORED] = {{24, 31}, {11, 8}},
-                                                    [ORACLE_LABELS_NEGATIVES] = {{24, 31}, {11, 8}},
-                                                    [ORACLE_TALL] = {{33, 13}, {12, 7}},
-                                                    [ORACLE_DENSE] = {{40, 37}, {8, 9}}};
+  static const int sizes[ORACLE_SET_COUNT][2][2] = {
+      [ORACLE_ONE_TO_ONE] = {{23, 23}, {9, 9}},
+      [ORACLE_FIVE_PER_X] = {{8, 40}, {3, 15}},
+      [ORACLE_MANY] = {{19, 27}, {9, 11}},
+      [ORACLE_WEIGHTED] = {{19, 27}, {9, 11}},
+      [ORACLE_IGNORED] = {{19, 27}, {9, 11}},
+      [ORACLE_NEGATIVES] = {{19, 27}, {9, 11}},
+      [ORACLE_LABELS] = {{24, 31}, {11, 8}},
+      [ORACLE_LABELS_IGNORED] = {{24, 31}, {11, 8}},
+      [ORACLE_LABELS_NEGATIVES] = {{24, 31}, {11, 8}},
+      [ORACLE_TALL] = {{33, 13}, {12, 7}},
+      [ORACLE_DENSE] = {{40, 37}, {8, 9}},
+      [ORACLE_PART_IGNORED] = {{19, 27}, {9, 11}},
+      [ORACLE_PART_NEGATIVES] = {{19, 27}, {9, 11}},
+      [ORACLE_ONE_SET] = {{26, 26}, {10, 10}},
+      [ORACLE_ONE_SET_IGNORED] = {{26, 26}, {10, 10}},
+      [ORACLE_ONE_SET_NEGATIVES] = {{26, 26}, {10, 10}}};
   out->n_x = sizes[set][small][0];
   out->n_y = sizes[set][small][1];
 }
@@ -431,14 +528,21 @@ void oracle_open(unicon_ctx *ctx, int set, bool small, oracle_problem *out) {
   choose_size(set, small, out);
   for (int i = 0; i < ORACLE_MOST; i++)
     for (int j = 0; j < ORACLE_MOST; j++) out->weight.at[i][j] = 1;
-  const bool ignores = set == ORACLE_IGNORED || set == ORACLE_LABELS_IGNORED;
-  const bool listed = set == ORACLE_NEGATIVES || set == ORACLE_LABELS_NEGATIVES;
+  const bool one_set = set >= ORACLE_ONE_SET && set <= ORACLE_ONE_SET_NEGATIVES;
+  const bool ignores = set == ORACLE_IGNORED || set == ORACLE_LABELS_IGNORED ||
+                       set == ORACLE_PART_IGNORED || set == ORACLE_ONE_SET_IGNORED;
+  const bool listed = set == ORACLE_NEGATIVES || set == ORACLE_LABELS_NEGATIVES ||
+                      set == ORACLE_PART_NEGATIVES || set == ORACLE_ONE_SET_NEGATIVES;
+  const bool parts = set == ORACLE_PART_IGNORED || set == ORACLE_PART_NEGATIVES ||
+                     set == ORACLE_ONE_SET_IGNORED || set == ORACLE_ONE_SET_NEGATIVES;
   if (set == ORACLE_ONE_TO_ONE || set == ORACLE_FIVE_PER_X) {
     for (int j = 0; j < out->n_y; j++)
       out->positive[set == ORACLE_ONE_TO_ONE ? j : j / 5][j] = true;
   } else if (set == ORACLE_LABELS || set == ORACLE_LABELS_IGNORED ||
              set == ORACLE_LABELS_NEGATIVES) {
     draw_labels(ctx, out);
+  } else if (one_set) {
+    draw_one_set(ctx, out);
   } else {
     draw_many(out, set == ORACLE_DENSE ? 0.6 : 0.12,
               set == ORACLE_WEIGHTED || set == ORACLE_IGNORED);
@@ -448,7 +552,13 @@ void oracle_open(unicon_ctx *ctx, int set, bool small, oracle_problem *out) {
       const bool negative = ignores  ? !chance(STREAM_EXTRA, i, j, 0.15)
                             : listed ? chance(STREAM_EXTRA, i, j, 0.4) && i != 2
                                      : true;
-      out->epsilon.at[i][j] = !out->positive[i][j] && negative;
+      /* a listed or ignored pair counts 1/8 to 7/8 here, some ignored ones 0 */
+      const double part = ceil(7 * unicon__uniform(7, STREAM_PART, (uint64_t)i, (uint32_t)j)) / 8;
+      const bool own = out->positive[i][j] || (one_set && i == j);
+      out->epsilon.at[i][j] = own                             ? 0
+                              : parts && listed && negative   ? part
+                              : parts && ignores && !negative ? (part < 0.2 ? 0 : part)
+                                                              : negative;
     }
   oracle_attach(ctx, listed, out);
 }

@@ -3,7 +3,7 @@
  * section 1), with dense masks and naive loops: what the tiled, masked, log-domain float32 code
  * must equal.
  *
- * Nothing here shares a formula with src/core: the sums run over pairs and negatives as written,
+ * Nothing here shares a formula with src: the sums run over pairs and negatives as written,
  * without statistics of rows, sorting or log domains. */
 #ifndef UNICON_TESTS_ORACLE_H
 #define UNICON_TESTS_ORACLE_H
@@ -87,6 +87,11 @@ enum {
   ORACLE_LABELS_NEGATIVES, /* labels with explicit negatives */
   ORACLE_TALL,             /* n_x > n_y */
   ORACLE_DENSE,            /* most pairs are positive: more than a block of them */
+  ORACLE_PART_IGNORED,     /* negatives that count less than others */
+  ORACLE_PART_NEGATIVES,   /* explicit negatives that count 1/8 to 7/8 */
+  ORACLE_ONE_SET,          /* labels of one set: no row is its own pair, one has none */
+  ORACLE_ONE_SET_IGNORED,
+  ORACLE_ONE_SET_NEGATIVES,
   ORACLE_SET_COUNT
 };
 

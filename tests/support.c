@@ -54,6 +54,21 @@ float *support_normals(uint64_t seed, int64_t count) {
   return data;
 }
 
+double support_dot(const float *a, const float *b, int64_t count) {
+  double sum = 0;
+  for (int64_t k = 0; k < count; k++) sum += (double)a[k] * (double)b[k];
+  return sum;
+}
+
+float *support_unit_rows(uint64_t seed, int64_t n, int64_t r) {
+  float *z = support_normals(seed, n * r);
+  for (int64_t i = 0; i < n; i++) {
+    const double length = sqrt(support_dot(z + i * r, z + i * r, r));
+    for (int64_t k = 0; k < r; k++) z[i * r + k] = (float)((double)z[i * r + k] / length);
+  }
+  return z;
+}
+
 void support_product(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, const double *a,
                      const double *b, double *c) {
   for (int64_t i = 0; i < m; i++)

@@ -26,6 +26,10 @@ double support_normal(uint64_t *state);
 float *support_floats(int64_t count);
 double *support_doubles(int64_t count);
 float *support_normals(uint64_t seed, int64_t count);
+/* n normal vectors of r entries, scaled to length 1. */
+float *support_unit_rows(uint64_t seed, int64_t n, int64_t r);
+
+double support_dot(const float *a, const float *b, int64_t count);
 
 /* c (m by n) = op(a) op(b), inner length k; plain loops. */
 void support_product(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, const double *a,

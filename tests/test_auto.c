@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Preset auto, weights of batches, shared encoders: the choices that held-out pairs make. */
 #include "features/dataset.h"
-#include "solve/whiten.h"
-#include "select/part.h"
+#include "fit/part.h"
 #include "scratch.h"
 #include "support.h"
 
@@ -286,20 +285,29 @@ static void groups_that_cannot_be_split(void **state) {
   problem_free(&p);
 }
 
-/* An early stop on one split does not count as a score of 0 for the epochs that it left out. */
-static void patience_leaves_no_zeros(void **state) {
+/* Preset best refines several kernels; the epochs that are noted are those of the chosen one, so
+ * that the entry of its epoch is its score. A balance that is given is not chosen again, which
+ * would raise the score above it. */
+static void noted_epochs_are_of_the_choice(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
-  cut c;
-  cut_make(ctx, 4, &c);
-  unicon_options *options = support_options(ctx, "preset", "auto", "refine", "40", "refine_rate",
-                                            "1", "refine_patience", "2", NULL);
-  unicon_model *model = support_fit(ctx, c.x, c.y, NULL, options);
-  const char *log = unicon_model_meta(model, "auto_refine_log");
-  assert_non_null(log);
-  for (char *end = NULL; *log; log = end) assert_true(strtod(log, &end) > 0.2);
-  unicon_model_destroy(model);
-  unicon_options_destroy(options);
-  cut_free(&c);
+  for (uint64_t seed = 1; seed <= 3; seed++) {
+    problem p;
+    problem_make(ctx, seed, 400, 10, 9, 5, 0.8, &p);
+    unicon_options *options =
+        support_options(ctx, "preset", "best", "balance", "softmax:10", "rank", "6", NULL);
+    unicon_model *model = support_fit(ctx, p.rows_x, p.rows_y, NULL, options);
+    const char *chosen = strstr(unicon_model_meta(model, "auto_chosen"), "refine ");
+    const char *log = unicon_model_meta(model, "auto_refine_log");
+    const int epoch = chosen ? atoi(chosen + strlen("refine ")) : 0;
+    char *end = NULL;
+    double noted = strtod(log, &end);
+    for (int e = 0; e < epoch; e++) noted = strtod(end, &end);
+    const double score = atof(unicon_model_meta(model, "auto_score"));
+    if (chosen) CHECK_CLOSE(noted, score, 1e-6);
+    unicon_model_destroy(model);
+    unicon_options_destroy(options);
+    problem_free(&p);
+  }
 }
 
 static void few_pairs_fall_back(void **state) {
@@ -374,8 +382,10 @@ static void a_schedule_is_kept(void **state) {
     unicon__part_log log;
     CHECK_OK(s->ctx,
              unicon__dataset_open(s->ctx, &(unicon_data){c.x, c.y, NULL, NULL}, options, &set));
-    const unicon__part_job job = {
-        .options = options, .data = set.whole, .arena = &s->ctx->arena, .schedule = schedule[k]};
+    unicon__params params;
+    unicon__params_from(options, set.whole.y.count, &params);
+    params.refine.schedule = schedule[k];
+    const unicon__part_job job = {.params = &params, .data = set.whole, .arena = &s->ctx->arena};
     CHECK_OK(s->ctx, unicon__part_fit(s->ctx, &job, &part, &log));
     memcpy(loss[k], log.refine.loss, sizeof loss[k]);
     assert_int_equal(log.refine.epochs, epochs[k]);
@@ -592,13 +602,13 @@ int main(void) {
       SCRATCH_TEST(any_budget_gives_a_model),
       SCRATCH_TEST(choice_leaves_the_map_alone),
       SCRATCH_TEST(given_options_stay),
+      SCRATCH_TEST(noted_epochs_are_of_the_choice),
       SCRATCH_TEST(few_pairs_fall_back),
       SCRATCH_TEST(the_gap_is_noted),
       SCRATCH_TEST(given_epochs_are_the_most),
       SCRATCH_TEST(given_rank_is_that_of_all_rows),
       SCRATCH_TEST(few_rows_of_a_side_are_no_error),
       SCRATCH_TEST(groups_that_cannot_be_split),
-      SCRATCH_TEST(patience_leaves_no_zeros),
       SCRATCH_TEST(a_perfect_score_does_not_end_the_search),
       SCRATCH_TEST(a_schedule_is_kept),
       SCRATCH_TEST(weights_follow_the_scores),

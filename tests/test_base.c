@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The base: memory with its limit, errors, log, progress, loops on threads. */
+/* The base: memory with its limit, errors, log, loops on threads. */
 #include <stdatomic.h>
 
 #include "base/clock.h"
@@ -153,7 +153,7 @@ static void budget_outlives_the_context(void **state) {
   unicon_ctx_destroy(other);
 }
 
-/* ---- errors, log, progress ---------------------------------------------------------------- */
+/* ---- errors and log ------------------------------------------------------------- */
 
 static void errors_have_names_and_texts(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
@@ -178,6 +178,8 @@ static void errors_have_names_and_texts(void **state) {
   assert_int_equal(unicon__status(ctx), UNICON_ERR_DATA);
   CHECK_OK(ctx, unicon_ctx_set(ctx, "threads", "1")); /* a call that succeeds forgets it */
   assert_string_equal(unicon_ctx_error(ctx), "");
+  (void)unicon__fail(ctx, UNICON_ERR_DATA, "%s", "a\x1b[2J\n\x7f \xc2\x9b \xc2\xa0\xc3\xa9 \xc2");
+  assert_string_equal(unicon_ctx_error(ctx), "a?[2J?? ?? \xc2\xa0\xc3\xa9 \xc2");
   char lengthy[3000];
   memset(lengthy, 'a', sizeof lengthy - 1);
   lengthy[sizeof lengthy - 1] = '\0';
@@ -212,46 +214,6 @@ static void log_levels_arrive(void **state) {
   unicon_ctx_set_log(ctx, NULL, NULL);
   unicon__log(ctx, UNICON_LOG_INFO, "nobody listens");
   assert_int_equal(book.count[UNICON_LOG_INFO], 2);
-}
-
-typedef struct reports {
-  int count, stop_at;
-  double done;
-  char phase[32];
-} reports;
-
-static int keep_report(void *user, const char *phase, double done) {
-  reports *r = user;
-  snprintf(r->phase, sizeof r->phase, "%s", phase);
-  r->done = done;
-  return r->count++ == r->stop_at;
-}
-
-static void progress_names_phases_and_stops(void **state) {
-  scratch *s = *state;
-  unicon_ctx *ctx = s->ctx;
-  reports r = {.stop_at = -1};
-  CHECK_OK(ctx, unicon__progress(ctx, "silent", 0.5));
-  unicon_ctx_set_progress(ctx, keep_report, &r);
-  ctx->progress_interval = 1e9; /* only a new phase is worth a call */
-  for (int k = 0; k < 4; k++) CHECK_OK(ctx, unicon__progress(ctx, "one", 0.1 * k));
-  assert_int_equal(r.count, 1);
-  CHECK_OK(ctx, unicon__progress(ctx, "two", 7));
-  assert_int_equal(r.count, 2);
-  assert_string_equal(r.phase, "two");
-  assert_true(r.done == 1); /* shares are kept in 0..1 */
-  ctx->progress_interval = 0;
-  CHECK_OK(ctx, unicon__progress(ctx, "two", -1));
-  assert_true(r.done == 0);
-  CHECK_OK(ctx, unicon__progress(ctx, "two", 0.25));
-  assert_true(r.done == 0.25);
-  assert_int_equal(r.count, 4);
-  r.stop_at = r.count;
-  scratch_failed(s, unicon__progress(ctx, "three", 0.5), UNICON_ERR_CANCELLED, "cancelled",
-                 "three");
-  unicon_ctx_set_progress(ctx, NULL, NULL);
-  CHECK_OK(ctx, unicon__progress(ctx, "three", 0.6));
-  assert_int_equal(r.count, 5);
 }
 
 /* ---- loops on threads --------------------------------------------------------------------- */
@@ -344,7 +306,6 @@ int main(void) {
       SCRATCH_TEST(budget_outlives_the_context),
       SCRATCH_TEST(errors_have_names_and_texts),
       SCRATCH_TEST(log_levels_arrive),
-      SCRATCH_TEST(progress_names_phases_and_stops),
       SCRATCH_TEST(loops_visit_every_item_once),
       SCRATCH_TEST(threads_run_side_by_side),
       SCRATCH_TEST(missing_threads_are_done_without),

@@ -98,8 +98,10 @@ static unicon_status call_pairs_list(things *t) {
   static const int64_t one[] = {1};
   unicon_pairs *out = NULL;
   unicon_status status = unicon_pairs_list(t->ctx, N, N, one, one, NULL, 1, &out);
-  if (status == UNICON_OK) status = unicon_pairs_set_ignored(t->ctx, out, one, (int64_t[]){2}, 1);
-  if (status == UNICON_OK) status = unicon_pairs_set_negatives(t->ctx, out, one, (int64_t[]){3}, 1);
+  if (status == UNICON_OK)
+    status = unicon_pairs_set_ignored(t->ctx, out, one, (int64_t[]){2}, NULL, 1);
+  if (status == UNICON_OK)
+    status = unicon_pairs_set_negatives(t->ctx, out, one, (int64_t[]){3}, NULL, 1);
   return drop_pairs(status, out);
 }
 
@@ -204,11 +206,6 @@ static unicon_status call_weights(things *t) {
                         t->pairs, NULL, NULL, NULL, &loss);
 }
 
-static unicon_status call_layout(things *t) {
-  float out[2 * N];
-  return unicon_layout(t->ctx, t->p.x, N, DX, NULL, out, NULL);
-}
-
 static unicon_status call_probe(things *t) {
   int64_t label[N], classes;
   unicon_probe_result out;
@@ -238,7 +235,8 @@ static unicon_status call_synth(things *t) {
   unicon_status status = unicon_options_create(t->ctx, &options);
   if (status == UNICON_OK) status = unicon_options_set(t->ctx, options, "dim_x", "40");
   if (status == UNICON_OK) status = unicon_options_set(t->ctx, options, "dim_y", "40");
-  if (status == UNICON_OK) status = unicon_synth(t->ctx, "linear", options, 0, 1, x, y, label);
+  if (status == UNICON_OK)
+    status = unicon_synth(t->ctx, "linear", options, NULL, 0, 1, x, y, label);
   unicon_options_destroy(options);
   return status;
 }
@@ -268,8 +266,8 @@ static const public_call calls[] = {
     call_rows_read,  call_pairs_list,     call_pairs_identity, call_pairs_per_y, call_pairs_labels,
     call_pairs_read, call_labels,         call_split,          call_fit,         call_plan,
     call_model_save, call_model_load,     call_embed,          call_search,      call_evaluate,
-    call_ranks,      call_weights,        call_layout,         call_probe,       call_classify,
-    call_check,      call_synth,          call_writer,
+    call_ranks,      call_weights,        call_probe,          call_classify,    call_check,
+    call_synth,      call_writer,
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
@@ -286,7 +284,8 @@ static void try_all(things *t) {
   assert_true(unicon_ctx_memory_peak(t->ctx) > 0); /* questions are answered */
 }
 
-static int progress_that_calls(void *user, const char *phase, double done) {
+static int progress_that_calls(void *user, const char *phase, double done, double left) {
+  (void)left;
   (void)phase;
   (void)done;
   things *t = user;
@@ -294,7 +293,8 @@ static int progress_that_calls(void *user, const char *phase, double done) {
   return 0;
 }
 
-static int progress_unused(void *user, const char *phase, double done) {
+static int progress_unused(void *user, const char *phase, double done, double left) {
+  (void)left;
   (void)user;
   (void)phase;
   (void)done;
@@ -352,7 +352,8 @@ static void so_are_those_of_a_log(void **state) {
   things_close(&t);
 }
 
-static int progress_that_destroys(void *user, const char *phase, double done) {
+static int progress_that_destroys(void *user, const char *phase, double done, double left) {
+  (void)left;
   (void)phase;
   (void)done;
   things *t = user;
@@ -376,7 +377,8 @@ static void a_callback_changes_and_destroys_nothing(void **state) {
   things_close(&t);
 }
 
-static int progress_that_cancels(void *user, const char *phase, double done) {
+static int progress_that_cancels(void *user, const char *phase, double done, double left) {
+  (void)left;
   (void)phase;
   (void)done;
   things *t = user;
@@ -423,8 +425,8 @@ static void bad_arguments_leave_the_context_free(void **state) {
   REFUSED(unicon_pairs_labels(ctx, NULL, 1, NULL, 1, NULL));
   REFUSED(unicon_pairs_read(ctx, NULL, 1, 1, NULL));
   REFUSED(unicon_pairs_read_labels(ctx, NULL, NULL, 1, 1, NULL));
-  REFUSED(unicon_pairs_set_ignored(ctx, NULL, NULL, NULL, 1));
-  REFUSED(unicon_pairs_set_negatives(ctx, NULL, NULL, NULL, 1));
+  REFUSED(unicon_pairs_set_ignored(ctx, NULL, NULL, NULL, NULL, 1));
+  REFUSED(unicon_pairs_set_negatives(ctx, NULL, NULL, NULL, NULL, 1));
   REFUSED(unicon_pairs_read_ignored(ctx, NULL, NULL));
   REFUSED(unicon_pairs_read_negatives(ctx, NULL, NULL));
   REFUSED(unicon_labels_read(ctx, NULL, 1, NULL, 1, NULL));
@@ -442,7 +444,6 @@ static void bad_arguments_leave_the_context_free(void **state) {
   REFUSED(unicon_model_rebalance(ctx, NULL, NULL, NULL, NULL));
   REFUSED(unicon_rows_usable(ctx, NULL, NULL, NULL));
   REFUSED(unicon_weights(ctx, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
-  REFUSED(unicon_layout(ctx, NULL, 0, 0, NULL, NULL, NULL));
   REFUSED(unicon_probe_classes(ctx, NULL, 1, NULL, 1, NULL, NULL));
   REFUSED(unicon_probe(ctx, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL));
   REFUSED(unicon_classify(ctx, NULL, NULL, NULL, NULL, NULL, NULL));
@@ -450,7 +451,7 @@ static void bad_arguments_leave_the_context_free(void **state) {
   REFUSED(unicon_writer_open(ctx, NULL, UNICON_WRITE_F32, 1, 1, NULL));
   REFUSED(unicon_writer_append(ctx, NULL, NULL, 1));
   REFUSED(unicon_writer_commit(ctx, NULL));
-  REFUSED(unicon_synth(ctx, NULL, NULL, 0, 0, NULL, NULL, NULL));
+  REFUSED(unicon_synth(ctx, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL));
 #undef REFUSED
 }
 

@@ -18,10 +18,10 @@ static sample draw(unicon_ctx *ctx, int64_t seed, int64_t n, int64_t apart) {
   float *other = support_floats(n * DX);
   snprintf(text, sizeof text, "%lld", (long long)seed);
   unicon_options *options = support_options(ctx, "seed", text, "noise", "0.3", NULL);
-  CHECK_OK(ctx, unicon_synth(ctx, "linear", options, apart, n, other, s.y, s.label));
+  CHECK_OK(ctx, unicon_synth(ctx, "linear", options, NULL, apart, n, other, s.y, s.label));
   if (apart > 0) {
     float *unused = support_floats(n * DY);
-    CHECK_OK(ctx, unicon_synth(ctx, "linear", options, 0, n, s.x, unused, s.label));
+    CHECK_OK(ctx, unicon_synth(ctx, "linear", options, NULL, 0, n, s.x, unused, s.label));
     free(unused);
   } else {
     memcpy(s.x, other, (size_t)(n * DX) * sizeof *other);
@@ -319,7 +319,8 @@ static void the_seed_decides(void **state) {
   sample_free(&s);
 }
 
-static int stop(void *user, const char *phase, double done) {
+static int stop(void *user, const char *phase, double done, double left) {
+  (void)left;
   (void)done;
   return strcmp(phase, user) == 0;
 }

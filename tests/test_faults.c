@@ -109,7 +109,7 @@ static unicon_status call_synth(scratch *s, void *user) {
   (void)user;
   float x[2 * 40], y[2 * 30];
   int64_t label[2];
-  return unicon_synth(s->ctx, "linear", NULL, 0, 2, x, y, label);
+  return unicon_synth(s->ctx, "linear", NULL, NULL, 0, 2, x, y, label);
 }
 
 static unicon_status call_plan(scratch *s, void *user) {
@@ -161,7 +161,8 @@ typedef struct stopper {
   char phase[64];
 } stopper;
 
-static int stop_at(void *user, const char *phase, double done) {
+static int stop_at(void *user, const char *phase, double done, double left) {
+  (void)left;
   stopper *t = user;
   assert_true(done >= 0 && done <= 1);
   assert_true(strlen(phase) > 0);
@@ -210,6 +211,7 @@ static void context_works_on(void **state) {
     s->ctx->faults.allocation = -1;
   }
   stopper t = {.stop_at = 4};
+  s->ctx->progress_interval = 0;
   unicon_ctx_set_progress(s->ctx, stop_at, &t);
   assert_int_equal(call_fit(s, &g), UNICON_ERR_CANCELLED);
   unicon_ctx_set_progress(s->ctx, NULL, NULL);

@@ -35,7 +35,7 @@ static const row rows[] = {
      {"kernel", "expcos", "map", "exact", "batch", "15", "aggregate", "accuracy"},
      true,
      false},
-    {"refine", {"refine", "2", "refine_batch", "11", "learn_temperature", "on"}, true, false},
+    {"refine", {"refine", "2", "refine_batch", "11", "temperature", "learn"}, true, false},
     {"refine a model", {"start", "MODEL", "refine", "1", "metric", "none"}, false, false},
     {"one encoder", {"shared_encoder", "on", "iterations", "1"}, false, false},
     {"triplet", {"loss", "triplet", "iterations", "1"}, false, false},
@@ -170,6 +170,7 @@ static void every_read_may_fail(void **state) {
 static void threads_may_not_start(void **state) {
   scratch *s = *state;
   stage g;
+  int failed[2] = {0, 0};
   open_stage(s, &g);
   for (int k = 0; k < (int)ROWS; k++) {
     choose_row(s, &g, k);
@@ -181,11 +182,15 @@ static void threads_may_not_start(void **state) {
       unicon_ctx_set_log(s->ctx, support_log, &book);
       s->ctx->faults.thread = fails;
       fits_again(s, &g);
-      assert_int_equal(s->ctx->faults.thread, -1);
-      assert_true(book.count[UNICON_LOG_WARNING] >= 1);
+      /* a fit of few rows may have no loop of two pieces, and then makes no threads */
+      const bool asked = s->ctx->faults.thread == -1;
+      if (asked) assert_true(book.count[UNICON_LOG_WARNING] >= 1);
+      failed[fails] += asked;
+      s->ctx->faults.thread = -1;
       unicon_ctx_set_log(s->ctx, NULL, NULL);
     }
   }
+  assert_true(failed[0] >= (int)ROWS - 2 && failed[1] == failed[0]);
   close_stage(&g);
 }
 
@@ -193,7 +198,8 @@ typedef struct stopper {
   int count, stop_at;
 } stopper;
 
-static int stop_at(void *user, const char *phase, double done) {
+static int stop_at(void *user, const char *phase, double done, double left) {
+  (void)left;
   stopper *t = user;
   assert_true(strlen(phase) > 0 && done >= 0 && done <= 1);
   return t->count++ == t->stop_at;

@@ -134,7 +134,7 @@ static void cache_changes_nothing(void **state) {
   for (int a = 0; a < 4; a++)
     assert_memory_equal(plain + a * D, all + pick[a] * D, D * sizeof *all);
   float *cache = NULL;
-  CHECK_OK(ctx, unicon__source_cache(ctx, &source, &cache));
+  CHECK_OK(ctx, unicon__source_cache(ctx, &ctx->arena, &source, &cache));
   assert_non_null(source.cache);
   assert_ptr_equal(cache, source.cache);
   (void)unicon__source_tile(&source, pick, 0, 4, cached);
@@ -155,7 +155,7 @@ static void cache_changes_nothing(void **state) {
   source.cache = NULL;
   unicon__budget_set_limit(ctx->arena.budget,
                            unicon__budget_used(ctx->arena.budget) + N * D * sizeof(float) * 3 / 2);
-  CHECK_OK(ctx, unicon__source_cache(ctx, &source, &cache));
+  CHECK_OK(ctx, unicon__source_cache(ctx, &ctx->arena, &source, &cache));
   assert_null(source.cache);
   assert_null(cache);
   unicon__frame_close(ctx, frame);
@@ -164,7 +164,8 @@ static void cache_changes_nothing(void **state) {
   free(data);
 }
 
-static int cancel_features(void *user, const char *phase, double done) {
+static int cancel_features(void *user, const char *phase, double done, double left) {
+  (void)left;
   (void)user;
   return strcmp(phase, "features") == 0 && done > 0.3;
 }
@@ -181,8 +182,8 @@ static void caching_can_be_cancelled(void **state) {
   s->ctx->progress_interval = 0;
   unicon_ctx_set_progress(s->ctx, cancel_features, NULL);
   unicon__block *frame = unicon__frame_open(s->ctx);
-  scratch_failed(s, unicon__source_cache(s->ctx, &source, &cache), UNICON_ERR_CANCELLED,
-                 "cancelled", "features");
+  scratch_failed(s, unicon__source_cache(s->ctx, &s->ctx->arena, &source, &cache),
+                 UNICON_ERR_CANCELLED, "cancelled", "features");
   unicon__frame_close(s->ctx, frame);
   unicon_rows_close(rows);
   free(data);

@@ -3,6 +3,7 @@
 #include "scratch.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -74,6 +75,20 @@ static void written_half_blocks(void **state) {
   unicon_rows_close(rows);
   free(values);
   free(back);
+}
+
+/* A finite value that float16 would make infinite; infinities that were given are kept. */
+static void too_large_for_half(void **state) {
+  scratch *s = *state;
+  const float fits[4] = {65519.996f, -65519.996f, INFINITY, NAN}, large[4] = {1, 2, -65520.0f, 3};
+  const char *path = scratch_path(s, "h.npy");
+  unicon_writer *writer;
+  assert_int_equal(unicon_writer_open(s->ctx, path, UNICON_WRITE_F16, 4, 2, &writer), UNICON_OK);
+  assert_int_equal(unicon_writer_append(s->ctx, writer, fits, 2), UNICON_OK);
+  scratch_failed(s, unicon_writer_append(s->ctx, writer, large, 2), UNICON_ERR_DATA,
+                 "-65520 in row 3", "float32");
+  unicon_writer_discard(writer);
+  assert_int_equal(scratch_count_entries(s->folder), 0);
 }
 
 static void written_fbin(void **state) {
@@ -398,12 +413,13 @@ static void failures(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCRATCH_TEST(written_npy),       SCRATCH_TEST(written_half_blocks),
-      SCRATCH_TEST(written_fbin),      SCRATCH_TEST(writer_defects),
-      SCRATCH_TEST(wrong_row_count),   SCRATCH_TEST(disk_full),
-      SCRATCH_TEST(temporary_names),   SCRATCH_TEST(container),
-      SCRATCH_TEST(container_defects), SCRATCH_TEST(not_utf8),
-      SCRATCH_TEST(large_header),      SCRATCH_TEST(failures),
+      SCRATCH_TEST(written_npy),        SCRATCH_TEST(written_half_blocks),
+      SCRATCH_TEST(too_large_for_half), SCRATCH_TEST(written_fbin),
+      SCRATCH_TEST(writer_defects),     SCRATCH_TEST(wrong_row_count),
+      SCRATCH_TEST(disk_full),          SCRATCH_TEST(temporary_names),
+      SCRATCH_TEST(container),          SCRATCH_TEST(container_defects),
+      SCRATCH_TEST(not_utf8),           SCRATCH_TEST(large_header),
+      SCRATCH_TEST(failures),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

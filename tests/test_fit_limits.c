@@ -340,10 +340,13 @@ static void idle_options_are_announced(void **state) {
       {"margin", "0.5", NULL, NULL, "margin has no effect without loss triplet"},
       {"bias", "-3", NULL, NULL, "bias has no effect without loss siglip"},
       {"width", "2", "kernel", "angular", "width has no effect with a kernel that has no width"},
-      {"degree", "2", "kernel", "rbf", "degree has no effect without kernel poly"},
       {"landmarks", "9", "map", "linear", "landmarks has no effect without map nystrom"},
       {"features", "9", NULL, NULL, "features has no effect without map random"},
       {"refine_rate", "0.5", NULL, NULL, "refine_rate has no effect without refine"},
+      {"tolerance", "0.5", NULL, NULL, "tolerance has no effect without iterations"},
+      {"batch_order", "file", NULL, NULL, "batch_order has no effect without batches"},
+      {"batch_average", "solution", NULL, NULL, "batch_average has no effect without batches"},
+      {"nu", "2", "iterations", "1", "nu has no effect without loss general"},
       {"preset", "auto", "batch", "20", "preset auto chooses nothing beside"},
       {"loss", "moment", "iterations", "2", "iterations have no effect"}};
   for (size_t c = 0; c < sizeof idle / sizeof *idle; c++) {
@@ -365,10 +368,10 @@ static void idle_options_are_announced(void **state) {
     assert_int_equal(unicon_fit(s->ctx, &data, &half[k], NULL, &model), UNICON_ERR_ARGUMENT);
     assert_int_equal(unicon_fit(s->ctx, &half[k], NULL, NULL, &model), UNICON_ERR_ARGUMENT);
   }
-  unicon_options *random = support_options(s->ctx, "start", "random", NULL);
-  assert_int_equal(unicon_fit(s->ctx, &data, NULL, random, &model), UNICON_ERR_OPTION);
-  assert_non_null(strstr(unicon_ctx_error(s->ctx), "start random is where refine begins"));
-  unicon_options_destroy(random);
+  unicon_options *file = support_options(s->ctx, "start", "m.safetensors", NULL);
+  assert_int_equal(unicon_fit(s->ctx, &data, NULL, file, &model), UNICON_ERR_OPTION);
+  assert_non_null(strstr(unicon_ctx_error(s->ctx), "start m.safetensors is where refine begins"));
+  unicon_options_destroy(file);
   unicon_options *fast = support_options(s->ctx, NULL);
   CHECK_OK(s->ctx, unicon_fit(s->ctx, &data, NULL, fast, &model));
   assert_int_equal(book.count[UNICON_LOG_WARNING], 0);

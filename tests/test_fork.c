@@ -92,7 +92,8 @@ typedef struct forking {
   bool is_child;
 } forking;
 
-static int fork_once(void *user, const char *phase, double done) {
+static int fork_once(void *user, const char *phase, double done, double left) {
+  (void)left;
   (void)phase;
   (void)done;
   forking *f = user;

@@ -215,6 +215,13 @@ static void oblong_tiles(void **state) {
   with_tiles(*state, 16, 3);
 }
 
+/* From 128 tiles on a cell has several, side by side. */
+static void cells_of_several_tiles(void **state) {
+  with_tiles(*state, 2, 2);
+  with_tiles(*state, 1, 2);
+  with_tiles(*state, 1, 1);
+}
+
 /* One context, one loss after another: nothing is left behind in a pool or a slot. */
 static void order_does_not_matter(void **state) {
   scratch *k = *state;
@@ -349,6 +356,7 @@ int main(void) {
       SCRATCH_TEST(tiles_of_16),
       SCRATCH_TEST(tiles_of_64),
       SCRATCH_TEST(oblong_tiles),
+      SCRATCH_TEST(cells_of_several_tiles),
       SCRATCH_TEST(order_does_not_matter),
       SCRATCH_TEST(large_plane),
   };

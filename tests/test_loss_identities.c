@@ -58,7 +58,7 @@ static void expect_row_sums(const oracle_case *c, const oracle_problem *problem,
                             const oracle_matrix *s) {
   unicon__loss_params params = c->params;
   params.temperature = 0.1;
-  const bool named = params.kind != UNICON__LOSS_GENERAL;
+  const bool named = params.kind != UNICON__LOSS_GENERAL && params.kind != UNICON__LOSS_CUSTOM;
   const bool log_sum = oracle_is_exponential(&params) && params.phi == UNICON__PHI_LOG;
   oracle_matrix w;
   if (!oracle_has_directions(&params) || (!named && params.nu != 1 && !log_sum)) return;
@@ -279,6 +279,7 @@ static void beta_form_of_nakada(void **state) {
       params.nu = 1, params.own = params.kind == UNICON__LOSS_TRIPLET ? 0 : 1;
     else if (params.kind != UNICON__LOSS_GENERAL)
       continue;
+    if (params.direction != UNICON__DIRECTION_BOTH) continue;
     beta_form(&params, f.problem.n_x, &f.s, &beta);
     oracle_weights(&params, &f.problem, &f.s, &want);
     assert_true(oracle_distance(&f.problem, &want, &beta) <=
@@ -356,7 +357,10 @@ static void triplet_counts(void **state) {
   for (int set = 0; set < ORACLE_SET_COUNT; set++) {
     fixture f;
     oracle_matrix w;
-    if (set == ORACLE_WEIGHTED || set == ORACLE_IGNORED) continue; /* unit weights only */
+    if (set == ORACLE_WEIGHTED || set == ORACLE_IGNORED || set == ORACLE_PART_IGNORED ||
+        set == ORACLE_PART_NEGATIVES || set == ORACLE_ONE_SET_IGNORED ||
+        set == ORACLE_ONE_SET_NEGATIVES)
+      continue; /* unit weights only */
     fixture_open(k->ctx, set, &f);
     oracle_weights_x(&params, &f.problem, &f.s, &w);
     const int anchors = oracle_anchors(&f.problem);
@@ -409,15 +413,17 @@ static void triplet_at_the_kink(void **state) {
 
 /* ---- T13 ---------------------------------------------------------------------------------- */
 
-/* Entropy of the softmax of row i over `own` (or all positives, own < 0) and the negatives. */
+/* Entropy of the softmax of row i over `own` (or all positives, own < 0) and the negatives,
+ * relative to what each of them counts. */
 static double entropy(const oracle_problem *p, const oracle_matrix *s, double t, int i, int own) {
   double total = 0, sum = 0;
   for (int pass = 0; pass < 2; pass++)
     for (int j = 0; j < p->n_y; j++) {
       const bool in = p->positive[i][j] ? own < 0 || j == own : p->epsilon.at[i][j] > 0;
+      const double count = p->positive[i][j] ? 1 : p->epsilon.at[i][j];
       const double e = in ? exp(s->at[i][j] / t) : 0;
-      if (pass == 0) total += e;
-      if (pass == 1 && e > 0) sum -= e / total * log(e / total);
+      if (pass == 0) total += count * e;
+      if (pass == 1 && e > 0) sum -= count * e / total * log(e / total);
     }
   return sum;
 }
@@ -459,6 +465,40 @@ static void temperature_and_entropy(void **state) {
   }
 }
 
+/* ---- T21 ---------------------------------------------------------------------------------- */
+
+/* Dot products s = x^T M y: J = L + rho/2 |M|^2 at temperature tau and tau M is tau times J at 1,
+ * rho tau and M, since L(tau, tau s) = tau L(1, s). By the definition, and by the library, whose
+ * scores are dot products of the rows it is given. */
+static void scale_goes_into_the_temperature(void **state) {
+  scratch *k = *state;
+  static const double taus[] = {0.1, 0.5, 3};
+  for (int set = 0; set < ORACLE_SET_COUNT; set++) {
+    fixture f;
+    fixture_open(k->ctx, set, &f);
+    for (int t = 0; t < 3; t++) {
+      const double tau = taus[t], rho = 0.7, norm = 5.3; /* |M|^2 */
+      unicon__loss_params warm = {.kind = UNICON__LOSS_CLIP, .temperature = 1};
+      unicon__loss_params cold = {.kind = UNICON__LOSS_CLIP, .temperature = tau};
+      fixture scaled = f;
+      for (int i = 0; i < f.x.n * f.x.r; i++) scaled.x.z[i] = (float)(tau * (double)f.x.z[i]);
+      for (int i = 0; i < f.problem.n_x; i++)
+        for (int j = 0; j < f.problem.n_y; j++) scaled.s.at[i][j] = tau * f.s.at[i][j];
+      const double whole = oracle_loss(&warm, &f.problem, &f.s) + rho * tau / 2 * norm;
+      const double part = oracle_loss(&cold, &f.problem, &scaled.s) + rho / 2 * tau * tau * norm;
+      assert_true(fabs(part - tau * whole) <= 1e-12 * fabs(part));
+      double of_warm, of_cold;
+      oracle_matrix s_warm, s_cold;
+      get_library(k->ctx, &warm, &f, &of_warm, &s_warm);
+      get_library(k->ctx, &cold, &scaled, &of_cold, &s_cold);
+      assert_true(fabs(of_cold - tau * of_warm) <= 1e-5 * fabs(of_cold));
+      assert_true(oracle_distance(&f.problem, &s_cold, &s_warm) <=
+                  1e-5 * oracle_largest(&f.problem, &s_warm)); /* S does not change */
+    }
+    oracle_close(&f.problem);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(rows_sum_to_nothing),
@@ -473,6 +513,7 @@ int main(void) {
       SCRATCH_TEST(triplet_counts),
       SCRATCH_TEST(triplet_at_the_kink),
       SCRATCH_TEST(temperature_and_entropy),
+      SCRATCH_TEST(scale_goes_into_the_temperature),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
  * kernel value is off by 1e-7 to 6e-4 (test_kernel.c), which the factor amplifies by at most
  * 1/sqrt(smallest eigenvalue of K), 700 at a floor of 2e-6. On these rows:
  * 2e-5 for smooth kernels, 1e-3 for arccos0 and matern12, whose smallest eigenvalues are large. */
-#include "solve/side.h"
+#include "select/params.h"
 #include "linalg/blas.h"
 #include "support.h"
 
@@ -45,8 +45,10 @@ static void fit_map(unicon_ctx *ctx, const unicon_rows *rows, const int64_t *lan
   const unicon__source source = {.rows = rows, .count = unicon_rows_count(rows)};
   unicon__arena_init(&out->arena, ctx->arena.budget);
   unicon__block *frame = unicon__frame_open(ctx);
+  unicon__map_params params;
+  unicon__map_params_from(options, &params);
   CHECK_OK(ctx,
-           unicon__map_fit(ctx, &out->arena, options, 0, landmark, landmarks, &source, &out->map));
+           unicon__map_fit(ctx, &out->arena, &params, 0, landmark, landmarks, &source, &out->map));
   unicon__frame_close(ctx, frame);
 }
 
@@ -116,7 +118,8 @@ static void features_have_the_kernel(void **state) {
       for (int k = 20 * D; repeated && k < N * D; k++) x[k] = x[k - 20 * D]; /* 20 rows, 3 times */
       unicon_rows *rows = support_rows(ctx, "x", x, N, D);
       unicon_options *options =
-          support_options(ctx, "kernel", kernels[c].name, "map", "exact", "degree", "2", NULL);
+          support_options(ctx, "kernel", kernels[c].name, "map", "exact", "width",
+                          strcmp(kernels[c].name, "poly") == 0 ? "2" : "auto", NULL);
       fitted f;
       listener ear = {"explained by the others", 0};
       unicon_ctx_set_log(ctx, listen, &ear);
@@ -279,13 +282,22 @@ static void centring_is_hkh(void **state) {
   unicon_rows *rows = support_rows(ctx, "x", x, N, D);
   for (int c = 0; c < KERNELS; c++) {
     unicon_options *options = support_options(ctx, "kernel", kernels[c].name, "map", "exact", NULL);
-    const unicon__side_plan plan = {.options = options, .covariance = true};
-    const unicon__source source = {.rows = rows, .count = N};
-    unicon__side side;
-    unicon__arena arena;
-    unicon__arena_init(&arena, ctx->arena.budget);
+    static const int64_t whole[2] = {INT64_MAX, INT64_MAX};
+    unicon_pairs *pairs = NULL;
+    CHECK_OK(ctx, unicon_pairs_identity(ctx, N, N, &pairs));
+    const unicon__batch data = {
+        .x = {.rows = rows, .count = N}, .y = {.rows = rows, .count = N}, .pairs = pairs};
+    unicon__params params;
+    unicon__prepared prepared;
+    unicon__moments moments;
     unicon__block *frame = unicon__frame_open(ctx);
-    CHECK_OK(ctx, unicon__side_fit(ctx, &arena, &plan, &source, &side));
+    unicon__params_from(options, N, &params);
+    const unicon__prepare_plan plan = unicon__params_prepare(&params, &data);
+    CHECK_OK(ctx, unicon__prepare(ctx, &plan, &prepared));
+    CHECK_OK(ctx,
+             unicon__stats_finish(ctx, &prepared.stats, NULL, params.centring, whole, &moments));
+    unicon__prepared_centre(&prepared, &moments);
+    const unicon__side side = prepared.side[0];
     double *found = gram(&side.map, rows), *k = kernel_matrix(&side.map.kernel, x, N, D, NULL, N);
     double row_mean[N] = {0}, all = 0, values[N];
     for (int i = 0; i < N; i++)
@@ -304,11 +316,12 @@ static void centring_is_hkh(void **state) {
     }
     int info;
     CHECK_OK(ctx, unicon__dsyevd(ctx, N, k, values, &info));
-    CHECK_CLOSE(side.mu, values[N - 1] / N, kernels[c].tolerance * scale);
+    CHECK_CLOSE(moments.mu[0], values[N - 1] / N, kernels[c].tolerance * scale);
     free(found);
     free(k);
     unicon__frame_close(ctx, frame);
-    unicon__arena_release(&arena);
+    unicon__prepared_close(&prepared);
+    unicon_pairs_destroy(pairs);
     unicon_options_destroy(options);
   }
   unicon_rows_close(rows);
@@ -340,7 +353,9 @@ static void check_width(unicon_ctx *ctx, int64_t n, int64_t period) {
   const unicon__source source = {.rows = rows, .count = n};
   unicon__kernel kernel;
   unicon__block *frame = unicon__frame_open(ctx);
-  CHECK_OK(ctx, unicon__kernel_fit(ctx, options, 0, &source, &kernel));
+  unicon__map_params params;
+  unicon__map_params_from(options, &params);
+  CHECK_OK(ctx, unicon__kernel_fit(ctx, &params, 0, &source, &kernel));
   unicon__frame_close(ctx, frame);
   const unicon__kernel linear = {.degree = 1};
   double *dot = kernel_matrix(&linear, x, n, WIDE, NULL, n), *distance = support_doubles(n * n);
@@ -383,9 +398,12 @@ static void width_is_taken_as_given(void **state) {
   const unicon__source source = {.rows = rows, .count = 4}, dull = {.rows = alike, .count = 3};
   unicon__kernel kernel;
   unicon__block *frame = unicon__frame_open(ctx);
-  CHECK_OK(ctx, unicon__kernel_fit(ctx, given, 1, &source, &kernel));
+  unicon__map_params params;
+  unicon__map_params_from(given, &params);
+  CHECK_OK(ctx, unicon__kernel_fit(ctx, &params, 1, &source, &kernel));
   assert_true(kernel.width == 0.37 && kernel.kind == UNICON__KERNEL_MATERN32);
-  CHECK_OK(ctx, unicon__kernel_fit(ctx, automatic, 1, &dull, &kernel)); /* no distance at all */
+  unicon__map_params_from(automatic, &params);
+  CHECK_OK(ctx, unicon__kernel_fit(ctx, &params, 1, &dull, &kernel)); /* no distance at all */
   assert_true(kernel.width > 0 && isfinite(kernel.width));
   unicon__frame_close(ctx, frame);
   unicon_options_destroy(given);
@@ -394,12 +412,36 @@ static void width_is_taken_as_given(void **state) {
   unicon_rows_close(alike);
 }
 
+/* The width of poly is its degree: whole, from 1 to 16. */
+static void degrees_are_whole(void **state) {
+  scratch *s = *state;
+  static const char *const bad[] = {"0.5", "2.5", "17"};
+  problem p;
+  problem_make(s->ctx, 6, 30, 5, 4, 3, 0.5, &p);
+  for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+    unicon_model *model = NULL;
+    unicon_options *options =
+        support_options(s->ctx, "preset", "fast", "kernel", "poly", "width", bad[k], NULL);
+    scratch_failed(
+        s,
+        unicon_fit(s->ctx, &(unicon_data){p.rows_x, p.rows_y, NULL, NULL}, NULL, options, &model),
+        UNICON_ERR_OPTION, "degree", "from 1 to 16");
+    unicon_options_destroy(options);
+  }
+  problem_free(&p);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCRATCH_TEST(features_have_the_kernel),   SCRATCH_TEST(ridge_is_one_map),
-      SCRATCH_TEST(all_rows_are_exact),         SCRATCH_TEST(given_landmarks_are_used),
-      SCRATCH_TEST(uniform_landmarks_are_rows), SCRATCH_TEST(centring_is_hkh),
-      SCRATCH_TEST(width_is_the_median),        SCRATCH_TEST(width_of_periodic_rows_is_the_median),
+      SCRATCH_TEST(degrees_are_whole),
+      SCRATCH_TEST(features_have_the_kernel),
+      SCRATCH_TEST(ridge_is_one_map),
+      SCRATCH_TEST(all_rows_are_exact),
+      SCRATCH_TEST(given_landmarks_are_used),
+      SCRATCH_TEST(uniform_landmarks_are_rows),
+      SCRATCH_TEST(centring_is_hkh),
+      SCRATCH_TEST(width_is_the_median),
+      SCRATCH_TEST(width_of_periodic_rows_is_the_median),
       SCRATCH_TEST(width_is_taken_as_given),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

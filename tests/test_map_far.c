@@ -41,7 +41,9 @@ static double *fitted_gram(unicon_ctx *ctx, const unicon_rows *rows, const unico
   unicon__map map;
   unicon__arena_init(&arena, ctx->arena.budget);
   unicon__block *frame = unicon__frame_open(ctx);
-  CHECK_OK(ctx, unicon__map_fit(ctx, &arena, options, 0, NULL, 0, &source, &map));
+  unicon__map_params params;
+  unicon__map_params_from(options, &params);
+  CHECK_OK(ctx, unicon__map_fit(ctx, &arena, &params, 0, NULL, 0, &source, &map));
   source.map = &map;
   *width = map.kernel.width;
   float *buffer = support_floats(n * unicon__map_room(&map));

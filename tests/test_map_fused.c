@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fused models (T23: preset paper with a kernel and batches), and what holds for models of every
- * map: files give back the same bits, threads change nothing, the memory limit is kept.
+/* Fused models (T23: preset paper-printed with a kernel and batches), and what holds for models of
+ * every map: files give back the same bits, threads change nothing, the memory limit is kept.
  *
  * Cosines of a model with kernel features repeat to 1e-4 when the order of rows or of sums changes:
  * float32 features, roundings of 1e-7 amplified by the factor K^-1/2 (up to 700, test_map.c). */
@@ -22,7 +22,7 @@ static void make_cut(unicon_ctx *ctx, const problem *p, int64_t size, uint64_t s
   unicon__problem whole = {.whole = {.x = {.rows = p->rows_x, .count = p->n},
                                      .y = {.rows = p->rows_y, .count = p->n},
                                      .pairs = pairs}};
-  CHECK_OK(ctx, unicon__problem_cut(ctx, size, seed, &whole));
+  CHECK_OK(ctx, unicon__problem_cut(ctx, &(unicon__cut){.size = size, .seed = seed}, &whole));
   out->batches = whole.batches;
   assert_true(out->batches <= MOST);
   for (int64_t b = 0; b < whole.batches; b++) {
@@ -39,8 +39,8 @@ static void make_cut(unicon_ctx *ctx, const problem *p, int64_t size, uint64_t s
 }
 
 static unicon_options *paper(unicon_ctx *ctx, const char *kernel, const char *batch) {
-  return support_options(ctx, "preset", "paper", "kernel", kernel, "batch", batch, "width", "0.9",
-                         "seed", "4", NULL);
+  return support_options(ctx, "preset", "paper-printed", "kernel", kernel, "batch", batch, "width",
+                         "0.9", "seed", "4", NULL);
 }
 
 /* The model of one batch alone. */
@@ -161,16 +161,15 @@ static const char *const kinds[][12] = {
     {"kernel", "angular", "map", "exact", NULL},
     {"kernel", "arccos0", "map", "nystrom", "landmarks", "60", NULL},
     {"kernel", "matern12", "map", "nystrom", "landmarks", "60", "landmark_method", "pivot", NULL},
-    {"kernel", "poly", "degree", "5", "map", "exact", "kernel_ridge", "0.1", NULL},
+    {"kernel", "poly", "width", "5", "map", "exact", "kernel_ridge", "0.1", NULL},
     {"kernel", "expcos", "map", "exact", NULL},
     {"kernel", "arccos2", "map", "random", "features", "90", NULL},
     {"kernel", "rbf", "map", "random", "features", "90", NULL},
-    {"kernel_x", "matern52", "kernel_y", "angular", "map", "random", "features", "90", "orthogonal",
-     "off", NULL},
+    {"kernel_x", "matern52", "kernel_y", "angular", "map", "random", "features", "90", NULL},
     {"kernel_x", "linear", "kernel_y", "rbf", "center", "off", NULL},
-    {"preset", "paper", "kernel", "angular", "batch", "40", NULL},
-    {"preset", "paper", "kernel", "rbf", "batch", "40", NULL},
-    {"preset", "paper", "kernel_x", "linear", "kernel_y", "matern32", "batch", "40", NULL},
+    {"preset", "paper-printed", "kernel", "angular", "batch", "40", NULL},
+    {"preset", "paper-printed", "kernel", "rbf", "batch", "40", NULL},
+    {"preset", "paper-printed", "kernel_x", "linear", "kernel_y", "matern32", "batch", "40", NULL},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 

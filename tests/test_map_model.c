@@ -94,21 +94,26 @@ static double *kernel_root(unicon_ctx *ctx, const unicon__kernel *kernel, const 
 static void spectrum_is_that_of_m(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   static const struct {
-    const char *x, *y;
+    const char *x, *y, *width;
     unicon__kernel kernel_x, kernel_y;
   } cases[] = {
-      {"linear", "linear", {UNICON__KERNEL_LINEAR, 1, 1}, {UNICON__KERNEL_LINEAR, 1, 1}},
-      {"angular", "same", {UNICON__KERNEL_ARCCOS1, 1, 1}, {UNICON__KERNEL_ARCCOS1, 1, 1}},
-      {"rbf", "arccos0", {UNICON__KERNEL_RBF, 0.8, 1}, {UNICON__KERNEL_ARCCOS0, 1, 1}},
-      {"linear", "matern32", {UNICON__KERNEL_LINEAR, 1, 1}, {UNICON__KERNEL_MATERN32, 0.8, 1}},
-      {"poly", "expcos", {UNICON__KERNEL_POLY, 1, 3}, {UNICON__KERNEL_EXPCOS, 0.8, 1}}};
+      {"linear", "linear", "0.8", {UNICON__KERNEL_LINEAR, 1, 1}, {UNICON__KERNEL_LINEAR, 1, 1}},
+      {"angular", "same", "0.8", {UNICON__KERNEL_ARCCOS1, 1, 1}, {UNICON__KERNEL_ARCCOS1, 1, 1}},
+      {"rbf", "arccos0", "0.8", {UNICON__KERNEL_RBF, 0.8, 1}, {UNICON__KERNEL_ARCCOS0, 1, 1}},
+      {"rbf",
+       "matern32",
+       "0.7,0.8",
+       {UNICON__KERNEL_RBF, 0.7, 1},
+       {UNICON__KERNEL_MATERN32, 0.8, 1}},
+      {"poly", "expcos", "auto,0.8", {UNICON__KERNEL_POLY, 1, 3}, {UNICON__KERNEL_EXPCOS, 0.8, 1}},
+      {"rbf", "poly", "0.8,4", {UNICON__KERNEL_RBF, 0.8, 1}, {UNICON__KERNEL_POLY, 1, 4}}};
   problem p;
   problem_make(ctx, 4, N, DX, DY, LATENT, 0.4, &p);
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
     for (int centred = 0; centred < 2; centred++) {
       unicon_options *options = support_options(
           ctx, "preset", "fast", "kernel", c == 1 ? "angular" : "linear", "kernel_x", cases[c].x,
-          "kernel_y", cases[c].y, "width", "0.8", "metric", "none", "center",
+          "kernel_y", cases[c].y, "width", cases[c].width, "metric", "none", "center",
           centred ? "on" : "off", "map", "exact", "rank", "8", NULL);
       unicon_model *model = support_fit(ctx, p.rows_x, p.rows_y, NULL, options);
       double *kx = kernel_root(ctx, &cases[c].kernel_x, p.x, DX, centred);

@@ -37,7 +37,9 @@ static void measure(unicon_ctx *ctx, const float *x, const unicon_options *optio
   unicon__map map;
   unicon__arena_init(&arena, ctx->arena.budget);
   unicon__block *frame = unicon__frame_open(ctx);
-  CHECK_OK(ctx, unicon__map_fit(ctx, &arena, options, 0, NULL, 0, &source, &map));
+  unicon__map_params params;
+  unicon__map_params_from(options, &params);
+  CHECK_OK(ctx, unicon__map_fit(ctx, &arena, &params, 0, NULL, 0, &source, &map));
   source.map = &map;
   float *buffer = support_floats(N * unicon__map_room(&map));
   const float *phi = unicon__source_tile(&source, NULL, 0, N, buffer);

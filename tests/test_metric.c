@@ -229,43 +229,6 @@ static void no_ridge_gives_canonical_correlations(void **state) {
   free(m);
 }
 
-/* ---- second moments ----------------------------------------------------------------------- */
-
-static void check_moment(unicon_ctx *ctx, int64_t n, int64_t p) {
-  float *data = support_normals((uint64_t)n, n * p);
-  unicon_rows *rows = support_rows(ctx, "rows", data, n, p);
-  const unicon__map map = {.in = p, .out = p};
-  const unicon__source source = {.rows = rows, .count = n, .map = &map};
-  double *first = support_doubles(p * p), *sigma = support_doubles(p * p);
-  for (int threads = 1; threads <= 4; threads++) {
-    unicon__ctx_set_threads(ctx, threads);
-    unicon__block *frame = unicon__frame_open(ctx);
-    CHECK_OK(ctx, unicon__second_moment(ctx, &source, threads == 1 ? first : sigma, NULL));
-    unicon__frame_close(ctx, frame);
-    if (threads > 1) assert_memory_equal(sigma, first, (size_t)(p * p) * sizeof *sigma);
-  }
-  for (int64_t i = 0; i < p; i++)
-    for (int64_t j = 0; j <= i; j++) {
-      double sum = 0;
-      for (int64_t k = 0; k < n; k++) sum += (double)data[k * p + i] * (double)data[k * p + j];
-      /* Float sums over tiles of 1024 rows with unit variance: random roundings of
-       * sqrt(1024) 2^-24 each, and a factor of five. */
-      CHECK_CLOSE(first[i * p + j], sum / (double)n, 1e-5);
-    }
-  unicon_rows_close(rows);
-  free(data);
-  free(first);
-  free(sigma);
-}
-
-static void second_moment_is_the_plain_sum(void **state) {
-  unicon_ctx *ctx = ((scratch *)*state)->ctx;
-  static const int64_t counts[] = {1, 2, 1023, 1024, 1025, 2048, 5000};
-  for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) check_moment(ctx, counts[c], 7);
-  check_moment(ctx, 40, 1);
-  check_moment(ctx, 10, 65);
-}
-
 /* Rounding can make a second moment indefinite: then Cholesky fails, and eigenvectors do it, with
  * zero in the place of what is below it. */
 static void indefinite_moments_have_a_metric(void **state) {
@@ -296,7 +259,6 @@ int main(void) {
       SCRATCH_TEST(singular_moments_are_handled),
       SCRATCH_TEST(both_roots_give_one_model),
       SCRATCH_TEST(no_ridge_gives_canonical_correlations),
-      SCRATCH_TEST(second_moment_is_the_plain_sum),
       SCRATCH_TEST(indefinite_moments_have_a_metric),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -133,7 +133,7 @@ static unicon_status intervals_of(unicon_ctx *ctx, const table *t, bool interval
 
 /* ---- problems ----------------------------------------------------------------------------- */
 
-enum { ONE_TO_ONE, SPARSE, LABELS, IGNORED };
+enum { ONE_TO_ONE, SPARSE, LABELS, IGNORED, ONE_SET };
 
 static void unit(float *z, int64_t n, int64_t r) {
   for (int64_t i = 0; i < n; i++) {
@@ -174,6 +174,17 @@ static void make_labels(unicon_ctx *ctx, table *t, uint64_t *state) {
   free(label_y);
 }
 
+/* One set: both sides are the same rows, and none finds itself. */
+static void make_one_set(unicon_ctx *ctx, table *t, uint64_t *state) {
+  int64_t *label = calloc((size_t)t->n_x, sizeof *label);
+  for (int64_t i = 0; i < t->n_x; i++) label[i] = (int64_t)(9 * support_uniform(state));
+  for (int64_t k = 0; k < t->n_x * t->n_y; k++)
+    t->mark[k] = k / t->n_y == k % t->n_y ? -1 : label[k / t->n_y] == label[k % t->n_y];
+  memcpy(t->zy, t->zx, (size_t)(t->n_x * t->r) * sizeof *t->zy);
+  CHECK_OK(ctx, unicon_pairs_one_set(ctx, label, t->n_x, &t->pairs));
+  free(label);
+}
+
 static void make_list(unicon_ctx *ctx, table *t, int kind, uint64_t *state) {
   int64_t *list = calloc((size_t)(4 * t->n_x * t->n_y), sizeof *list), counts[2] = {0, 0};
   const int64_t size = t->n_x * t->n_y;
@@ -193,7 +204,8 @@ static void make_list(unicon_ctx *ctx, table *t, int kind, uint64_t *state) {
   CHECK_OK(ctx, unicon_pairs_list(ctx, t->n_x, t->n_y, x, y, NULL, counts[0], &t->pairs));
   for (int64_t k = 0; k < counts[1]; k++)
     x[k] = list[2 * size + 2 * k], y[k] = list[2 * size + 2 * k + 1];
-  if (kind == IGNORED) CHECK_OK(ctx, unicon_pairs_set_ignored(ctx, t->pairs, x, y, counts[1]));
+  if (kind == IGNORED)
+    CHECK_OK(ctx, unicon_pairs_set_ignored(ctx, t->pairs, x, y, NULL, counts[1]));
   free(list);
   free(x);
   free(y);
@@ -207,6 +219,8 @@ static void make_table(unicon_ctx *ctx, uint64_t seed, int kind, int64_t n_x, in
   make_vectors(t, seed, ties);
   if (kind == LABELS) {
     make_labels(ctx, t, &state);
+  } else if (kind == ONE_SET) {
+    make_one_set(ctx, t, &state);
   } else if (kind == ONE_TO_ONE) {
     for (int64_t i = 0; i < n_x; i++) t->mark[i * n_y + i] = 1;
     CHECK_OK(ctx, unicon_pairs_identity(ctx, n_x, n_y, &t->pairs));
@@ -258,7 +272,7 @@ static void check_kind(unicon_ctx *ctx, int kind) {
   static const int64_t sizes[][3] = {{8, 8, 3}, {60, 60, 5}, {130, 130, 17}, {50, 50, 40}};
   for (uint64_t seed = 0; seed < 4; seed++) {
     table t;
-    const bool square = kind == ONE_TO_ONE;
+    const bool square = kind == ONE_TO_ONE || kind == ONE_SET;
     make_table(ctx, seed, kind, sizes[seed][0] + (square ? 0 : 25), sizes[seed][1], sizes[seed][2],
                false, &t);
     check_table(ctx, &t);
@@ -285,6 +299,25 @@ static void ignored_pairs_are_no_candidates(void **state) {
   check_kind(((scratch *)*state)->ctx, IGNORED);
 }
 
+/* Nor is a row its own hub: of n <= 11 rows every other one is among the first ten. */
+static void no_row_finds_itself(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  enum { ROWS = 11 };
+  float *z = support_normals(5, ROWS * 3);
+  const int64_t label[ROWS] = {0, 1, 0, 1, 0, 1, 2, 2, 2, 3, 3};
+  int64_t found[2][ROWS], *both[2] = {found[0], found[1]};
+  unicon_pairs *pairs = NULL;
+  check_kind(ctx, ONE_SET);
+  unicon_rows *rows = support_rows(ctx, "z", z, ROWS, 3);
+  CHECK_OK(ctx, unicon_pairs_one_set(ctx, label, ROWS, &pairs));
+  const unicon_view view = {.rows = rows, .model = NULL, .side = UNICON_X};
+  CHECK_OK(ctx, unicon_hubs(ctx, &view, &view, pairs, both, NULL));
+  for (int i = 0; i < ROWS; i++) assert_true(found[0][i] == ROWS - 1 && found[1][i] == ROWS - 1);
+  unicon_pairs_destroy(pairs);
+  unicon_rows_close(rows);
+  free(z);
+}
+
 /* More candidates than a tile has columns, more queries than a block has rows. */
 static void tiles_do_not_show(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
@@ -295,6 +328,74 @@ static void tiles_do_not_show(void **state) {
   make_table(ctx, 9, LABELS, 150, 1300, 4, true, &t);
   check_table(ctx, &t);
   free_table(&t);
+}
+
+/* How often each row of y is among the first ten of a query, of equals the first; and the mean
+ * margin of the queries that have a match. */
+static double naive_found(const table *t, int64_t *found) {
+  double *score = support_doubles(t->n_y), margin = 0, scored = 0;
+  memset(found, 0, (size_t)t->n_y * sizeof *found);
+  for (int64_t i = 0; i < t->n_x; i++) {
+    double match = -INFINITY, top = -INFINITY, sum = 0, others = 0;
+    for (int64_t j = 0; j < t->n_y; j++) {
+      score[j] = 0;
+      for (int64_t k = 0; k < t->r; k++)
+        score[j] += (double)t->zx[i * t->r + k] * (double)t->zy[j * t->r + k];
+      const int mark = mark_at(t, true, i, j);
+      if (mark > 0) match = fmax(match, score[j]);
+      if (mark != 0) continue;
+      top = fmax(top, score[j]);
+      sum += score[j];
+      others++;
+    }
+    for (int n = 0; n < UNICON__HUB_TOP; n++) {
+      int64_t best = 0;
+      for (int64_t j = 1; j < t->n_y; j++)
+        if (score[j] > score[best]) best = j;
+      found[best]++;
+      score[best] = -INFINITY;
+    }
+    if (match == -INFINITY) continue;
+    const double gap = match - sum / others;
+    margin += gap > 0 ? fmax((match - top) / gap, -1) : -1;
+    scored++;
+  }
+  free(score);
+  return margin / scored;
+}
+
+/* Few queries and many candidates: these are shared among the threads, and what they saw is put
+ * together. */
+static void few_queries_share_the_candidates(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  enum { N_Y = 9300 };
+  int64_t *want = calloc(N_Y, sizeof *want), *found = calloc(N_Y, sizeof *found);
+  double margin, first = 0;
+  unicon_metrics m;
+  table t;
+  for (int kind = SPARSE; kind <= IGNORED; kind++) {
+    make_table(ctx, 21, kind, 14, N_Y, 4, true, &t);
+    check_table(ctx, &t);
+    const double right = naive_found(&t, want);
+    for (int threads = 1; threads <= 5; threads += 2) {
+      const unicon__retrieval of = {.query = t.zx,
+                                    .candidate = t.zy,
+                                    .width = t.r,
+                                    .pairs = t.pairs,
+                                    .from_x = true,
+                                    .found = found,
+                                    .margin = &margin};
+      unicon__ctx_set_threads(ctx, threads);
+      CHECK_OK(ctx, unicon__retrieval_of(ctx, &of, &m));
+      for (int64_t j = 0; j < N_Y; j++) assert_int_equal(found[j], want[j]);
+      CHECK_CLOSE(margin, right, 1e-12); /* scores are multiples of 1/4 */
+      if (threads == 1) first = margin;
+      assert_true(margin == first);
+    }
+    free_table(&t);
+  }
+  free(found);
+  free(want);
 }
 
 /* Large classes: blocks of fewer queries, in memory that does not grow with them. */
@@ -327,7 +428,8 @@ static void large_classes_take_small_blocks(void **state) {
 }
 
 /* Cancelled between blocks, not only before the first. */
-static int cancel_at_third(void *user, const char *phase, double done) {
+static int cancel_at_third(void *user, const char *phase, double done, double left) {
+  (void)left;
   int *calls = user;
   assert_true(done >= 0 && done <= 1);
   return strcmp(phase, "metrics") == 0 && ++*calls == 3;
@@ -526,8 +628,10 @@ int main(void) {
       SCRATCH_TEST(one_to_one_matches_the_oracle),
       SCRATCH_TEST(many_to_many_matches_the_oracle),
       SCRATCH_TEST(labels_match_the_oracle),
+      SCRATCH_TEST(no_row_finds_itself),
       SCRATCH_TEST(ignored_pairs_are_no_candidates),
       SCRATCH_TEST(tiles_do_not_show),
+      SCRATCH_TEST(few_queries_share_the_candidates),
       SCRATCH_TEST(large_classes_take_small_blocks),
       SCRATCH_TEST(a_long_evaluation_can_be_cancelled),
       SCRATCH_TEST(intervals_are_those_of_the_mean),

@@ -7,7 +7,8 @@
 
 static void every_default_parses(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
-  static const char *const kinds[] = {"integer", "real", "word", "text", "bytes", "flag", "form"};
+  static const char *const kinds[] = {"integer", "real", "word", "text",
+                                      "bytes",   "flag", "form", "sided"};
   for (size_t k = 0; k < unicon_option_count(); k++) {
     const unicon_option_info *row = unicon_option_at(k);
     unicon__value value;
@@ -46,6 +47,29 @@ static void refuse(scratch *s, const unicon_option_info *row, const char *text,
   snprintf(given, sizeof given, "%s is \"%s\"", row->name, text);
   scratch_failed(s, unicon__value_parse(s->ctx, row, text, &value), UNICON_ERR_OPTION, given,
                  accepted);
+}
+
+/* One value for both sides, or one for x and one for y. */
+static void sides_may_differ(void **state) {
+  scratch *s = *state;
+  const unicon_option_info row = {
+      .name = "power", .kind = "sided", .words = "none|whiten", .low = 0, .high = 1};
+  unicon__value v;
+  expect(s, &row, "0.25", 0.25, -1);
+  expect(s, &row, "whiten", 0, 1);
+  CHECK_OK(s->ctx, unicon__value_parse(s->ctx, &row, "0.25", &v));
+  assert_false(v.sided);
+  CHECK_OK(s->ctx, unicon__value_parse(s->ctx, &row, "none,0.75", &v));
+  assert_true(v.sided && v.word == 0 && v.word_y == -1 && v.number_y == 0.75);
+  CHECK_OK(s->ctx, unicon__value_parse(s->ctx, &row, "1,whiten", &v));
+  assert_true(v.sided && v.word == -1 && v.number == 1 && v.word_y == 1);
+  static const char *const bad[] = {
+      ",",         "0.5,",
+      ",0.5",      "0.5,2",
+      "-1,none",   "none,none,none",
+      "0.5 ,0.5x", "0.50000000000000000000000000000000000000000000000001,0.5"};
+  for (size_t k = 0; k < sizeof bad / sizeof *bad; k++)
+    refuse(s, &row, bad[k], "or two of these for x and y: A,B");
 }
 
 static void numbers_have_bounds(void **state) {
@@ -108,25 +132,15 @@ static void bytes_have_suffixes(void **state) {
   for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) refuse(s, &row, bad[k], "512M");
 }
 
-static void names_are_found_and_guessed(void **state) {
+static void names_are_found(void **state) {
   scratch *s = *state;
   unicon_options *options = support_options(s->ctx, NULL);
   CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "bad-rows", "drop"));
   assert_string_equal(unicon_options_get(options, "bad_rows"), "drop");
   CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "bad_rows", "error"));
   assert_string_equal(unicon_options_get(options, "bad-rows"), "error");
-  static const char *const guesses[][2] = {
-      {"temprature", "temperature"}, {"iteration", "iterations"}, {"ranks", "rank"},
-      {"bad-row", "bad_rows"},       {"spilt", "split"},          {"nose", "noise"}};
-  for (size_t k = 0; k < sizeof guesses / sizeof *guesses; k++) {
-    char hint[80];
-    snprintf(hint, sizeof hint, "did you mean \"%s\"", guesses[k][1]);
-    scratch_failed(s, unicon_options_set(s->ctx, options, guesses[k][0], "1"), UNICON_ERR_OPTION,
-                   guesses[k][0], hint);
-  }
   scratch_failed(s, unicon_options_set(s->ctx, options, "xylophone_quartet", "1"),
                  UNICON_ERR_OPTION, "there is no option", "xylophone_quartet");
-  assert_null(strstr(unicon_ctx_error(s->ctx), "mean"));
   scratch_failed(s, unicon_options_set(s->ctx, options, "", "1"), UNICON_ERR_OPTION,
                  "there is no option", "");
   char lengthy[2000];
@@ -155,8 +169,8 @@ static void scopes_are_kept_apart(void **state) {
     }
   }
   unicon_options_destroy(options);
-  scratch_failed(s, unicon_ctx_set(s->ctx, "thread", "1"), UNICON_ERR_OPTION, "thread",
-                 "did you mean \"threads\"");
+  scratch_failed(s, unicon_ctx_set(s->ctx, "thread", "1"), UNICON_ERR_OPTION,
+                 "no option \"thread\"", "unicon_option_at");
   scratch_failed(s, unicon_ctx_set(s->ctx, "threads", "0"), UNICON_ERR_OPTION, "threads is \"0\"",
                  "from 1 to 256");
   scratch_failed(s, unicon_ctx_set(s->ctx, NULL, "0"), UNICON_ERR_ARGUMENT, "name", "value");
@@ -168,8 +182,8 @@ static void scopes_are_kept_apart(void **state) {
 /* Every setting of every preset is known, parses, and is in force under the preset. */
 static void presets_hold_known_values(void **state) {
   scratch *s = *state;
-  static const char *const presets[] = {"fast", "paper"};
-  for (size_t p = 0; p < 2; p++) {
+  static const char *const presets[] = {"fast", "paper", "paper-synthetic", "paper-printed"};
+  for (size_t p = 0; p < 4; p++) {
     unicon_options *options = NULL;
     CHECK_OK(s->ctx, unicon_options_create(s->ctx, &options));
     CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "preset", presets[p]));
@@ -204,7 +218,7 @@ static void given_wins_over_preset(void **state) {
   unicon_options *options = support_options(s->ctx, "temperature", "0.07", "split", "0.25", NULL);
   assert_true(unicon__given(options, UNICON__SPLIT));
   assert_false(unicon__given(options, UNICON__RANK));
-  CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "preset", "paper"));
+  CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "preset", "paper-printed"));
   assert_string_equal(unicon_options_get(options, "temperature"), "0.07");
   assert_string_equal(unicon_options_get(options, "split"), "0.25");
   assert_string_equal(unicon_options_get(options, "center"), "off");
@@ -220,7 +234,7 @@ static void given_wins_over_preset(void **state) {
   assert_string_equal(unicon_options_get(options, "center"), "on");
   scratch_failed(s, unicon_options_set(s->ctx, options, "preset", "bets"), UNICON_ERR_OPTION,
                  "preset is \"bets\"", "best");
-  assert_string_equal(unicon_options_get(options, "preset"), "paper");
+  assert_string_equal(unicon_options_get(options, "preset"), "paper-printed");
   unicon_options_destroy(options);
   /* No options at all: the defaults. */
   assert_string_equal(unicon_options_get(NULL, "preset"), "auto");
@@ -309,9 +323,10 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(every_default_parses),
       SCRATCH_TEST(numbers_have_bounds),
+      SCRATCH_TEST(sides_may_differ),
       SCRATCH_TEST(words_are_whole),
       SCRATCH_TEST(bytes_have_suffixes),
-      SCRATCH_TEST(names_are_found_and_guessed),
+      SCRATCH_TEST(names_are_found),
       SCRATCH_TEST(scopes_are_kept_apart),
       SCRATCH_TEST(presets_hold_known_values),
       SCRATCH_TEST(given_wins_over_preset),

@@ -21,7 +21,7 @@ static void expect_list(unicon__partners list, int64_t i, int64_t others, const 
     const float weight = transposed ? t->weight[j][i] : t->weight[i][j];
     if (isnan(weight)) continue;
     assert_true(p < list.count);
-    assert_int_equal(list.item[p], j);
+    assert_int_equal(unicon__partner(list, p), j);
     assert_true((list.weight ? list.weight[p] : 1.0f) == weight);
     p++;
   }
@@ -216,36 +216,36 @@ static void ignored_and_negatives(void **state) {
   for (int p = 0; p < 2; p++) table_add(&negative, nx[p], ny[p], 1);
   assert_int_equal(unicon_pairs_labels(s->ctx, label_x, 8, label_y, 6, &pairs), UNICON_OK);
   const int64_t hit_x[1] = {0}, hit_y[1] = {1};
-  scratch_failed(s, unicon_pairs_set_ignored(s->ctx, pairs, hit_x, hit_y, 1), UNICON_ERR_PAIRS,
-                 "ignored pair (0, 1)", "a positive pair");
-  scratch_failed(s, unicon_pairs_set_negatives(s->ctx, pairs, hit_x, hit_y, 1), UNICON_ERR_PAIRS,
-                 "negative pair (0, 1)", "a positive pair");
-  scratch_failed(s, unicon_pairs_set_negatives(s->ctx, pairs, hit_x, hit_y, 0), UNICON_ERR_PAIRS,
-                 "list of negative pairs is empty", "without a list every pair");
+  scratch_failed(s, unicon_pairs_set_ignored(s->ctx, pairs, hit_x, hit_y, NULL, 1),
+                 UNICON_ERR_PAIRS, "ignored pair (0, 1)", "a positive pair");
+  scratch_failed(s, unicon_pairs_set_negatives(s->ctx, pairs, hit_x, hit_y, NULL, 1),
+                 UNICON_ERR_PAIRS, "negative pair (0, 1)", "a positive pair");
+  scratch_failed(s, unicon_pairs_set_negatives(s->ctx, pairs, hit_x, hit_y, NULL, 0),
+                 UNICON_ERR_PAIRS, "list of negative pairs is empty", "without a list every pair");
   assert_false(pairs->only_listed);
-  assert_int_equal(unicon_pairs_set_ignored(s->ctx, pairs, NULL, NULL, 0), UNICON_OK);
+  assert_int_equal(unicon_pairs_set_ignored(s->ctx, pairs, NULL, NULL, NULL, 0), UNICON_OK);
   assert_int_equal(pairs->ignore.count, 0); /* none, and they may still be set */
-  assert_int_equal(unicon_pairs_set_ignored(s->ctx, pairs, ix, iy, 3), UNICON_OK);
+  assert_int_equal(unicon_pairs_set_ignored(s->ctx, pairs, ix, iy, NULL, 3), UNICON_OK);
   expect_set(pairs, &pairs->ignore, &ignored);
   assert_false(pairs->only_listed);
-  scratch_failed(s, unicon_pairs_set_ignored(s->ctx, pairs, ix, iy, 3), UNICON_ERR_ARGUMENT,
+  scratch_failed(s, unicon_pairs_set_ignored(s->ctx, pairs, ix, iy, NULL, 3), UNICON_ERR_ARGUMENT,
                  "3 of them were set before", "once");
-  scratch_failed(s, unicon_pairs_set_negatives(s->ctx, pairs, ix, iy, 3), UNICON_ERR_PAIRS,
+  scratch_failed(s, unicon_pairs_set_negatives(s->ctx, pairs, ix, iy, NULL, 3), UNICON_ERR_PAIRS,
                  "negative pair (0, 2)", "an ignored pair");
-  assert_int_equal(unicon_pairs_set_negatives(s->ctx, pairs, nx, ny, 2), UNICON_OK);
+  assert_int_equal(unicon_pairs_set_negatives(s->ctx, pairs, nx, ny, NULL, 2), UNICON_OK);
   expect_set(pairs, &pairs->negative, &negative);
   assert_true(pairs->only_listed);
   unicon_pairs_destroy(pairs);
   assert_int_equal(unicon_pairs_identity(s->ctx, 8, 8, &pairs), UNICON_OK);
-  assert_int_equal(unicon_pairs_set_negatives(s->ctx, pairs, nx + 1, ny + 1, 1), UNICON_OK);
-  scratch_failed(s, unicon_pairs_set_ignored(s->ctx, pairs, nx + 1, ny + 1, 1), UNICON_ERR_PAIRS,
-                 "ignored pair (1, 5)", "a negative pair");
-  scratch_failed(s, unicon_pairs_set_ignored(s->ctx, NULL, ix, iy, 1), UNICON_ERR_ARGUMENT,
+  assert_int_equal(unicon_pairs_set_negatives(s->ctx, pairs, nx + 1, ny + 1, NULL, 1), UNICON_OK);
+  scratch_failed(s, unicon_pairs_set_ignored(s->ctx, pairs, nx + 1, ny + 1, NULL, 1),
+                 UNICON_ERR_PAIRS, "ignored pair (1, 5)", "a negative pair");
+  scratch_failed(s, unicon_pairs_set_ignored(s->ctx, NULL, ix, iy, NULL, 1), UNICON_ERR_ARGUMENT,
                  "pairs is NULL", "");
-  scratch_failed(s, unicon_pairs_set_ignored(s->ctx, pairs, NULL, iy, 1), UNICON_ERR_ARGUMENT,
+  scratch_failed(s, unicon_pairs_set_ignored(s->ctx, pairs, NULL, iy, NULL, 1), UNICON_ERR_ARGUMENT,
                  "x is NULL", "");
-  assert_int_equal(unicon_pairs_set_ignored(NULL, pairs, ix, iy, 1), UNICON_ERR_ARGUMENT);
-  assert_int_equal(unicon_pairs_set_negatives(NULL, pairs, ix, iy, 1), UNICON_ERR_ARGUMENT);
+  assert_int_equal(unicon_pairs_set_ignored(NULL, pairs, ix, iy, NULL, 1), UNICON_ERR_ARGUMENT);
+  assert_int_equal(unicon_pairs_set_negatives(NULL, pairs, ix, iy, NULL, 1), UNICON_ERR_ARGUMENT);
   unicon_pairs_destroy(pairs);
 }
 
@@ -275,12 +275,15 @@ static void subset_of_lists(void **state) {
   const int64_t count = scramble(31, 23, x, y, weight, &all), third = count / 3;
   for (int64_t p = 0; p < third; p++) {
     table_add(&positive, x[p], y[p], (float)weight[p]);
-    table_add(&ignored, x[third + p], y[third + p], 1);
-    table_add(&negative, x[2 * third + p], y[2 * third + p], 1);
+    table_add(&ignored, x[third + p], y[third + p], (float)weight[third + p] / 2);
+    table_add(&negative, x[2 * third + p], y[2 * third + p], (float)weight[2 * third + p] / 2);
   }
   assert_int_equal(unicon_pairs_list(s->ctx, 31, 23, x, y, weight, third, &pairs), 0);
-  assert_int_equal(unicon_pairs_set_ignored(s->ctx, pairs, x + third, y + third, third), 0);
-  assert_int_equal(unicon_pairs_set_negatives(s->ctx, pairs, x + 2 * third, y + 2 * third, third),
+  for (int64_t p = 0; p < count; p++) weight[p] /= 2; /* at most 1 */
+  assert_int_equal(
+      unicon_pairs_set_ignored(s->ctx, pairs, x + third, y + third, weight + third, third), 0);
+  assert_int_equal(unicon_pairs_set_negatives(s->ctx, pairs, x + 2 * third, y + 2 * third,
+                                              weight + 2 * third, third),
                    0);
   const int64_t x_keep[6] = {0, 3, 4, 17, 29, 30}, y_keep[9] = {1, 2, 5, 6, 7, 11, 20, 21, 22};
   for (int sides = 0; sides < 4; sides++) {
@@ -327,15 +330,53 @@ static void subset_of_labels(void **state) {
   unicon_pairs_destroy(pairs);
 }
 
+/* A row has the others of its label, and is in no list of its own; a subset may keep a row on one
+ * side only. */
+static void one_set(void **state) {
+  scratch *s = *state;
+  const int64_t label[7] = {4, 2, 4, 4, 9, 2, 4}, self = 3;
+  unicon_pairs *pairs, *part;
+  table t;
+  table_clear(&t);
+  for (int i = 0; i < 7; i++)
+    for (int j = 0; j < 7; j++)
+      if (i != j && label[i] == label[j]) table_add(&t, i, j, 1);
+  assert_int_equal(unicon_pairs_one_set(s->ctx, label, 7, &pairs), UNICON_OK);
+  assert_int_equal(pairs->selfs, 7);
+  expect_positive(pairs, &t);
+  int64_t got[3] = {-1, -1, -1};
+  assert_int_equal(unicon_pairs_partners(pairs, UNICON_X, 2, 3, got), 3);
+  assert_true(got[0] == 0 && got[1] == 3 && got[2] == 6);
+  scratch_failed(s, unicon_pairs_set_negatives(s->ctx, pairs, &self, &self, NULL, 1),
+                 UNICON_ERR_PAIRS, "negative pair (3, 3)", "a row with itself");
+  const int64_t x_keep[5] = {0, 1, 2, 4, 5}, y_keep[4] = {0, 3, 5, 6};
+  assert_int_equal(unicon__pairs_subset(s->ctx, pairs, x_keep, 5, y_keep, 4, &part), UNICON_OK);
+  const table kept = table_subset(&t, x_keep, 5, y_keep, 4);
+  expect_positive(part, &kept);
+  assert_int_equal(part->selfs, 2); /* rows 0 and 5 */
+  for (int64_t a = 0; a < 5; a++)
+    for (int64_t b = 0; b < 4; b++) {
+      assert_int_equal(unicon__self_x(part, a) == b, x_keep[a] == y_keep[b]);
+      assert_int_equal(unicon__self_y(part, b) == a, x_keep[a] == y_keep[b]);
+    }
+  unicon__frame_close(s->ctx, NULL);
+  unicon_pairs_destroy(part);
+  unicon_pairs_destroy(pairs);
+  const int64_t lonely[3] = {1, 2, 3};
+  scratch_failed(s, unicon_pairs_one_set(s->ctx, lonely, 3, &pairs), UNICON_ERR_PAIRS,
+                 "none of the 3 labels occurs twice", "no pairs");
+}
+
 static unicon_status make_all(scratch *s, void *user) {
   (void)user;
   const int64_t x[3] = {2, 0, 1}, y[3] = {0, 1, 2}, ix[1] = {0}, iy[1] = {0};
   const double weight[3] = {1, 2, 3};
-  unicon_pairs *a = NULL, *b = NULL, *c = NULL, *d = NULL;
+  unicon_pairs *a = NULL, *b = NULL, *c = NULL, *d = NULL, *e = NULL;
   unicon_status status = unicon_pairs_list(s->ctx, 3, 3, x, y, weight, 3, &a);
-  if (!status) status = unicon_pairs_set_ignored(s->ctx, a, ix, iy, 1);
+  if (!status) status = unicon_pairs_set_ignored(s->ctx, a, ix, iy, NULL, 1);
   if (!status) status = unicon_pairs_labels(s->ctx, label_x, 8, label_y, 6, &b);
   if (!status) status = unicon_pairs_per_y(s->ctx, 6, 2, 3, &c);
+  if (!status) status = unicon_pairs_one_set(s->ctx, label_y, 6, &e);
   if (!status) {
     assert_int_equal(unicon__enter(s->ctx), UNICON_OK);
     status = unicon__leave(s->ctx, unicon__pairs_subset(s->ctx, a, x + 1, 2, NULL, 0, &d));
@@ -344,6 +385,7 @@ static unicon_status make_all(scratch *s, void *user) {
   unicon_pairs_destroy(b);
   unicon_pairs_destroy(c);
   unicon_pairs_destroy(d);
+  unicon_pairs_destroy(e);
   return status;
 }
 
@@ -391,7 +433,7 @@ int main(void) {
       SCRATCH_TEST(list_defects),    SCRATCH_TEST(labels),
       SCRATCH_TEST(subset_of_lists), SCRATCH_TEST(subset_of_labels),
       SCRATCH_TEST(failures),        SCRATCH_TEST(ignored_and_negatives),
-      SCRATCH_TEST(partners),
+      SCRATCH_TEST(partners),        SCRATCH_TEST(one_set),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

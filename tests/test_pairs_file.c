@@ -85,6 +85,9 @@ static void text_defects(void **state) {
   refused_text(s, ",1\n", format, "line 1", "'' is not a row number of x");
   refused_text(s, "0 1 heavy\n", format, "line 1", "'heavy' is not a weight");
   refused_text(s, "0 1 1x\n", format, "line 1", "'1x' is not a weight");
+  const unsigned char hidden[] = "0 1 2\0x\n"; /* what C calls the end of a text */
+  scratch_write(s, "p.tsv", hidden, sizeof hidden - 1);
+  refused(s, scratch_path(s, "p.tsv"), format, "line 1", "is not a weight");
   refused_text(s, "", UNICON_ERR_PAIRS, "p.tsv: the list of pairs", "is empty");
   refused_text(s, "x y\n", UNICON_ERR_PAIRS, "p.tsv: the list of pairs", "is empty");
   refused_text(s, "x y\n0 1\n5 0\n", UNICON_ERR_PAIRS, "p.tsv: pair 1 is (5, 0)", "0 .. 4");
@@ -190,7 +193,9 @@ static void ignored_and_negatives(void **state) {
   scratch_failed(s, unicon_pairs_read_ignored(ctx, pairs, scratch_text(s, "i.tsv", "0 4\n")),
                  UNICON_ERR_PAIRS, "i.tsv: ignored pair 0 is (0, 4)", "0 .. 3");
   scratch_failed(s, unicon_pairs_read_ignored(ctx, pairs, scratch_text(s, "i.tsv", "0 1 2\n")),
-                 UNICON_ERR_FORMAT, "i.tsv has a third column", "weights");
+                 UNICON_ERR_PAIRS, "i.tsv: ignored pair 0 has weight 2", "from 0 to 1");
+  scratch_failed(s, unicon_pairs_read_negatives(ctx, pairs, scratch_text(s, "i.tsv", "0 1 0\n")),
+                 UNICON_ERR_PAIRS, "i.tsv: negative pair 0 and all others", "weight 0");
   static const char *const none[] = {"", "\n", "x y\n", "# nothing\n\n"};
   for (size_t k = 0; k < sizeof none / sizeof *none; k++) {
     const char *path = scratch_text(s, "none.tsv", none[k]);
@@ -200,9 +205,11 @@ static void ignored_and_negatives(void **state) {
                    "none.tsv: the list of negative pairs is empty", "without a list every pair");
     assert_false(pairs->only_listed);
   }
-  assert_int_equal(unicon_pairs_read_ignored(ctx, pairs, scratch_text(s, "i.tsv", "0 1\n3 0\n")),
-                   UNICON_OK);
+  assert_int_equal(
+      unicon_pairs_read_ignored(ctx, pairs, scratch_text(s, "i.tsv", "0 1 0\n3 0 .25\n")),
+      UNICON_OK);
   assert_int_equal(pairs->ignore.count, 2);
+  assert_true(unicon__list_at(&pairs->ignore.by_y, 0).weight[0] == 0.25f);
   assert_int_equal(unicon__list_at(&pairs->ignore.by_y, 0).item[0], 3);
   scratch_failed(s, unicon_pairs_read_negatives(ctx, pairs, scratch_text(s, "n.tsv", "3 0\n")),
                  UNICON_ERR_PAIRS, "n.tsv: negative pair (3, 0)", "an ignored pair");

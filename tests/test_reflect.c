@@ -135,9 +135,10 @@ static void eigenvectors_of_special_matrices(void **state) {
   }
 }
 
-static int stop_at_the_second(void *user, const char *phase, double done) {
+static int stop_at_the_third(void *user, const char *phase, double done, double left) {
+  (void)left;
   assert_string_equal(phase, "eigenvectors");
-  assert_true(done == 0.25); /* the report that was made before, again */
+  assert_true(done >= 0 && done < 1);
   return ++*(int *)user == 3;
 }
 
@@ -147,8 +148,7 @@ static void a_decomposition_can_be_cancelled(void **state) {
   int visits = 0, info;
   double *full, *a = symmetric(N, &full), *w = support_doubles(N);
   s->ctx->progress_interval = 0;
-  unicon_ctx_set_progress(s->ctx, stop_at_the_second, &visits);
-  CHECK_OK(s->ctx, unicon__progress(s->ctx, "eigenvectors", 0.25));
+  unicon_ctx_set_progress(s->ctx, stop_at_the_third, &visits);
   unicon__block *frame = unicon__frame_open(s->ctx);
   scratch_failed(s, unicon__tiled_dsyevd(s->ctx, N, a, w, &info), UNICON_ERR_CANCELLED,
                  "eigenvectors", "cancelled");
@@ -160,9 +160,13 @@ static void a_decomposition_can_be_cancelled(void **state) {
 
 /* ---- singular vectors --------------------------------------------------------------------- */
 
-static void check_svd(unicon_ctx *ctx, int64_t m, int64_t n) {
+/* With `rank` the rows after it repeat the ones before, or are all zero. */
+static void check_svd(unicon_ctx *ctx, int64_t m, int64_t n, int64_t rank) {
   const int64_t q = m < n ? m : n;
-  double *a = random_doubles(41, m * n), *copy = support_doubles(m * n), *s = support_doubles(q);
+  double *a = random_doubles(41, m * n);
+  for (int64_t i = rank; rank >= 0 && i < m; i++)
+    for (int64_t j = 0; j < n; j++) a[i * n + j] = rank > 0 ? a[(i % rank) * n + j] : 0;
+  double *copy = support_doubles(m * n), *s = support_doubles(q);
   double *u = support_doubles(m * q), *vt = support_doubles(q * n), *us = support_doubles(m * q);
   double *back = support_doubles(m * n), *gram = support_doubles(q * q);
   int info = -1;
@@ -195,15 +199,55 @@ static void singular_vectors_give_the_matrix_back(void **state) {
                                      {199, 300}, {201, 300}, {700, 90},  {90, 700}};
   set_threads(ctx, 3);
   for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
-    check_svd(ctx, sizes[k][0], sizes[k][1]);
+    check_svd(ctx, sizes[k][0], sizes[k][1], -1);
+}
+
+/* From 400 columns on the matrix is made bidiagonal here. LAPACK's divide and conquer may fail. */
+static void large_ones_too(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  set_threads(ctx, 3);
+  check_svd(ctx, 400, 400, -1);
+  check_svd(ctx, 433, 417, -1);
+  check_svd(ctx, 417, 433, -1);
+  check_svd(ctx, 640, 410, -1);
+  check_svd(ctx, 420, 420, 30);
+  check_svd(ctx, 400, 400, 0);
+  ctx->faults.lapack = 0;
+  check_svd(ctx, 405, 403, -1);
+  assert_int_equal(ctx->faults.lapack, -1);
+}
+
+static int stop_in_singular_values(void *user, const char *label, double done, double left) {
+  (void)label, (void)done, (void)left;
+  return ++*(int *)user == 200;
+}
+
+static void a_dense_decomposition_can_be_cancelled(void **state) {
+  scratch *s = *state;
+  enum { N = 410 };
+  int asked = 0, info;
+  double *a = random_doubles(43, N * N), *values = support_doubles(N);
+  double *u = support_doubles(N * N), *vt = support_doubles(N * N);
+  unicon__block *frame = unicon__frame_open(s->ctx);
+  s->ctx->progress_interval = 0;
+  unicon_ctx_set_progress(s->ctx, stop_in_singular_values, &asked);
+  scratch_failed(s, unicon__tiled_dgesvd(s->ctx, N, N, a, values, u, vt, &info),
+                 UNICON_ERR_CANCELLED, "cancelled", "");
+  assert_int_equal(asked, 200); /* among the 410 columns */
+  unicon__frame_close(s->ctx, frame);
+  free(vt);
+  free(u);
+  free(values);
+  free(a);
 }
 
 /* ---- threads ------------------------------------------------------------------------------ */
 
-enum { LONG = 730, WIDE = 210 };
+enum { LONG = 730, WIDE = 210, SQUARE = 410 };
 
 typedef struct results {
   double *basis, *triangle, *vectors, *values, *left, *right, *singular;
+  double *square[3]; /* a square one */
 } results;
 
 static void compute(unicon_ctx *ctx, results *r) {
@@ -221,11 +265,18 @@ static void compute(unicon_ctx *ctx, results *r) {
   assert_int_equal(info, 0);
   CHECK_OK(ctx, unicon__tiled_dgesvd(ctx, LONG, WIDE, copy, r->singular, r->left, r->right, &info));
   assert_int_equal(info, 0);
+  free(copy);
+  copy = random_doubles(52, SQUARE * SQUARE);
+  for (int k = 0; k < 3; k++) r->square[k] = support_doubles(SQUARE * SQUARE);
+  CHECK_OK(ctx, unicon__tiled_dgesvd(ctx, SQUARE, SQUARE, copy, r->square[0], r->square[1],
+                                     r->square[2], &info));
+  assert_int_equal(info, 0);
   free(full);
   free(copy);
 }
 
 static void results_free(results *r) {
+  for (int k = 0; k < 3; k++) free(r->square[k]);
   free(r->basis);
   free(r->triangle);
   free(r->vectors);
@@ -250,6 +301,8 @@ static void threads_change_no_byte(void **state) {
     assert_memory_equal(one.left, many.left, sizeof *one.left * LONG * WIDE);
     assert_memory_equal(one.right, many.right, sizeof *one.right * WIDE * WIDE);
     assert_memory_equal(one.singular, many.singular, sizeof *one.singular * WIDE);
+    for (int k = 0; k < 3; k++)
+      assert_memory_equal(one.square[k], many.square[k], sizeof *one.square[k] * SQUARE * SQUARE);
     results_free(&many);
   }
   results_free(&one);
@@ -263,6 +316,8 @@ int main(void) {
       SCRATCH_TEST(eigenvectors_of_special_matrices),
       SCRATCH_TEST(a_decomposition_can_be_cancelled),
       SCRATCH_TEST(singular_vectors_give_the_matrix_back),
+      SCRATCH_TEST(large_ones_too),
+      SCRATCH_TEST(a_dense_decomposition_can_be_cancelled),
       SCRATCH_TEST(threads_change_no_byte),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,29 +9,12 @@ static void paths(void **state) {
   scratch *s = *state;
   refused(s, scratch_path(s, "none.npy"), UNICON_ERR_IO, "none.npy", "No such file");
   refused(s, scratch_path(s, "none"), UNICON_ERR_IO, "none", "No such file");
-  refused(s, scratch_text(s, "plain.dat", "x"), UNICON_ERR_FORMAT, "plain.dat", ".fbin");
   const char *pipe_path = scratch_path(s, "pipe.npy");
   assert_int_equal(mkfifo(pipe_path, 0600), 0);
   refused(s, pipe_path, UNICON_ERR_IO, "pipe.npy is a pipe", "not a regular file");
   const char *device = scratch_path(s, "null.npy");
   assert_int_equal(symlink("/dev/null", device), 0);
   refused(s, device, UNICON_ERR_IO, "null.npy is a device", "not a regular file");
-  static const char *const unread[][2] = {{"npz", "np.load('"},
-                                          {"csv", "delimiter=','"},
-                                          {"tsv", "delimiter='\\t'"},
-                                          {"txt", "np.loadtxt('"},
-                                          {"parquet", "pd.read_parquet('"},
-                                          {"pt", "torch.load('"},
-                                          {"pth", "torch.load('"},
-                                          {"h5", "h5py.File('"},
-                                          {"pkl", "pd.read_pickle('"},
-                                          {"arrow", "pd.read_feather('"}};
-  for (size_t k = 0; k < sizeof unread / sizeof *unread; k++) {
-    char name[32], sentence[32];
-    snprintf(name, sizeof name, "x.%s", unread[k][0]);
-    snprintf(sentence, sizeof sentence, ".%s files are not read", unread[k][0]);
-    refused(s, scratch_text(s, name, "1,2"), UNICON_ERR_FORMAT, sentence, unread[k][1]);
-  }
 }
 
 static void vecs(void **state) {

@@ -69,8 +69,9 @@ static void check_search(unicon_ctx *ctx, const float *queries, int64_t n_q, con
 
 static void search_is_exact(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
-  static const int64_t cases[][4] = {{1, 1, 1, 1},   {1, 50, 8, 3},     {130, 40, 5, 40},
-                                     {20, 7, 3, 12}, {3, 9000, 16, 10}, {140, 4200, 4, 5}};
+  static const int64_t cases[][4] = {{1, 1, 1, 1},       {1, 50, 8, 3},     {130, 40, 5, 40},
+                                     {20, 7, 3, 12},     {3, 9000, 16, 10}, {140, 4200, 4, 5},
+                                     {3, 4200, 1100, 10}}; /* two blocks of the base */
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     const int64_t *s = cases[c];
     float *q = support_normals(c, s[0] * s[2]), *b = support_normals(c + 50, s[1] * s[2]);
@@ -80,18 +81,64 @@ static void search_is_exact(void **state) {
   }
 }
 
-/* Entries +-1/2 in 4 dimensions: 16 different rows, so nearly everything is a tie, also across
- * blocks of 4096. */
+/* Rows with entries +-1/2 in 4 of `width` dimensions. */
+static float *signs(uint64_t seed, int64_t n, int64_t width) {
+  float *z = support_normals(seed, n * width);
+  for (int64_t k = 0; k < n * width; k++) z[k] = k % width >= 4 ? 0 : z[k] < 0 ? -0.5f : 0.5f;
+  return z;
+}
+
+/* 16 different rows, so nearly everything is a tie, also across the parts of the base that threads
+ * have for themselves and, with 1050 dimensions, across blocks of 4096 rows. */
 static void equal_scores_come_in_row_order(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
-  float *q = support_normals(1, 30 * 4), *b = support_normals(2, 8300 * 4);
-  for (int64_t k = 0; k < 30 * 4; k++) q[k] = q[k] < 0 ? -0.5f : 0.5f;
-  for (int64_t k = 0; k < 8300 * 4; k++) b[k] = b[k] < 0 ? -0.5f : 0.5f;
+  float *q = signs(1, 9, 1050), *b = signs(2, 8300, 1050);
+  check_search(ctx, q, 9, b, 8300, 1050, 700);
+  free(q);
+  free(b);
+  q = signs(1, 30, 4);
+  b = signs(2, 8300, 4);
   check_search(ctx, q, 30, b, 8300, 4, 700);
   for (int64_t k = 0; k < 300 * 4; k++) b[k] = 0.5f; /* all the same */
   check_search(ctx, q, 30, b, 300, 4, 10);
   free(q);
   free(b);
+}
+
+/* Rows of form QUERY and INDEX are taken as they are, so their products can be of any size: biases
+ * that float32 products hardly see beside the rest, and products beyond float32. */
+static void rows_of_any_length_are_searched_exactly(void **state) {
+  enum { Q = 20, B = 3000, D = 6, K = 5 };
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  static const double scales[][2] = {{1, 3e5}, {1e25, 1}, {1e-25, 1e-3}};
+  for (size_t c = 0; c < 3; c++) {
+    float *q = support_normals(1, Q * (D + 1)), *b = support_normals(2, B * (D + 1));
+    for (int64_t k = 0; k < Q * (D + 1); k++)
+      q[k] = k % (D + 1) == D ? 1 : (float)(q[k] * scales[c][0]);
+    for (int64_t k = 0; k < B * (D + 1); k++)
+      b[k] = k % (D + 1) == D ? (float)(scales[c][1] + 1e-6 * b[k]) : (float)(b[k] * scales[c][0]);
+    unicon_rows *rows_q = support_rows(ctx, "q", q, Q, D + 1);
+    unicon_rows *rows_b = support_rows(ctx, "b", b, B, D + 1);
+    const unicon_view queries = {.rows = rows_q, .form = UNICON_FORM_QUERY};
+    const unicon_view base = {.rows = rows_b, .side = UNICON_Y, .form = UNICON_FORM_INDEX};
+    int64_t ids[Q * K], answer[Q], label[Q] = {0};
+    float scores[Q * K];
+    hit all[B];
+    unicon_classify_result result;
+    CHECK_OK(ctx, unicon_search(ctx, &queries, &base, K, ids, scores));
+    CHECK_OK(ctx, unicon_classify(ctx, &queries, label, &base, answer, NULL, &result));
+    for (int64_t i = 0; i < Q; i++) {
+      for (int64_t j = 0; j < B; j++)
+        all[j] = (hit){support_dot(q + i * (D + 1), b + j * (D + 1), D + 1), j};
+      qsort(all, B, sizeof *all, by_score_then_row);
+      for (int64_t t = 0; t < K; t++) assert_int_equal(ids[i * K + t], all[t].id);
+      assert_int_equal(answer[i], all[0].id);
+    }
+    unicon_rows_close(rows_b);
+    unicon_rows_close(rows_q);
+    free(b);
+    free(q);
+  }
 }
 
 static void misuse_is_a_sentence(void **state) {
@@ -182,6 +229,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(search_is_exact),
       SCRATCH_TEST(equal_scores_come_in_row_order),
+      SCRATCH_TEST(rows_of_any_length_are_searched_exactly),
       SCRATCH_TEST(misuse_is_a_sentence),
       SCRATCH_TEST(usable_rows_keep_their_numbers),
   };

@@ -6,21 +6,6 @@
 
 /* ---- grades ------------------------------------------------------------------------------- */
 
-static double dot(const float *a, const float *b, int64_t r) {
-  double sum = 0;
-  for (int64_t k = 0; k < r; k++) sum += (double)a[k] * (double)b[k];
-  return sum;
-}
-
-static float *unit_rows(uint64_t seed, int64_t n, int64_t r) {
-  float *z = support_normals(seed, n * r);
-  for (int64_t i = 0; i < n; i++) {
-    const double length = sqrt(dot(z + i * r, z + i * r, r));
-    for (int64_t k = 0; k < r; k++) z[i * r + k] /= (float)length;
-  }
-  return z;
-}
-
 enum { GX = 30, GY = 45, GR = 5 };
 
 /* Pairs and ignored pairs of the test, by arithmetic. */
@@ -39,7 +24,7 @@ static double oracle_share(const float *zx, const float *zy, bool from_x, int64_
   for (int64_t k = 0; k < (from_x ? GY : GX); k++) {
     const int64_t i = from_x ? query : k, j = from_x ? k : query;
     if (paired(i, j) || ignored(i, j)) continue;
-    below += dot(zx + i * GR, zy + j * GR, GR) < cosine;
+    below += support_dot(zx + i * GR, zy + j * GR, GR) < cosine;
     all++;
   }
   return below / all;
@@ -55,14 +40,14 @@ static unicon_pairs *graded_pairs(unicon_ctx *ctx, int64_t *x, int64_t *y, int64
     if (ignored(i, j)) other_x[others] = i, other_y[others++] = j;
   }
   CHECK_OK(ctx, unicon_pairs_list(ctx, GX, GY, x, y, NULL, *count, &pairs));
-  CHECK_OK(ctx, unicon_pairs_set_ignored(ctx, pairs, other_x, other_y, others));
+  CHECK_OK(ctx, unicon_pairs_set_ignored(ctx, pairs, other_x, other_y, NULL, others));
   return pairs;
 }
 
 static void grades_count_farther_rows(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   unicon__block *frame = unicon__frame_open(ctx);
-  float *zx = unit_rows(1, GX, GR), *zy = unit_rows(2, GY, GR);
+  float *zx = support_unit_rows(1, GX, GR), *zy = support_unit_rows(2, GY, GR);
   int64_t x[GX * GY], y[GX * GY], count;
   unicon_pairs *pairs = graded_pairs(ctx, x, y, &count);
   const unicon__batch set = {.x = {.count = GX}, .y = {.count = GY}, .pairs = pairs};
@@ -72,7 +57,7 @@ static void grades_count_farther_rows(void **state) {
   assert_int_equal(grades.count, count);
   assert_int_equal(unicon__grade_count(pairs), count);
   for (int64_t k = 0; k < count; k++) {
-    const double cosine = dot(zx + x[k] * GR, zy + y[k] * GR, GR);
+    const double cosine = support_dot(zx + x[k] * GR, zy + y[k] * GR, GR);
     const double wanted = oracle_share(zx, zy, true, x[k], cosine) / 2 +
                           oracle_share(zx, zy, false, y[k], cosine) / 2;
     assert_int_equal(entry[k].x, x[k]);
@@ -126,7 +111,7 @@ static void the_test_knows_close_from_far(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   unicon__block *frame = unicon__frame_open(ctx);
   enum { N = 60, R = 8 };
-  float *zx = unit_rows(5, N, R), *zy = unit_rows(6, N, R);
+  float *zx = support_unit_rows(5, N, R), *zy = support_unit_rows(6, N, R);
   unicon_pairs *pairs = NULL;
   unicon__shuffle_test far_apart, near;
   double cosine = 0, chance = 0;
@@ -135,8 +120,8 @@ static void the_test_knows_close_from_far(void **state) {
   CHECK_OK(ctx, unicon__shuffle_pairs(ctx, &set, NULL, zx, zy, R, 1, &far_apart));
   CHECK_OK(ctx, unicon__shuffle_pairs(ctx, &set, NULL, zx, zx, R, 1, &near));
   for (int64_t i = 0; i < N; i++) {
-    cosine += dot(zx + i * R, zy + i * R, R) / N;
-    for (int64_t j = 0; j < N; j++) chance += dot(zx + i * R, zy + j * R, R) / (N * N);
+    cosine += support_dot(zx + i * R, zy + i * R, R) / N;
+    for (int64_t j = 0; j < N; j++) chance += support_dot(zx + i * R, zy + j * R, R) / (N * N);
   }
   CHECK_CLOSE(far_apart.cosine, cosine, 1e-6);
   CHECK_CLOSE(far_apart.chance, chance, 0.006); /* a shuffle: sd .046; the mean of 1000: .0015 */

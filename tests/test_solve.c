@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The solver: the closed form against a plain double version of the whole method, the split of the
- * singular values (T20), and steps that never raise the loss (T24). */
+ * singular values (T20), and steps that never raise the loss (T21, T24). */
 #include "features/batch.h"
 #include "linalg/blas.h"
 #include "support.h"
@@ -246,6 +246,34 @@ static void safe_steps_never_raise_the_loss(void **state) {
   assert_true(taken > 60); /* and steps are taken: one in each of 60 runs on average */
 }
 
+/* T21, second half: on dot products (loss spectral) a damped step is a descent step of J, so the
+ * tracked loss falls whatever the metric, the batches and the start. */
+static void damped_steps_on_dot_products_descend(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  static const char *const metric[] = {"none", "whiten", "0.25"};
+  static const char *const start[] = {"moment", "random"};
+  int taken = 0;
+  for (uint64_t seed = 0; seed < 3; seed++) {
+    problem p;
+    problem_make(ctx, 40 + seed, 90, DX, DY, 4, 0.5, &p);
+    for (int m = 0; m < 3; m++)
+      for (int b = 0; b < 4; b++) {
+        double loss[64];
+        unicon_options *options =
+            support_options(ctx, "loss", "spectral", "metric", metric[m], "rank", "3", "start",
+                            start[b / 2], "batch", b % 2 ? "30" : "full", "iterations", "8", NULL);
+        unicon_model *model = support_fit(ctx, p.rows_x, p.rows_y, NULL, options);
+        const int count = read_log(model, "loss_log", loss);
+        for (int k = 1; k < count; k++) assert_true(loss[k] < loss[k - 1]);
+        taken += count - 1;
+        unicon_model_destroy(model);
+        unicon_options_destroy(options);
+      }
+    problem_free(&p);
+  }
+  assert_true(taken > 36); /* a step in each run on average */
+}
+
 /* Plain steps do raise it, which is why there are safe ones; all eight are taken. */
 static void plain_steps_may_raise_the_loss(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
@@ -286,7 +314,7 @@ static void dropped_batches_are_not_in_the_loss(void **state) {
   unicon__problem cut = {
       .whole = {.x = {.rows = x, .count = ROWS}, .y = {.rows = y, .count = ROWS}, .pairs = pairs}};
   unicon__block *frame = unicon__frame_open(ctx);
-  CHECK_OK(ctx, unicon__problem_cut(ctx, ROWS / BATCHES, 0, &cut));
+  CHECK_OK(ctx, unicon__problem_cut(ctx, &(unicon__cut){.size = ROWS / BATCHES}, &cut));
   assert_int_equal(cut.batches, BATCHES);
   const unicon__batch *wrong = &cut.batch[1];
   for (int64_t k = 0; k < wrong->x.count; k++) /* y rows of the batch, none with its x */
@@ -367,6 +395,7 @@ int main(void) {
       SCRATCH_TEST(closed_form_is_the_formula),
       SCRATCH_TEST(split_keeps_the_product),
       SCRATCH_TEST(safe_steps_never_raise_the_loss),
+      SCRATCH_TEST(damped_steps_on_dot_products_descend),
       SCRATCH_TEST(plain_steps_may_raise_the_loss),
       SCRATCH_TEST(moment_needs_no_iterations),
       SCRATCH_TEST(dropped_batches_are_not_in_the_loss),

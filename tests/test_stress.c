@@ -225,7 +225,9 @@ static const struct {
 } methods[] = {
     {"auto", {"preset", "auto"}, true},
     {"fast", {"preset", "fast"}, true},
-    {"paper", {"preset", "paper"}, true},
+    {"paper", {"preset", "paper"}, false},
+    {"paper-synthetic", {"preset", "paper-synthetic"}, false},
+    {"paper-printed", {"preset", "paper-printed"}, true},
     {"angular", {"preset", "fast", "kernel", "angular"}, true},
     {"iterations", {"preset", "fast", "iterations", "2", "damping", "safe"}, true},
     {"refine", {"preset", "fast", "refine", "1"}, true},

@@ -13,7 +13,7 @@ static sample draw(unicon_ctx *ctx, const char *kind, const unicon_options *opti
                    int64_t count, int64_t d_x, int64_t d_y) {
   sample s = {support_floats(count * d_x), support_floats(count * d_y),
               calloc((size_t)count + 1, sizeof *s.label), count};
-  CHECK_OK(ctx, unicon_synth(ctx, kind, options, first, count, s.x, s.y, s.label));
+  CHECK_OK(ctx, unicon_synth(ctx, kind, options, NULL, first, count, s.x, s.y, s.label));
   return s;
 }
 
@@ -117,21 +117,98 @@ static void options_mean_what_they_say(void **state) {
   unicon_options_destroy(white);
 }
 
+static sample draw_part(unicon_ctx *ctx, const char *kind, const unicon_options *options,
+                        unicon_synth_part part, int64_t d_x, int64_t d_y) {
+  sample s = {support_floats(part.rows * d_x), support_floats(part.rows * d_y),
+              calloc((size_t)part.rows + 1, sizeof *s.label), part.rows};
+  CHECK_OK(ctx, unicon_synth(ctx, kind, options, &part, 0, part.rows, s.x, s.y, s.label));
+  return s;
+}
+
+/* The authors' linear model: clusters one after the other, centres in [-2, 2]^10 of every part's
+ * own, spread .6 and noise .1. With U orthonormal |x|^2 of a centre is that of z: mean 10 * 4/3. */
+static void released_linear_is_sorted(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  unicon_options *still = support_options(ctx, "spread", "0", "noise", "0", NULL);
+  double square = 0;
+  for (int64_t part = 0; part < 40; part++) {
+    sample s = draw_part(ctx, "linear-released", still, (unicon_synth_part){part, 31}, DX, DY);
+    for (int i = 0; i < 31; i++) {
+      assert_int_equal(s.label[i], i / 11); /* blocks of ceil(31/3) */
+      assert_memory_equal(s.x + i * DX, s.x + i / 11 * 11 * DX, DX * sizeof *s.x);
+      if (i % 11 != 0) continue;
+      double sum = 0;
+      for (int k = 0; k < DX; k++) sum += (double)s.x[i * DX + k] * (double)s.x[i * DX + k];
+      assert_true(sum < 40.001); /* the corner of the cube */
+      square += sum / 120;
+    }
+    free_sample(&s);
+  }
+  /* var of z^2 is 16/5 - 16/9; 120 centres of 10 dimensions, five deviations */
+  CHECK_CLOSE(square, 40.0 / 3, 5 * 10 * sqrt((3.2 - 16.0 / 9) / 1200));
+  sample quiet = draw_part(ctx, "linear-released", still, (unicon_synth_part){1, 3000}, DX, DY);
+  sample s = draw_part(ctx, "linear-released", NULL, (unicon_synth_part){1, 3000}, DX, DY);
+  double spread = 0;
+  for (int k = 0; k < 3000 * DX; k++) spread += pow((double)s.x[k] - (double)quiet.x[k], 2) / 3000;
+  CHECK_CLOSE(spread, 10 * 0.36 + DX * 0.01, 0.2); /* 10 spread^2 + 40 noise^2 */
+  free_sample(&quiet);
+  free_sample(&s);
+  unicon_options_destroy(still);
+}
+
+/* The authors' nonlinear model without noise: the inner layer is `nonlinear` of the same z, and the
+ * outer one turns it, which keeps inner products. Noise is added outside the tanh. */
+static void released_nonlinear_has_two_layers(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  enum { ROWS = 50, D_Y = 39 };
+  unicon_options *quiet = support_options(ctx, "noise", "0", NULL);
+  unicon_options *inner =
+      support_options(ctx, "noise", "0", "clusters", "1", "centers", "0", "dim_y", "39", NULL);
+  assert_int_equal(unicon_synth_width("nonlinear-released", NULL, UNICON_Y), D_Y);
+  assert_int_equal(unicon_synth_width("cubic", NULL, UNICON_X), 0);
+  sample outer = draw(ctx, "nonlinear-released", quiet, 0, ROWS, DX, D_Y);
+  sample one = draw(ctx, "nonlinear", inner, 0, ROWS, DX, D_Y);
+  sample noisy = draw(ctx, "nonlinear-released", NULL, 0, ROWS, DX, D_Y);
+  double noise = 0;
+  for (int i = 0; i < ROWS; i++)
+    for (int j = 0; j < ROWS; j++) {
+      double a = 0, b = 0;
+      for (int k = 0; k < D_Y; k++) {
+        a += atanh((double)outer.y[i * D_Y + k]) * atanh((double)outer.y[j * D_Y + k]);
+        b += (double)one.y[i * D_Y + k] * (double)one.y[j * D_Y + k];
+      }
+      CHECK_CLOSE(a, b, 2e-5); /* float32 values, whose slope under atanh is below 10 here */
+    }
+  for (int k = 0; k < ROWS * DX; k++)
+    noise += pow((double)noisy.x[k] - (double)outer.x[k], 2) / (ROWS * DX);
+  CHECK_CLOSE(noise, 0.09, 0.09 * 5 * sqrt(2.0 / (ROWS * DX)));
+  free_sample(&outer);
+  free_sample(&one);
+  free_sample(&noisy);
+  unicon_options_destroy(quiet);
+  unicon_options_destroy(inner);
+}
+
 static void misuse_is_a_sentence(void **state) {
   scratch *s = *state;
   float x[80], y[60];
   int64_t label[2];
-  scratch_failed(s, unicon_synth(s->ctx, "round", NULL, 0, 2, x, y, label), UNICON_ERR_ARGUMENT,
-                 "round", "linear, nonlinear");
+  scratch_failed(s, unicon_synth(s->ctx, "round", NULL, NULL, 0, 2, x, y, label),
+                 UNICON_ERR_ARGUMENT, "round", "linear, nonlinear");
+  scratch_failed(s, unicon_synth(s->ctx, "linear-released", NULL, NULL, 0, 2, x, y, label),
+                 UNICON_ERR_ARGUMENT, "linear-released", "at least 2");
+  scratch_failed(
+      s, unicon_synth(s->ctx, "linear", NULL, &(unicon_synth_part){-1, 2}, 0, 2, x, y, label),
+      UNICON_ERR_ARGUMENT, "part number -1", "65535");
   unicon_options *wide = support_options(s->ctx, "latent", "31", NULL);
-  scratch_failed(s, unicon_synth(s->ctx, "linear", wide, 0, 2, x, y, label), UNICON_ERR_OPTION,
-                 "latent is 31", "30");
+  scratch_failed(s, unicon_synth(s->ctx, "linear", wide, NULL, 0, 2, x, y, label),
+                 UNICON_ERR_OPTION, "latent is 31", "30");
   unicon_options_destroy(wide);
-  scratch_failed(s, unicon_synth(s->ctx, "linear", NULL, -1, 2, x, y, label), UNICON_ERR_ARGUMENT,
-                 "synth", "");
-  scratch_failed(s, unicon_synth(s->ctx, "linear", NULL, 0, 2, NULL, y, label), UNICON_ERR_ARGUMENT,
-                 "synth", "");
-  CHECK_OK(s->ctx, unicon_synth(s->ctx, "linear", NULL, 5, 0, x, y, label));
+  scratch_failed(s, unicon_synth(s->ctx, "linear", NULL, NULL, -1, 2, x, y, label),
+                 UNICON_ERR_ARGUMENT, "synth", "");
+  scratch_failed(s, unicon_synth(s->ctx, "linear", NULL, NULL, 0, 2, NULL, y, label),
+                 UNICON_ERR_ARGUMENT, "synth", "");
+  CHECK_OK(s->ctx, unicon_synth(s->ctx, "linear", NULL, NULL, 5, 0, x, y, label));
 }
 
 /* ---- the paper's setting ------------------------------------------------------------------ */
@@ -203,6 +280,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(bases_are_orthonormal),      SCRATCH_TEST(samples_depend_on_their_number),
       SCRATCH_TEST(options_mean_what_they_say), SCRATCH_TEST(misuse_is_a_sentence),
+      SCRATCH_TEST(released_linear_is_sorted),  SCRATCH_TEST(released_nonlinear_has_two_layers),
       SCRATCH_TEST(papers_setting_is_solved),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

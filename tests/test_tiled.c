@@ -69,6 +69,39 @@ static void check_sgemm(unicon_ctx *ctx, const shape *z, bool trans_a, bool tran
   free(want);
 }
 
+/* C += A^T B in blocks of rows; of a symmetric sum the lower triangle, at least. */
+static void check_sums(unicon_ctx *ctx, int64_t m, int64_t n, int64_t k, int64_t block) {
+  unicon__block *frame = unicon__frame_open(ctx);
+  const bool square = m == n;
+  const int64_t lda = m + 3, ldb = square ? lda : n + 2, ldc = n + 1;
+  float *a = support_normals(31, k * lda), *b = square ? a : support_normals(32, k * ldb);
+  double *c = random_doubles(33, m * ldc), *before = random_doubles(33, m * ldc);
+  CHECK_OK(ctx, unicon__tiled_add_product(ctx, m, n, k, block, a, lda, b, ldb, square, c, ldc));
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < (square ? i + 1 : n); j++) {
+      double want = before[i * ldc + j];
+      for (int64_t t = 0; t < k; t++) want += (double)a[t * lda + i] * (double)b[t * ldb + j];
+      /* float32 products of `block` terms of about 1 */
+      CHECK_CLOSE(c[i * ldc + j], want, 5e-6 * (double)(20 + k));
+    }
+  for (int64_t i = 0; i < m; i++) assert_true(c[i * ldc + n] == before[i * ldc + n]);
+  free(before);
+  free(c);
+  if (!square) free(b);
+  free(a);
+  unicon__frame_close(ctx, frame);
+}
+
+static void sums_of_products_are_sums(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  set_threads(ctx, 3);
+  check_sums(ctx, 1, 1, 1, 4);
+  check_sums(ctx, 17, 5, 23, 8);
+  check_sums(ctx, 400, 130, 50, 16);
+  check_sums(ctx, 300, 300, 64, 64);
+  check_sums(ctx, 9, 700, 40, 100);
+}
+
 static void products_are_products(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   set_threads(ctx, 3);
@@ -189,11 +222,85 @@ static void symmetric_times_vector(void **state) {
   }
 }
 
+/* A of rank r: P A P^T = L L^T for the leading r rows and columns of L, pivots fall, and no entry
+ * of the rest of the diagonal is above the floor. */
+static void check_pivots(unicon_ctx *ctx, int64_t n, int64_t r) {
+  unicon__block *frame = unicon__frame_open(ctx);
+  double *g = random_doubles(41, n * r), *a = support_doubles(n * n), *l = support_doubles(n * n);
+  int *order = calloc((size_t)n, sizeof *order), *seen = calloc((size_t)n, sizeof *seen);
+  int64_t rank = -1;
+  for (int64_t i = 0; i < n; i++) g[i * r] *= 1 + (double)(i % 7); /* pivots to look for */
+  support_product(false, true, n, n, r, g, g, a);
+  memcpy(l, a, (size_t)(n * n) * sizeof *a);
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t j = i + 1; j < n; j++) l[i * n + j] = NAN; /* not read */
+  double top = 0;
+  for (int64_t i = 0; i < n; i++) top = fmax(top, a[i * n + i]);
+  CHECK_OK(ctx, unicon__tiled_dpstrf(ctx, n, l, order, 1e-10 * top, &rank));
+  assert_int_equal(rank, r < n ? r : n);
+  for (int64_t i = 0; i < n; i++) assert_int_equal(seen[order[i]]++, 0);
+  for (int64_t k = 1; k < rank; k++) /* a residual diagonal only falls */
+    assert_true(l[k * (n + 1)] <= l[(k - 1) * (n + 1)] * (1 + 1e-12));
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t j = 0; j <= i; j++) {
+      double sum = 0;
+      for (int64_t k = 0; k < rank && k <= j; k++) sum += l[i * n + k] * l[j * n + k];
+      CHECK_CLOSE(sum, a[order[i] * n + order[j]], 1e-11 * top);
+    }
+  free(seen);
+  free(order);
+  free(l);
+  free(a);
+  free(g);
+  unicon__frame_close(ctx, frame);
+}
+
+static void pivots_are_found(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  set_threads(ctx, 3);
+  check_pivots(ctx, 1, 1);
+  check_pivots(ctx, 7, 9);
+  check_pivots(ctx, 64, 64);
+  check_pivots(ctx, 65, 90);
+  check_pivots(ctx, 200, 30);
+  check_pivots(ctx, 200, 64);
+  check_pivots(ctx, 620, 150);
+  int order[4];
+  int64_t rank = -1;
+  double zero[16] = {0}, bad[4] = {NAN, 0, 0, NAN};
+  CHECK_OK(ctx, unicon__tiled_dpstrf(ctx, 4, zero, order, 0, &rank));
+  assert_int_equal(rank, 0);
+  CHECK_OK(ctx, unicon__tiled_dpstrf(ctx, 2, bad, order, 0, &rank));
+  assert_int_equal(rank, 0);
+}
+
+static void triangles_are_inverted(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  static const int64_t sizes[] = {1, 17, 128, 130, 300};
+  set_threads(ctx, 3);
+  for (size_t c = 0; c < sizeof sizes / sizeof *sizes; c++) {
+    const int64_t n = sizes[c];
+    double *l = triangle(n), *clean = without_upper(l, n), *out = random_doubles(9, n * n);
+    double *back = support_doubles(n * n);
+    unicon__tiled_inverse(ctx, n, l, n, out);
+    support_product(true, false, n, n, n, clean, out, back); /* L^T L^{-T} = I */
+    for (int64_t i = 0; i < n; i++)
+      for (int64_t j = 0; j < n; j++) {
+        CHECK_CLOSE(back[i * n + j], i == j, 1e-12);
+        if (j < i) assert_true(out[i * n + j] == 0);
+      }
+    free(back);
+    free(out);
+    free(clean);
+    free(l);
+  }
+}
+
 /* ---- threads ------------------------------------------------------------------------------ */
 
 /* Everything above at sizes that are cut. */
 typedef struct results {
-  double *gemm, *left, *right, *symv, *cholesky;
+  double *gemm, *left, *right, *symv, *cholesky, *sums, *pivoted, *inverse;
   float *single;
 } results;
 
@@ -212,11 +319,21 @@ static void compute(unicon_ctx *ctx, results *r) {
   r->cholesky = support_doubles(BIG * BIG);
   unicon__tiled_dgemm(ctx, false, false, BIG, WIDE, BIG, 1, full, BIG, b, WIDE, 0, r->gemm, WIDE);
   unicon__tiled_sgemm(ctx, false, true, BIG, BIG, WIDE, 1, x, WIDE, x, WIDE, 0, r->single, BIG);
+  r->sums = support_doubles(BIG * BIG);
+  CHECK_OK(ctx,
+           unicon__tiled_add_product(ctx, BIG, BIG, WIDE, 64, x, BIG, x, BIG, true, r->sums, BIG));
   unicon__tiled_dtrsm_left(ctx, true, BIG, WIDE, l, BIG, r->left, WIDE);
   unicon__tiled_dtrsm_right(ctx, false, WIDE, BIG, l, BIG, r->right, BIG);
   unicon__tiled_dsymv(ctx, BIG, a, BIG, b, r->symv, room);
   memcpy(r->cholesky, full, sizeof *full * BIG * BIG);
   for (int64_t i = 0; i < BIG; i++) r->cholesky[i * BIG + i] += 100;
+  int order[BIG];
+  r->pivoted = support_doubles(BIG * BIG);
+  r->inverse = support_doubles(BIG * BIG);
+  memcpy(r->pivoted, r->cholesky, sizeof *full * BIG * BIG);
+  CHECK_OK(ctx, unicon__tiled_dpstrf(ctx, BIG, r->pivoted, order, 0, &info));
+  assert_int_equal(info, BIG);
+  unicon__tiled_inverse(ctx, BIG, r->pivoted, BIG, r->inverse);
   CHECK_OK(ctx, unicon__tiled_dpotrf(ctx, BIG, r->cholesky, BIG, &info));
   assert_int_equal(info, 0);
   free(full);
@@ -233,6 +350,9 @@ static void results_free(results *r) {
   free(r->right);
   free(r->symv);
   free(r->cholesky);
+  free(r->sums);
+  free(r->pivoted);
+  free(r->inverse);
   free(r->single);
 }
 
@@ -248,6 +368,9 @@ static void threads_change_no_byte(void **state) {
     assert_memory_equal(one.single, many.single, sizeof *one.single * BIG * BIG);
     assert_memory_equal(one.left, many.left, sizeof *one.left * BIG * WIDE);
     assert_memory_equal(one.right, many.right, sizeof *one.right * BIG * WIDE);
+    assert_memory_equal(one.sums, many.sums, sizeof *one.sums * BIG * BIG);
+    assert_memory_equal(one.pivoted, many.pivoted, sizeof *one.pivoted * BIG * BIG);
+    assert_memory_equal(one.inverse, many.inverse, sizeof *one.inverse * BIG * BIG);
     assert_memory_equal(one.symv, many.symv, sizeof *one.symv * BIG);
     assert_memory_equal(one.cholesky, many.cholesky, sizeof *one.cholesky * BIG * BIG);
     results_free(&many);
@@ -317,8 +440,11 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(openblas_threads_stay_idle), /* first: no pool is there yet */
       SCRATCH_TEST(products_are_products),
+      SCRATCH_TEST(sums_of_products_are_sums),
       SCRATCH_TEST(triangles_solve),
       SCRATCH_TEST(cholesky_gives_the_triangle_back),
+      SCRATCH_TEST(pivots_are_found),
+      SCRATCH_TEST(triangles_are_inverted),
       SCRATCH_TEST(symmetric_times_vector),
       SCRATCH_TEST(threads_change_no_byte),
   };

@@ -370,32 +370,6 @@ static void sigmoids_match(void **state) {
   for_all(check_sigmoids);
 }
 
-/* Terms of size below 4; each has about 8 roundings, and lanes add n/16 + 5 more. */
-static void check_student(const unicon__vec *vec, int64_t n) {
-  lane_buffer a, b, c;
-  const float *x = fill(&a, 40, n, -3, 3), *y = fill(&b, 41, n, -3, 3), *p = fill(&c, 42, n, 0, 1);
-  const double px = 0.75, py = -1.25;
-  float out[5];
-  double wanted[5] = {0}, size[5] = {0};
-  vec->student_sums(x, y, p, n, (float)px, (float)py, out);
-  for (int64_t k = 0; k < n; k++) {
-    const double dx = px - (double)x[k], dy = py - (double)y[k], w = 1 / (1 + dx * dx + dy * dy);
-    const double term[5] = {w, (double)p[k] * w * dx, (double)p[k] * w * dy, w * w * dx,
-                            w * w * dy};
-    for (int s = 0; s < 5; s++) {
-      wanted[s] += term[s];
-      size[s] += fabs(term[s]);
-    }
-  }
-  for (int s = 0; s < 5; s++)
-    CHECK_CLOSE(out[s], wanted[s], size[s] * u * ((double)n / 16 + 24) + 1e-25);
-}
-
-static void student_sums_match(void **state) {
-  (void)state;
-  for_all(check_student);
-}
-
 static double exact_arccos(double c, int order) {
   const double theta = acos(c), rest = acos(-1) - theta, pi = acos(-1);
   if (order == 0) return rest / pi;
@@ -489,7 +463,6 @@ int main(void) {
       cmocka_unit_test(weights_match),
       cmocka_unit_test(shifted_weights_match),
       cmocka_unit_test(sigmoids_match),
-      cmocka_unit_test(student_sums_match),
       cmocka_unit_test(kernels_match),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,6 +94,67 @@ static void the_loss_alone_is_small(void **state) {
   free(z);
 }
 
+/* clip at temperature `*user`, from outside. */
+static double exp_of(void *user, double t, double *slope) {
+  const double tau = *(double *)user;
+  *slope = exp(t / tau) / tau;
+  return exp(t / tau);
+}
+
+static double log_of(void *user, double t, double *slope) {
+  const double tau = *(double *)user;
+  *slope = tau / t;
+  return tau * log(t);
+}
+
+/* A loss of the caller's own is that loss in weights and in a fit, and its options are copied with
+ * the rest. Float32 scores make the difference. */
+static void a_loss_of_the_callers_own(void **state) {
+  scratch *s = *state;
+  unicon_ctx *ctx = s->ctx;
+  double tau = 0.5, value[2] = {0, 0};
+  problem p;
+  problem_make(ctx, 5, 60, 8, 7, 4, 0.3, &p);
+  unicon_pairs *pairs = NULL;
+  CHECK_OK(ctx, unicon_pairs_identity(ctx, p.n, p.n, &pairs));
+  unicon_options *own = support_options(ctx, "iterations", "2", "rank", "3", NULL);
+  unicon_options *clip =
+      support_options(ctx, "iterations", "2", "rank", "3", "temperature", "0.5", NULL);
+  unicon_loss loss = {exp_of, log_of, &tau};
+  CHECK_OK(ctx, unicon_options_set_loss(ctx, own, &loss));
+  assert_string_equal(unicon_options_get(own, "loss"), "custom");
+  unicon_model *a = support_fit(ctx, p.rows_x, p.rows_y, NULL, own);
+  unicon_model *b = support_fit(ctx, p.rows_x, p.rows_y, NULL, clip);
+  double *of_a = support_cosines(ctx, a, p.rows_x, p.rows_y);
+  double *of_b = support_cosines(ctx, b, p.rows_x, p.rows_y);
+  CHECK_CLOSE(support_distance(of_a, of_b, p.n * p.n), 0, 1e-4);
+  assert_string_equal(unicon_model_meta(a, "option.loss"), "custom");
+  float *weights[2] = {support_floats(p.n * p.n), support_floats(p.n * p.n)};
+  for (int k = 0; k < 2; k++) {
+    const unicon_view x = {.rows = p.rows_x, .model = a, .side = UNICON_X},
+                      y = {.rows = p.rows_y, .model = a, .side = UNICON_Y};
+    CHECK_OK(ctx, unicon_weights(ctx, &x, &y, pairs, k ? clip : own, NULL, weights[k], &value[k]));
+  }
+  CHECK_CLOSE(value[0], value[1], 1e-6);
+  for (int64_t k = 0; k < p.n * p.n; k++) CHECK_CLOSE(weights[0][k], weights[1][k], 1e-7);
+  loss.phi = NULL;
+  scratch_failed(s, unicon_options_set_loss(ctx, own, &loss), UNICON_ERR_ARGUMENT,
+                 "options_set_loss", "psi and phi");
+  unicon_options *named = support_options(ctx, "loss", "custom", "iterations", "1", NULL);
+  unicon_model *none = NULL;
+  scratch_failed(
+      s, unicon_fit(ctx, &(unicon_data){p.rows_x, p.rows_y, NULL, NULL}, NULL, named, &none),
+      UNICON_ERR_OPTION, "loss custom", "unicon_options_set_loss");
+  unicon_options_destroy(named);
+  unicon_options_destroy(own);
+  unicon_options_destroy(clip);
+  unicon_model_destroy(a);
+  unicon_model_destroy(b);
+  unicon_pairs_destroy(pairs);
+  free(of_a), free(of_b), free(weights[0]), free(weights[1]);
+  problem_free(&p);
+}
+
 static void mistakes_are_named(void **state) {
   scratch *s = *state;
   const float z[] = {1, 0, 0, 1, 1, 1};
@@ -119,6 +180,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(every_loss_matches_the_oracle),
       SCRATCH_TEST(the_loss_alone_is_small),
+      SCRATCH_TEST(a_loss_of_the_callers_own),
       SCRATCH_TEST(mistakes_are_named),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -125,9 +125,10 @@ typedef enum unicon_log_level {
 
 typedef void (*unicon_log_fn)(void *user, unicon_log_level level, const char *text);
 
-/* Called at most about ten times a second from the calling thread; a phase has a name, the share
- * done lies in 0..1. Return non-zero to cancel: the call ends with UNICON_ERR_CANCELLED. */
-typedef int (*unicon_progress_fn)(void *user, const char *phase, double done);
+/* Called about ten times a second from the calling thread: what is being done, the share of the
+ * whole call that is done (in 0..1, never falling), and the seconds that the rest will take, below
+ * 0 while nobody knows. Return non-zero to cancel: the call ends with UNICON_ERR_CANCELLED. */
+typedef int (*unicon_progress_fn)(void *user, const char *label, double done, double left);
 
 /* NULL switches a callback off. */
 UNICON_API void unicon_ctx_set_log(unicon_ctx *ctx, unicon_log_fn fn, void *user);
@@ -150,8 +151,9 @@ enum {
   UNICON_SCOPE_REPORT = 128,
   UNICON_SCOPE_USE = 256, /* embed and search */
   UNICON_SCOPE_BALANCE = 512,
-  UNICON_SCOPE_MIGRATE = 1024,
-  UNICON_SCOPE_MOVE = 2048 /* rows through a model of a migration */
+  UNICON_SCOPE_WEIGHTS = 1024,
+  UNICON_SCOPE_MIGRATE = 2048,
+  UNICON_SCOPE_MOVE = 4096 /* rows through a model of a migration */
 };
 
 typedef struct unicon_option_info {
@@ -178,6 +180,22 @@ UNICON_API void unicon_options_destroy(unicon_options *options);
 UNICON_API UNICON_CHECK unicon_status unicon_options_set(unicon_ctx *ctx, unicon_options *options,
                                                          const char *name, const char *value);
 
+/* A general loss of the caller's own psi and phi (docs/method.md section 1): each returns its value
+ * at t and sets *slope to its derivative there. They must be increasing, give the same answer every
+ * time, and be callable by several threads at once. */
+typedef struct unicon_loss {
+  double (*psi)(void *user, double t, double *slope);
+  double (*phi)(void *user, double t, double *slope);
+  void *user; /* handed to both; it must outlive the options */
+} unicon_loss;
+
+/* Sets option loss to `custom` with this psi and phi; nu, epsilon and direction hold as in loss
+ * general. A step costs rows times pairs evaluations of psi, so it is for lists of pairs, not for
+ * class labels. */
+UNICON_API UNICON_CHECK unicon_status unicon_options_set_loss(unicon_ctx *ctx,
+                                                              unicon_options *options,
+                                                              const unicon_loss *loss);
+
 /* The value in force (given, from the preset, or default) as text; NULL for an unknown name.
  * Valid until the options change. */
 UNICON_API const char *unicon_options_get(const unicon_options *options, const char *name);
@@ -202,7 +220,8 @@ typedef enum unicon_dtype {
   UNICON_U8 = 5
 } unicon_dtype;
 
-/* Opens PATH: .npy, FILE.safetensors:TENSOR, .fvecs, .fbin, or a folder of numbered .npy shards. */
+/* Opens PATH: .npy, FILE.npz:ARRAY, FILE.safetensors:TENSOR, .fvecs, .bvecs, .fbin, .u8bin, .i8bin,
+ * a flat FAISS index (.faiss, .index), or a folder of numbered .npy shards (docs/formats.md). */
 UNICON_API UNICON_CHECK unicon_status unicon_rows_open(unicon_ctx *ctx, const char *path,
                                                        unicon_rows **out);
 
@@ -249,30 +268,35 @@ UNICON_API UNICON_CHECK unicon_status unicon_pairs_list(unicon_ctx *ctx, int64_t
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_labels(unicon_ctx *ctx, const int64_t *label_x,
                                                           int64_t n_x, const int64_t *label_y,
                                                           int64_t n_y, unicon_pairs **out);
-/* From a file: TSV `x_row<TAB>y_row[<TAB>weight]`, header line optional, or an integer npy n by 2.
- */
+/* One set of rows, given as x and as y: row i belongs to the other rows of its label, and with
+ * itself it is neither a pair nor a negative. */
+UNICON_API UNICON_CHECK unicon_status unicon_pairs_one_set(unicon_ctx *ctx, const int64_t *label,
+                                                           int64_t n, unicon_pairs **out);
+/* From a file: TSV `x_row<TAB>y_row[<TAB>weight]`, header line optional, or an integer npy, .ibin
+ * or .ivecs, n by 2. */
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_read(unicon_ctx *ctx, const char *path,
                                                         int64_t n_x, int64_t n_y,
                                                         unicon_pairs **out);
-/* From two label files: one label per line (any text), or an integer npy. */
+/* From two label files: one label per line (any text), or an integer npy, .ibin or .ivecs. */
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_read_labels(unicon_ctx *ctx, const char *x_path,
                                                                const char *y_path, int64_t n_x,
                                                                int64_t n_y, unicon_pairs **out);
 UNICON_API void unicon_pairs_destroy(unicon_pairs *pairs);
 
-/* Pairs that are neither positive nor negative; a count of 0 is none. To be called at most once,
- * before the pairs are first used. A pair that is positive, or also in the other set, is an error.
- */
+/* Pairs that are neither positive nor negative, or with weights (0 to 1; NULL: all 0) negatives
+ * that count so much less than others; a count of 0 is none. To be called at most once, before the
+ * pairs are first used. A pair that is positive, or also in the other set, is an error. */
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_set_ignored(unicon_ctx *ctx, unicon_pairs *pairs,
                                                                const int64_t *x, const int64_t *y,
-                                                               int64_t count);
-/* The only negatives there are, at least one; without this call every pair that is not positive and
- * not ignored is one. The same rules hold. */
+                                                               const double *weight, int64_t count);
+/* The only negatives there are, at least one, with what they count (0 to 1; NULL: all 1); without
+ * this call every pair that is not positive and not ignored is one. The same rules hold. */
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_set_negatives(unicon_ctx *ctx,
                                                                  unicon_pairs *pairs,
                                                                  const int64_t *x, const int64_t *y,
+                                                                 const double *weight,
                                                                  int64_t count);
-/* The same from files like those of unicon_pairs_read, without weights. */
+/* The same from files like those of unicon_pairs_read. */
 UNICON_API UNICON_CHECK unicon_status unicon_pairs_read_ignored(unicon_ctx *ctx,
                                                                 unicon_pairs *pairs,
                                                                 const char *path);
@@ -394,7 +418,7 @@ typedef struct unicon_balance unicon_balance;
 /* How to balance in another way than a model says. Option `balance` sets the kind and strength
  * (auto: as the model says, which may be NULL; then off, or softmax:10 with banks). `bank_x` and
  * `bank_y` are embedded rows, at least 16, that take the place of the model's (NULL: those of the
- * model). Everything is copied. */
+ * model); beside a model they may be of form QUERY or INDEX. Everything is copied. */
 UNICON_API UNICON_CHECK unicon_status
 unicon_balance_create(unicon_ctx *ctx, const unicon_model *model, const unicon_options *options,
                       const unicon_rows *bank_x, const unicon_rows *bank_y, unicon_balance **out);
@@ -534,14 +558,6 @@ UNICON_API UNICON_CHECK unicon_status unicon_weights(unicon_ctx *ctx, const unic
                                                      const unicon_options *options, float *scores,
                                                      float *weights, double *loss);
 
-/* A picture: places `count` points of `width` numbers each in the plane, `out` being count by 2.
- * Exact t-SNE from a PCA start, or PCA (options `layout` and `perplexity`); t-SNE keeps count by
- * count floats. `divergence` (may be NULL) is what t-SNE reached, NaN for PCA. */
-UNICON_API UNICON_CHECK unicon_status unicon_layout(unicon_ctx *ctx, const float *points,
-                                                    int64_t count, int64_t width,
-                                                    const unicon_options *options, float *out,
-                                                    double *divergence);
-
 /* The distinct labels of two sets, ascending: how many there are, and in `label` (NULL, or room for
  * count_a + count_b) which. */
 UNICON_API UNICON_CHECK unicon_status unicon_probe_classes(unicon_ctx *ctx, const int64_t *label_a,
@@ -648,13 +664,26 @@ UNICON_API UNICON_CHECK unicon_status unicon_writer_commit(unicon_ctx *ctx, unic
 /* Drops the file. */
 UNICON_API void unicon_writer_discard(unicon_writer *writer);
 
-/* The paper's synthetic latent-factor models. With z around one of `clusters` centres:
- * linear x = U_1 z + xi_1, y = U_2 z + xi_2; nonlinear: tanh of both. Options of scope
- * UNICON_SCOPE_SYNTH (dim_x, dim_y, latent, clusters, spread, centers, noise, seed) set the rest.
- * Fills x (count by dim_x), y (count by dim_y), label (count). Sample `first + i` depends on the
- * seed and its number alone, so a test set is another range of numbers. */
+/* Synthetic latent-factor models, by name. With z around one of `clusters` centres: linear
+ * x = U_1 z + noise, y = U_2 z + noise and nonlinear, tanh of both, are those of the paper's text;
+ * linear-released and nonlinear-released those of its authors' code (docs/method.md). Options of
+ * scope UNICON_SCOPE_SYNTH set the constants; unicon_synth_width says how long the rows then are (0
+ * for an unknown kind). */
+UNICON_API int64_t unicon_synth_width(const char *kind, const unicon_options *options,
+                                      unicon_side side);
+
+/* A part of the samples, as train and test are. linear-released has centres of its own in each, and
+ * its rows in the order of their clusters, so it must know how many there are. */
+typedef struct unicon_synth_part {
+  int64_t number; /* 0 to 65535 */
+  int64_t rows;
+} unicon_synth_part;
+
+/* Samples first .. first+count-1 of a part (NULL: part 0, of any size): x, y and label. A sample
+ * depends on the seed, the part and its number there, and on nothing else. */
 UNICON_API UNICON_CHECK unicon_status unicon_synth(unicon_ctx *ctx, const char *kind,
-                                                   const unicon_options *options, int64_t first,
+                                                   const unicon_options *options,
+                                                   const unicon_synth_part *part, int64_t first,
                                                    int64_t count, float *x, float *y,
                                                    int64_t *label);
 

@@ -148,7 +148,7 @@ def test_nul_bytes_are_refused_not_cut(linear, tmp_path, monkeypatch):
              lambda: fast(kernel="rbf", landmark_method="a.tsv\0").fit(x, y),
              lambda: fast(start=Path("a.safetensors\0")).fit(x, y),
              lambda: fast(kernel="linear\0rbf").fit(x, y), lambda: fast(max_mem="1G\0").fit(x, y),
-             lambda: fast(**{"rank\0": 3}), lambda: unicon.synth("linear\0", 10),
+             lambda: unicon.synth("linear\0", 10),
              lambda: aligner.evaluate(x, y, ci="on\0")]
     for number, call in enumerate(calls):
         with pytest.raises(ValueError, match="NUL"):

@@ -91,3 +91,45 @@ def test_check_agrees_with_the_command(linear, command, tmp_path):
     assert found["p_value"] == pytest.approx(printed["p_value"]) and found["rank"] == printed["rank"]
     np.testing.assert_allclose(found["spectrum"], printed["spectrum"], rtol=1e-9)
     assert [int(s["x"]) for s in found["suspects"]] == [s["x"] for s in printed["suspects"]][:20]
+
+
+def test_weights_are_minus_the_slope_of_the_loss(linear):
+    x, y = linear
+    aligner = fast(rank=6, loss="clip", temperature=1, iterations=1).fit(x[:100], y[:100])
+    s, S, loss = aligner.weights(x[100:130], y[100:130])
+    e = np.exp(s.astype("f8"))
+    softmax = (e / e.sum(1, keepdims=True) + e / e.sum(0)) / 2
+    np.testing.assert_allclose(S, (np.eye(30) - softmax) / 30, atol=1e-7)
+    log = (np.log(e.sum(1)) + np.log(e.sum(0))) / 2 - np.diagonal(s)
+    assert loss == pytest.approx(log.mean(), rel=1e-6)
+    one_way = aligner.weights(x[100:130], y[100:130], loss="triplet", margin=0.5, direction="x")
+    active = (s - np.diagonal(s)[:, None] + 0.5 > 0) & ~np.eye(30, dtype=bool)
+    np.testing.assert_allclose(one_way.weights, (np.diag(active.sum(1)) - active) / 30, atol=1e-6)
+    half = (np.r_[0:30], (np.r_[0:30] + 1) % 30, np.full(30, 0.5))
+    halved = aligner.weights(x[100:130], y[100:130], ignore=half).weights
+    assert (halved[half[0], half[1]] > S[half[0], half[1]]).all()
+
+
+def test_one_set_of_rows_leaves_out_the_rows_themselves():
+    x, _, label = unicon.synth("linear", 300)
+    aligner = fast(rank=5, shared_encoder=True).fit(x[:200], x[:200], labels=(label[:200],))
+    z = aligner.transform_x(x[200:])
+    found = aligner.evaluate(x[200:], x[200:], labels=(label[200:],), balance="off")
+    scores = z @ z.T - 2 * np.eye(100)
+    assert found["x_to_y"]["hit@1"] == np.mean(label[200:][scores.argmax(1)] == label[200:])
+    with pytest.raises(unicon.PairsError, match="there are 200 labels of one set, but X has 200"):
+        fast().fit(x[:200], x[:199], labels=(label[:200],))
+
+
+def test_synth_has_the_generators_of_the_authors_code():
+    x, y, label = unicon.synth("linear-released", 31)
+    assert x.shape == (31, 40) and y.shape == (31, 30)
+    assert (label == np.arange(31) // 11).all()  # clusters one after the other
+    part, _, _ = unicon.synth("linear-released", 10, first=5, rows=31)
+    assert (part == x[5:15]).all()
+    other, _, _ = unicon.synth("linear-released", 31, part=1, spread=0, noise=0)
+    assert len(np.unique(other, axis=0)) == 3
+    x, y, _ = unicon.synth("nonlinear-released", 20)
+    assert y.shape == (20, 39) and (np.abs(x) > 1).any()  # noise outside the tanh
+    with pytest.raises(unicon.ArgumentError, match="say how many rows the part has, at least 15"):
+        unicon.synth("linear-released", 10, first=5, rows=12)

@@ -19,23 +19,26 @@ def much():
     return x, y
 
 
-def test_callback_hears_phases_and_cancels(much, saved):
+def test_callback_hears_shares_and_cancels(much, saved):
     heard = []
 
-    def stop(phase, done):
-        heard.append((phase, done))
-        return len(heard) > 2
+    def stop(label, done, left):
+        heard.append((label, done, left))
+        return left is not None and len(heard) > 5
 
     aligner = fast(**LONG)
     with pytest.raises(unicon.CancelledError):
         aligner.fit(*much, progress=stop)
-    assert all(phase and 0 <= done <= 1 for phase, done in heard)
+    shares = [done for _, done, _ in heard]
+    assert all(label for label, _, _ in heard) and heard[-1][0] == "iterations"
+    assert shares == sorted(shares) and 0 <= shares[0] and shares[-1] <= 1
+    assert heard[0][2] is None and heard[-1][2] >= 0
     assert not aligner.__sklearn_is_fitted__()
     aligner.set_params(iterations=0, damping=None, temperature=None).fit(*much)
 
 
 def test_an_exception_of_the_callback_comes_out(much):
-    def fail(phase, done):
+    def fail(label, done, left):
         raise LookupError("from the callback")
 
     with pytest.raises(LookupError, match="from the callback"):
@@ -56,7 +59,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job sta
 x, y, _ = unicon.synth("linear", 2000)
 aligner = unicon.Aligner(**{long!r})
 started = []
-def tell(phase, done):
+def tell(label, done, left):
     if not started:
         print("started", flush=True)
         started.append(1)
@@ -104,7 +107,7 @@ def test_a_fit_lets_other_threads_run(much):
     ticker.start()
     heard = []
     with pytest.raises(unicon.CancelledError):
-        fast(**LONG).fit(*much, progress=lambda phase, done: heard.append(count[0])
+        fast(**LONG).fit(*much, progress=lambda label, done, left: heard.append(count[0])
                             or count[0] > 50)
     stop.set()
     ticker.join()

@@ -46,6 +46,63 @@ def test_files_and_memmaps(linear, saved, tmp_path):
     assert (aligner.transform_x(tmp_path / "x.npy") == aligner.transform_x(x)).all()
 
 
+def test_npz_arrays(linear, saved, tmp_path):
+    x, y = linear
+    both, packed = tmp_path / "both.npz", tmp_path / "packed.npz"
+    np.savez(both, x=x, y=y, ids=np.arange(len(x)))
+    np.savez(tmp_path / "x.npz", np.asfortranarray(x))
+    np.savez_compressed(packed, x=x)
+    plain = saved(fast(rank=8).fit(x, y))
+    assert saved(fast(rank=8).fit(f"{both}:x", f"{both}:y")) == plain
+    assert saved(fast(rank=8).fit(tmp_path / "x.npz", f"{both}:y")) == plain
+    with pytest.raises(unicon.FormatError, match="3 arrays; say which.*'x', 'y', 'ids'"):
+        fast().fit(both, y)
+    with pytest.raises(unicon.FormatError, match="'x.npy' is compressed.*np.savez"):
+        fast().fit(packed, y)
+
+
+def test_benchmark_files(linear, saved, tmp_path):
+    x, y = ((np.abs(a * 3)).clip(1, 100).astype("u1") for a in linear)
+    plain = saved(fast(rank=8).fit(x, y))
+    width = np.full((len(x), 1), x.shape[1], "<i4")
+    np.hstack([width.view("u1"), x]).tofile(tmp_path / "x.bvecs")
+    for name, rows in (("x.u8bin", x), ("y.i8bin", y)):
+        with open(tmp_path / name, "wb") as file:
+            np.array(rows.shape, "<u4").tofile(file)
+            rows.tofile(file)
+    for name in ("x.bvecs", "x.u8bin"):
+        assert saved(fast(rank=8).fit(tmp_path / name, tmp_path / "y.i8bin")) == plain
+
+
+@pytest.mark.ecosystem
+def test_faiss_indexes(linear, saved, tmp_path):
+    faiss = pytest.importorskip("faiss")
+    x, y = linear
+    plain = saved(fast(rank=8).fit(x, y))
+    for index in (faiss.IndexFlatIP(40), faiss.IndexFlatL2(40), faiss.IndexFlat(40, faiss.METRIC_L1),
+                  faiss.index_factory(40, "Flat")):
+        index.add(np.ascontiguousarray(x))
+        faiss.write_index(index, str(tmp_path / "x.faiss"))
+        assert saved(fast(rank=8).fit(tmp_path / "x.faiss", y)) == plain
+    for words in ("IDMap,Flat", "HNSW8", "SQfp16"):
+        index = faiss.index_factory(40, words)
+        index.train(x)
+        index.add_with_ids(x, np.arange(len(x))) if words.startswith("IDMap") else index.add(x)
+        faiss.write_index(index, str(tmp_path / "other.faiss"))
+        with pytest.raises(unicon.FormatError, match="the flat ones are read.*reconstruct_n"):
+            fast().fit(tmp_path / "other.faiss", y)
+
+
+@pytest.mark.ecosystem
+def test_bfloat16_arrays(linear, saved, tmp_path):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    x, y = (a.astype(ml_dtypes.bfloat16) for a in linear)
+    np.save(tmp_path / "x.npy", x)
+    plain = saved(fast(rank=8).fit(x.astype("f4"), y.astype("f4")))
+    assert saved(fast(rank=8).fit(x, y)) == plain
+    assert saved(fast(rank=8).fit(tmp_path / "x.npy", y)) == plain
+
+
 def test_clip_retrieval_folder(linear, saved, tmp_path):
     x, y = linear
     for name, rows in (("img_emb", x), ("text_emb", y)):

@@ -16,11 +16,12 @@ import warnings
 from typing import Any, Callable, Iterator, Mapping, Optional, Union
 
 from ._library import (LOG_FUNCTION, PROGRESS_FUNCTION, SCOPE_CONTEXT, Handle, lib, text)
-from ._options import TABLE, as_text, names_of
+from ._options import TABLE, as_text, names_of, unknown
 from .errors import ArgumentError, OptionError, UniconWarning, error_of, refuse_nul
 
-Progress = Union[None, bool, Callable[[str, float], Any]]
-"""None: silent. True: a tqdm bar. A callable gets (phase, share done); a true answer cancels."""
+Progress = Union[None, bool, Callable[[str, float, Optional[float]], Any]]
+"""None: silent. True: a tqdm bar. A callable gets what is being done, the share of the whole call
+that is done, and the seconds left, None while that is not known; a true answer cancels."""
 
 _logger = logging.getLogger("unicon")
 _no_progress = PROGRESS_FUNCTION()
@@ -28,17 +29,13 @@ _no_log = LOG_FUNCTION()
 
 
 class _Bar:
-    """A tqdm bar, one phase after the other."""
+    """A tqdm bar for the whole call."""
 
     def __init__(self, tqdm: Any):
         self._bar = tqdm(total=100, unit="%", leave=False)
-        self._phase = ""
 
-    def __call__(self, phase: str, done: float) -> bool:
-        if phase != self._phase:
-            self._phase = phase
-            self._bar.reset()
-            self._bar.set_description(phase, refresh=False)
+    def __call__(self, label: str, done: float, left: Optional[float]) -> bool:
+        self._bar.set_description(label, refresh=False)
         self._bar.n = round(100 * done)
         self._bar.refresh()
         return False
@@ -47,7 +44,7 @@ class _Bar:
         self._bar.close()
 
 
-def _listener(progress: Progress) -> Optional[Callable[[str, float], Any]]:
+def _listener(progress: Progress) -> Optional[Callable[[str, float, Optional[float]], Any]]:
     if progress is None or progress is False:
         return None
     if hasattr(progress, "format_meter"):  # the class tqdm itself, or one like it
@@ -55,13 +52,13 @@ def _listener(progress: Progress) -> Optional[Callable[[str, float], Any]]:
     if progress is not True:
         if not callable(progress):
             raise ArgumentError(f"progress is {progress!r}; accepted: None, True (a bar of tqdm) "
-                                "or a function of a phase and the share done")
+                                "or a function of a label, the share done and the seconds left")
         return progress
     try:
         from tqdm.auto import tqdm
     except ImportError:
         raise ArgumentError("progress=True needs the package tqdm: pip install tqdm, or give a "
-                            "function of a phase and the share done") from None
+                            "function of a label, the share done and the seconds left") from None
     return _Bar(tqdm)
 
 
@@ -103,7 +100,9 @@ class Call:
 
     def _set(self, name: str, value: Any) -> None:
         option = TABLE.get(name)
-        if option and not option.scope & self._scope:
+        if not option:
+            raise unknown(name)
+        if not option.scope & self._scope:
             raise OptionError(f"{name} has no effect here; accepted: "
                               + ", ".join(names_of(self._scope)))
         self.set(name, value)
@@ -184,10 +183,10 @@ class Call:
         else:
             _logger.log(logging.INFO if level == 1 else logging.DEBUG, "%s", text(sentence))
 
-    def _on_progress(self, _user: Any, phase: bytes, done: float) -> int:
+    def _on_progress(self, _user: Any, label: bytes, done: float, left: float) -> int:
         if self._raised is None and self._listener is not None:
             try:
-                return bool(self._listener(text(phase), done))
+                return bool(self._listener(text(label), done, left if left >= 0 else None))
             except BaseException as error:  # noqa: BLE001: raised again after the call
                 self._raised = error
         return self._raised is not None

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Callable
 
 LOG_FUNCTION = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
-PROGRESS_FUNCTION = CFUNCTYPE(c_int, c_void_p, c_char_p, c_double)
+PROGRESS_FUNCTION = CFUNCTYPE(c_int, c_void_p, c_char_p, c_double, c_double)
 
 SCOPE_CONTEXT, SCOPE_FIT, SCOPE_EVAL, SCOPE_SYNTH, SCOPE_CHECK = 1, 2, 4, 8, 32
-SCOPE_BALANCE = 512
+SCOPE_BALANCE, SCOPE_WEIGHTS = 512, 1024
 SIDES = {"x": 0, "y": 1}
 FORMS = {"raw": 0, "unit": 1, "query": 2, "index": 3, "query_cosine": 4, "index_cosine": 5}
 
@@ -31,6 +31,10 @@ class OptionInfo(Structure):
 
 class Data(Structure):
     _fields_ = [("x", c_void_p), ("y", c_void_p), ("pairs", c_void_p), ("groups", c_void_p)]
+
+
+class SynthPart(Structure):
+    _fields_ = [("number", c_int64), ("rows", c_int64)]
 
 
 class View(Structure):
@@ -63,10 +67,11 @@ _status_functions: dict[str, list] = {
     "pairs_per_y": [c_int64, c_int64, c_int64, _out],
     "pairs_list": [c_int64, c_int64, c_void_p, c_void_p, c_void_p, c_int64, _out],
     "pairs_labels": [c_void_p, c_int64, c_void_p, c_int64, _out],
+    "pairs_one_set": [c_void_p, c_int64, _out],
     "pairs_read": [c_char_p, c_int64, c_int64, _out],
     "pairs_read_labels": [c_char_p, c_char_p, c_int64, c_int64, _out],
-    "pairs_set_ignored": [_handle, c_void_p, c_void_p, c_int64],
-    "pairs_set_negatives": [_handle, c_void_p, c_void_p, c_int64],
+    "pairs_set_ignored": [_handle, c_void_p, c_void_p, c_void_p, c_int64],
+    "pairs_set_negatives": [_handle, c_void_p, c_void_p, c_void_p, c_int64],
     "pairs_read_ignored": [_handle, c_char_p],
     "pairs_read_negatives": [_handle, c_char_p],
     "fit": [POINTER(Data), POINTER(Data), _handle, _out],
@@ -79,9 +84,11 @@ _status_functions: dict[str, list] = {
     "evaluate": [POINTER(View), POINTER(View), _handle, _handle, c_void_p, c_void_p],
     "ranks": [POINTER(View), POINTER(View), _handle, c_void_p, c_void_p],
     "hubs": [POINTER(View), POINTER(View), _handle, _out, _out],
+    "weights": [POINTER(View), POINTER(View), _handle, _handle, c_void_p, c_void_p, c_void_p],
     "classify": [POINTER(View), c_void_p, POINTER(View), c_void_p, c_void_p, c_void_p],
     "check": [POINTER(Data), _handle, c_int64, c_void_p, c_void_p],
-    "synth": [c_char_p, _handle, c_int64, c_int64, c_void_p, c_void_p, c_void_p],
+    "synth": [c_char_p, _handle, POINTER(SynthPart), c_int64, c_int64, c_void_p, c_void_p,
+              c_void_p],
 }
 _other_functions: dict[str, tuple] = {
     "version": (c_char_p, []),
@@ -107,6 +114,7 @@ _other_functions: dict[str, tuple] = {
     "balance_text": (c_char_p, [_handle]),
     "balance_rows": (c_int64, [_handle, c_int]),
     "form_width": (c_int64, [c_int64, c_int]),
+    "synth_width": (c_int64, [c_char_p, _handle, c_int]),
     "model_destroy": (None, [_handle]),
     "model_rank": (c_int64, [_handle]),
     "model_width": (c_int64, [_handle, c_int]),

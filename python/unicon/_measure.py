@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Optional
 import numpy as np
 
 from ._call import Call, Progress
-from ._library import (METRICS, SCOPE_CHECK, SCOPE_CONTEXT, SCOPE_EVAL, SIDES, Metrics, View, lib,
-                       text)
+from ._library import (METRICS, SCOPE_CHECK, SCOPE_CONTEXT, SCOPE_EVAL, SCOPE_WEIGHTS, SIDES,
+                       Metrics, View, lib, text)
+from ._options import names_of
 from ._pairs import Pairs, add_list, make_pairs, whole_numbers
 from ._rows import Matrix
 from ._view import Balance, count, open_view
@@ -133,6 +134,30 @@ def hubs(rivals: Rivals, progress: Progress, options: Mapping[str, Any]) -> dict
                    for arrays in (found, plain)))
     ways = ("x_to_y", "y_to_x")
     return {**dict(zip(ways, found)), "plain": dict(zip(ways, plain))}
+
+
+class Weights(NamedTuple):
+    """Scores s and weights S = -dL/ds of all rows of X with all rows of Y, and the loss L."""
+
+    scores: np.ndarray
+    weights: np.ndarray
+    loss: float
+
+
+def weights(rivals: Rivals, negatives: Any, progress: Progress,
+            options: Mapping[str, Any]) -> Weights:
+    model, loss = rivals.model, c_double()
+    known = model.metadata if model else {}
+    found = {name: known["option." + name] for name in names_of(SCOPE_WEIGHTS)
+             if "option." + name in known}
+    with Call({**found, **options}, SCOPE_WEIGHTS, progress) as call:
+        x, y, made = rivals.open(call)
+        add_list(call, made, "negatives", negatives)
+        s, S = (np.empty((count(x), count(y)), np.float32) for _ in range(2))
+        with call.listening():
+            call("weights", ctypes.byref(x), ctypes.byref(y), made, call.options, s.ctypes.data,
+                 S.ctypes.data, ctypes.byref(loss))
+    return Weights(s, S, loss.value)
 
 
 def classify(model: Model, rows: Matrix, side: str, classes: Matrix, labels: Any,

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import os
 import textwrap
 from typing import Any, NamedTuple
 
 from ._library import lib, text
+from .errors import OptionError
 
 
 class Option(NamedTuple):
@@ -46,6 +48,12 @@ def names_of(scope: int) -> list[str]:
     return [option.name for option in TABLE.values() if option.scope & scope]
 
 
+def unknown(name: str) -> OptionError:
+    """The error for an option that does not exist, with the name that may have been meant."""
+    near = difflib.get_close_matches(name, TABLE, 1)
+    return OptionError(f'there is no option "{name}"' + (f'; did you mean "{near[0]}"?' if near else ""))
+
+
 def as_text(value: Any) -> str:
     """A value as the library wants it. True and False are on and off."""
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
@@ -62,7 +70,7 @@ def as_text(value: Any) -> str:
 def from_text(name: str, value: str) -> Any:
     """The other way: a number where the option is one and the text is no word of it."""
     option = TABLE[name]
-    if value in option.words or option.kind not in ("integer", "real"):
+    if value in option.words or option.kind not in ("integer", "real", "sided") or "," in value:
         return value
     return int(float(value)) if option.kind == "integer" else float(value)
 
@@ -87,8 +95,8 @@ def _accepted(option: Option) -> str:
         parts.append("text" if option.kind == "text" else "text as softmax:10")
     elif option.kind == "bytes":
         parts.append("a size as 512M or a number of bytes")
-    elif option.kind in ("integer", "real"):
-        parts.append("int" if option.kind == "integer" else "float")
+    elif option.kind in ("integer", "real", "sided"):
+        parts.append({"integer": "int", "real": "float", "sided": "float or A,B"}[option.kind])
     if option.words:
         parts.append("{" + ", ".join(option.words) + "}")
     return " or ".join(parts)

@@ -24,6 +24,7 @@ array of m by 2       pairs (x row, y row), one a line; a list of pairs is one t
 (i, j), (i, j, w)     a tuple of two index arrays, with weights or without
 SciPy sparse matrix   n_x by n_y: the nonzeros, their values as weights
 ("labels", lx, ly)    rows with equal labels, integers or strings, or the paths of two files
+("labels", l)         X and Y are one set of rows: equal labels, but no row with itself
 path                  a file that the library reads: x_row TAB y_row [TAB weight], or npy
 """
 
@@ -124,6 +125,14 @@ def _labels(call: Call, n_x: int, n_y: int, x: Any, y: Any) -> ctypes.c_void_p:
                      len(second))
 
 
+def _one_set(call: Call, n_x: int, n_y: int, labels: Any) -> ctypes.c_void_p:
+    numbers = _numbered(np.asarray(labels).reshape(-1))
+    if not n_x == n_y == len(numbers):
+        raise PairsError(f"there are {len(numbers)} labels of one set, but X has {n_x} rows and Y "
+                         f"has {n_y}; both are the same rows")
+    return call.make("pairs_one_set", lib.unicon_pairs_destroy, numbers.ctypes.data, len(numbers))
+
+
 def _list_of(n_x: int, n_y: int, pairs: Any, weights: Any) -> _List:
     """The pairs as a list, with weights; what is said by a rule is written out."""
     if pairs is None:
@@ -169,21 +178,27 @@ def make_pairs(call: Call, n_x: int, n_y: int, pairs: Pairs = None,
         return _per_row(call, n_x, n_y, pairs[1], word[-1])
     if word == "labels" and len(pairs) == 3:
         return _labels(call, n_x, n_y, pairs[1], pairs[2])
+    if word == "labels" and len(pairs) == 2:
+        return _one_set(call, n_x, n_y, pairs[1])
     if word is not None:
         raise PairsError(f"the pairs are {pairs!r:.100}; accepted: (\"y_per_x\", K), "
-                         "(\"x_per_y\", K), (\"labels\", x labels, y labels)")
+                         "(\"x_per_y\", K), (\"labels\", x labels, y labels), (\"labels\", labels of "
+                         "one set)")
     return _from_list(call, n_x, n_y, _as_list(pairs))
 
 
 def add_list(call: Call, made: ctypes.c_void_p, which: str, pairs: Any) -> None:
-    """Ignored pairs or the only negatives (`which`: ignored, negatives)."""
+    """Ignored pairs or the only negatives (`which`: ignored, negatives); weights, 0 to 1, are what
+    they count as negatives."""
     if pairs is None:
         return
     if is_path(pairs):
         call("pairs_read_" + which, made, os.fsencode(pairs))
         return
     entries = _as_list(pairs)
-    call("pairs_set_" + which, made, entries.x.ctypes.data, entries.y.ctypes.data, len(entries.x))
+    weight = None if entries.weight is None else entries.weight.ctypes.data
+    call("pairs_set_" + which, made, entries.x.ctypes.data, entries.y.ctypes.data, weight,
+         len(entries.x))
 
 
 def group_numbers(groups: Any, n_x: int) -> np.ndarray:

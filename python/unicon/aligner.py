@@ -9,7 +9,7 @@ import numpy as np
 
 from ._call import Call, Progress
 from ._library import SCOPE_CONTEXT, SCOPE_EVAL, SCOPE_FIT
-from ._options import TABLE, describe, from_text, names_of, signature
+from ._options import TABLE, describe, from_text, names_of, signature, unknown
 from ._pairs import Pairs
 from ._rows import Matrix
 from .errors import ArgumentError, OptionError, not_fitted
@@ -101,7 +101,8 @@ class Aligner:
         ignore, negatives : pairs, optional
             Pairs that count neither way; the only wrong pairs there are.
         progress : callable or True, optional
-            Called with a phase and the share done; a true answer cancels. True: a tqdm bar.
+            Called with what is being done, the share of the fit that is done and the seconds
+            left (None while not known); a true answer cancels. True: a tqdm bar.
         """
         data = dict(X=X, Y=Y, pairs=pairs, weights=weights, groups=groups, labels=labels,
                     ignore=ignore, negatives=negatives)
@@ -161,6 +162,10 @@ class Aligner:
     def hubs(self, X: Matrix, Y: Matrix, pairs: Pairs = None, **arguments: Any) -> dict[str, Any]:
         """How often each row is among the first ten of a query; see Model.hubs."""
         return self._fitted().hubs(X, Y, pairs, **{**self._given(SCOPE_CONTEXT), **arguments})
+
+    def weights(self, X: Matrix, Y: Matrix, pairs: Pairs = None, **arguments: Any) -> Any:
+        """Scores, weights S = -dL/ds and the loss; see Model.weights."""
+        return self._fitted().weights(X, Y, pairs, **{**self._given(SCOPE_CONTEXT), **arguments})
 
     def classify(self, rows: Matrix, classes: Matrix, labels: Any,
                  **arguments: Any) -> dict[str, Any]:
@@ -268,8 +273,7 @@ def _refuse_unknown(options: Mapping[str, Any]) -> None:
         if name in _NAMES:
             continue
         if name not in TABLE:
-            with Call({name: ""}, ~0):  # fails: the library knows the nearest name
-                pass
+            raise unknown(name)
         raise OptionError(f"{name} is no option of a fit; accepted: " + ", ".join(_NAMES))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from . import _measure
 from ._call import Call, Progress
 from ._library import (SCOPE_BALANCE, SCOPE_CONTEXT, SCOPE_FIT, SCOPE_SYNTH, SIDES, Data, Handle,
-                       lib, text)
+                       SynthPart, lib, text)
 from ._measure import Rivals
 from ._pairs import Pairs, add_list, group_numbers, make_pairs
 from ._rows import Matrix, open_rows
@@ -31,9 +31,9 @@ def with_labels(pairs: Pairs, labels: Any) -> Pairs:
         return pairs
     if pairs is not None:
         raise PairsError("pairs and labels both say which rows belong together; give one of them")
-    if not isinstance(labels, (tuple, list)) or len(labels) != 2:
-        raise PairsError("labels must be (labels of X, labels of Y)")
-    return ("labels", labels[0], labels[1])
+    if not isinstance(labels, (tuple, list)) or len(labels) not in (1, 2):
+        raise PairsError("labels must be (labels of X, labels of Y), or (labels,) of one set of rows")
+    return ("labels", *labels)
 
 
 class Model(Handle):
@@ -214,6 +214,15 @@ class Model(Handle):
         return _measure.hubs(Rivals(self, X, Y, with_labels(pairs, labels), ignore,
                                     Balance(balance, bank_x, bank_y)), progress, options)
 
+    def weights(self, X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None,
+                ignore: Any = None, negatives: Any = None, progress: Progress = None,
+                **options: Any) -> _measure.Weights:
+        """Scores s, weights S = -dL/ds (positive where a pair should come closer) and the loss L:
+        whole matrices, for a look at a few thousand rows. The loss is that of the fit unless
+        options (loss, temperature, ...) say otherwise; scores are plain."""
+        return _measure.weights(Rivals(self, X, Y, with_labels(pairs, labels), ignore, Balance()),
+                                negatives, progress, options)
+
     def classify(self, rows: Matrix, classes: Matrix, labels: Any, *, side: str = "x",
                  balance: Any = None, bank_x: Matrix = None, bank_y: Matrix = None,
                  confusion: bool = True, progress: Progress = None,
@@ -338,18 +347,22 @@ def check(X: Matrix, Y: Matrix, pairs: Pairs = None, *, weights: Any = None, lab
     return _measure.check(data, suspects, progress, options)
 
 
-def synth(kind: str, count: int, first: int = 0,
+def synth(kind: str, count: int, first: int = 0, *, part: int = 0, rows: Optional[int] = None,
           **options: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Samples of the paper's synthetic models, kind linear or nonlinear: x, y and label.
+    """Samples of synthetic models: x, y and label. linear and nonlinear are those of the paper's
+    text, linear-released and nonlinear-released those of its authors' code.
 
-    Sample first + i depends on the seed and its number alone, so a test set is another range.
+    A sample depends on the seed, the part and its number alone, so a test set is another part or
+    another range. linear-released has `rows` (if not given first + count) samples in a part, in the
+    order of their clusters.
     """
     with Call(options, SCOPE_SYNTH) as call:
         if count < 0:
             raise ArgumentError(f"count is {count}; accepted: a whole number of at least 0")
-        x = np.empty((count, int(call.value("dim_x"))), np.float32)
-        y = np.empty((count, int(call.value("dim_y"))), np.float32)
+        x, y = (np.empty((count, max(1, lib.unicon_synth_width(kind.encode(), call.options, side))),
+                         np.float32) for side in (SIDES["x"], SIDES["y"]))
         label = np.empty(count, np.int64)
-        call("synth", kind.encode(), call.options, first, count, x.ctypes.data, y.ctypes.data,
-             label.ctypes.data)
+        which = SynthPart(part, first + count if rows is None else rows)
+        call("synth", kind.encode(), call.options, ctypes.byref(which), first, count,
+             x.ctypes.data, y.ctypes.data, label.ctypes.data)
     return x, y, label

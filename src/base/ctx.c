@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/parallel.h"
 
 #define UNICON_STRING_(x) #x
@@ -50,11 +49,22 @@ const char *unicon_status_name(unicon_status status) {
   return "UNICON_ERR_UNKNOWN";
 }
 
+/* Sentences quote files and names of strangers: what a terminal would obey, the control characters
+ * of ASCII and (C2 80 to C2 9F in UTF-8) of Unicode, becomes a question mark. */
+static void tame(char *text) {
+  for (unsigned char *p = (unsigned char *)text; *p; p++) {
+    const bool wide = p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0;
+    if (wide) p[1] = '?';
+    if (wide || *p < ' ' || *p == 0x7f) *p = '?';
+  }
+}
+
 void unicon__set_error(unicon_ctx *ctx, unicon_status status, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(ctx->error, sizeof ctx->error, format, arguments);
   va_end(arguments);
+  tame(ctx->error);
   ctx->status = status;
 }
 
@@ -63,6 +73,7 @@ unicon_status unicon__status(const unicon_ctx *ctx) {
 }
 
 void unicon__clear_error(unicon_ctx *ctx) {
+  ctx->progress.cancelled = false;
   ctx->status = UNICON_OK;
   ctx->error[0] = '\0';
 }
@@ -93,6 +104,7 @@ unicon_status unicon_ctx_create(unicon_ctx **out) {
   ctx->tile_x = 256; /* bench/bench_pass measures these */
   ctx->tile_y = 1024;
   ctx->faults = (unicon__faults){-1, -1, -1, -1};
+  unicon__progress_reset(ctx);
   *out = ctx;
   return UNICON_OK;
 }
@@ -137,8 +149,8 @@ void unicon_ctx_set_log(unicon_ctx *ctx, unicon_log_fn fn, void *user) {
 
 void unicon_ctx_set_progress(unicon_ctx *ctx, unicon_progress_fn fn, void *user) {
   if (!ctx || !take(ctx)) return;
-  ctx->progress = fn;
-  ctx->progress_user = user;
+  ctx->tell = fn;
+  ctx->tell_user = user;
   give_back(ctx);
 }
 
@@ -160,6 +172,7 @@ void unicon__log(unicon_ctx *ctx, unicon_log_level level, const char *format, ..
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
+  tame(text);
   if (level == UNICON_LOG_WARNING) {
     if (strcmp(ctx->warned, text) == 0) return; /* once a call is enough */
     memcpy(ctx->warned, text, strlen(text) + 1);
@@ -167,34 +180,18 @@ void unicon__log(unicon_ctx *ctx, unicon_log_level level, const char *format, ..
   ctx->log(ctx->log_user, level, text);
 }
 
-unicon_status unicon__progress(unicon_ctx *ctx, const char *phase, double done) {
-  if (!ctx->progress) return UNICON_OK;
-  ctx->progress_done = done;
-  const double now = unicon__now();
-  const bool new_phase = !ctx->progress_phase || strcmp(ctx->progress_phase, phase) != 0;
-  if (!new_phase && now - ctx->progress_time < ctx->progress_interval) return UNICON_OK;
-  ctx->progress_phase = phase;
-  ctx->progress_time = now;
-  if (ctx->progress(ctx->progress_user, phase, done < 0 ? 0 : done > 1 ? 1 : done))
-    return unicon__fail(ctx, UNICON_ERR_CANCELLED, "cancelled while: %s", phase);
-  return UNICON_OK;
-}
-
-unicon_status unicon__poll(unicon_ctx *ctx) {
-  return ctx->progress_phase ? unicon__progress(ctx, ctx->progress_phase, ctx->progress_done)
-                             : UNICON_OK;
-}
-
 unicon_status unicon__enter(unicon_ctx *ctx) {
   if (!ctx || !take(ctx)) return UNICON_ERR_ARGUMENT;
   unicon__clear_error(ctx);
   ctx->warned[0] = '\0';
-  ctx->progress_phase = NULL;
+  unicon__progress_reset(ctx);
   ctx->frame = unicon__frame_open(ctx);
   return UNICON_OK;
 }
 
 unicon_status unicon__leave(unicon_ctx *ctx, unicon_status status) {
+  /* What fails after a cancelled loop fails because of it. */
+  if (status != UNICON_OK && ctx->progress.cancelled) status = unicon__poll(ctx);
   unicon__frame_close(ctx, ctx->frame);
   give_back(ctx);
   return status;

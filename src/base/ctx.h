@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "base/status.h"
+#include "base/progress.h"
 #include "base/work.h"
 
 typedef struct unicon__pool unicon__pool;
@@ -29,13 +29,11 @@ struct unicon_ctx {
   unicon__pool *pool;  /* made on first use */
   unicon_log_fn log;
   void *log_user;
-  unicon_progress_fn progress;
-  void *progress_user;
-  const char *progress_phase;
-  double progress_done;     /* of the last report */
-  double progress_time;     /* of the last callback */
-  double progress_interval; /* seconds between callbacks */
-  int64_t tile_x, tile_y;   /* rows and columns of a tile of the plane */
+  unicon_progress_fn tell;
+  void *tell_user;
+  double progress_interval; /* seconds between two calls of it */
+  unicon__progress progress;
+  int64_t tile_x, tile_y; /* rows and columns of a tile of the plane */
   unicon__faults faults;
 };
 
@@ -44,13 +42,6 @@ bool unicon__fault(int64_t *counter);
 
 void unicon__log(unicon_ctx *ctx, unicon_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-
-/* Reports progress; UNICON_ERR_CANCELLED when the callback asks to stop. `phase` is a literal. */
-unicon_status unicon__progress(unicon_ctx *ctx, const char *phase, double done);
-
-/* The same for the phase and the share reported last: long work that has no share of its own asks
- * now and then whether to go on. */
-unicon_status unicon__poll(unicon_ctx *ctx);
 
 /* How many threads `threads` = 0 (all) means. */
 int unicon__processor_count(void);

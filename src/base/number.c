@@ -44,3 +44,18 @@ int unicon__number_print(char *out, size_t size, const char *format, ...) {
   locale_end(l);
   return length;
 }
+
+int unicon__compare_int64(const void *a, const void *b) {
+  const int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+  return (left > right) - (left < right);
+}
+
+int unicon__compare_double(const void *a, const void *b) {
+  const double left = *(const double *)a, right = *(const double *)b;
+  return (left > right) - (left < right);
+}
+
+double unicon__median(double *values, int64_t count) {
+  qsort(values, (size_t)count, sizeof *values, unicon__compare_double);
+  return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}

@@ -8,8 +8,6 @@
 
 #include "base/number.h"
 
-enum { NAME_MAX_LENGTH = 63 };
-
 static char folded(char c) {
   return c == '-' ? '_' : c;
 }
@@ -23,38 +21,6 @@ int unicon__option_find(const unicon_option_info *table, int rows, const char *n
   for (int k = 0; k < rows; k++)
     if (same_name(table[k].name, name)) return k;
   return -1;
-}
-
-/* Levenshtein distance of two short names. */
-static int distance(const char *a, const char *b) {
-  int row[NAME_MAX_LENGTH + 1];
-  const int m = (int)strnlen(a, NAME_MAX_LENGTH), n = (int)strnlen(b, NAME_MAX_LENGTH);
-  for (int j = 0; j <= n; j++) row[j] = j;
-  for (int i = 1; i <= m; i++) {
-    int diagonal = row[0];
-    row[0] = i;
-    for (int j = 1; j <= n; j++) {
-      const int change = diagonal + (folded(a[i - 1]) != folded(b[j - 1]));
-      diagonal = row[j];
-      const int shift = 1 + (row[j] < row[j - 1] ? row[j] : row[j - 1]);
-      row[j] = change < shift ? change : shift;
-    }
-  }
-  return row[n];
-}
-
-const char *unicon__option_nearest(const unicon_option_info *table, int rows, const char *name) {
-  const int length = (int)strnlen(name, NAME_MAX_LENGTH);
-  int best = 1 + length / 3; /* further away is no help */
-  const char *nearest = NULL;
-  for (int k = 0; k < rows; k++) {
-    const int d = distance(table[k].name, name);
-    if (d <= best && (!nearest || d < best)) {
-      best = d;
-      nearest = table[k].name;
-    }
-  }
-  return nearest;
 }
 
 static int word_index(const char *words, const char *text) {
@@ -87,8 +53,9 @@ static unicon_status refuse(unicon_ctx *ctx, const unicon_option_info *row, cons
   else if (numeric)
     snprintf(range, sizeof range, "%s from %.10g to %.10g",
              strcmp(row->kind, "integer") ? "a number" : "a whole number", row->low, row->high);
-  return unicon__fail(ctx, UNICON_ERR_OPTION, "%s is \"%.100s\"; accepted: %s%s%s", row->name, text,
-                      range, numeric && row->words[0] ? ", or " : "", row->words);
+  return unicon__fail(ctx, UNICON_ERR_OPTION, "%s is \"%.100s\"; accepted: %s%s%s%s", row->name,
+                      text, range, numeric && row->words[0] ? ", or " : "", row->words,
+                      strcmp(row->kind, "sided") == 0 ? ", or two of these for x and y: A,B" : "");
 }
 
 /* 1.5G and the like: powers of 1024. */
@@ -107,21 +74,39 @@ static bool parse_bytes(const char *text, double *out) {
   return *end == '\0';
 }
 
+/* A number within the bounds of the row; false if it is none. */
+static bool parse_number(const unicon_option_info *row, const char *text, double *out) {
+  char *end;
+  if (strcmp(row->kind, "bytes") == 0) {
+    if (!parse_bytes(text, out)) return false;
+  } else {
+    *out = unicon__number_read(text, &end);
+    if (end == text || *end) return false;
+    if (strcmp(row->kind, "integer") == 0 && *out != floor(*out)) return false;
+  }
+  return *out >= row->low && *out <= row->high;
+}
+
+/* "A,B": one value for x and one for y. */
+static bool parse_sided(const unicon_option_info *row, const char *text, unicon__value *out) {
+  char x[32];
+  const char *comma = strchr(text, ',');
+  if (strcmp(row->kind, "sided") != 0 || !comma || comma - text >= (ptrdiff_t)sizeof x)
+    return false;
+  memcpy(x, text, (size_t)(comma - text));
+  x[comma - text] = '\0';
+  out->sided = true;
+  out->word = word_index(row->words, x);
+  out->word_y = word_index(row->words, comma + 1);
+  return (out->word >= 0 || parse_number(row, x, &out->number)) &&
+         (out->word_y >= 0 || parse_number(row, comma + 1, &out->number_y));
+}
+
 unicon_status unicon__value_parse(unicon_ctx *ctx, const unicon_option_info *row, const char *text,
                                   unicon__value *out) {
-  *out = (unicon__value){text, NAN, word_index(row->words, text)};
+  *out = (unicon__value){.text = text, .number = NAN, .word = word_index(row->words, text)};
   if (out->word >= 0 || is_text(row)) return UNICON_OK;
-  if (strcmp(row->kind, "word") == 0 || strcmp(row->kind, "flag") == 0)
-    return refuse(ctx, row, text);
-  if (strcmp(row->kind, "bytes") == 0) {
-    if (!parse_bytes(text, &out->number)) return refuse(ctx, row, text);
-  } else {
-    char *end;
-    out->number = unicon__number_read(text, &end);
-    if (end == text || *end) return refuse(ctx, row, text);
-    if (strcmp(row->kind, "integer") == 0 && out->number != floor(out->number))
-      return refuse(ctx, row, text);
-  }
-  if (!(out->number >= row->low && out->number <= row->high)) return refuse(ctx, row, text);
-  return UNICON_OK;
+  const bool words = strcmp(row->kind, "word") == 0 || strcmp(row->kind, "flag") == 0;
+  if (!words && parse_number(row, text, &out->number)) return UNICON_OK;
+  return parse_sided(row, text, out) ? UNICON_OK : refuse(ctx, row, text);
 }

@@ -8,8 +8,11 @@
 
 typedef struct unicon__value {
   const char *text; /* as given, or the default */
-  double number;    /* of integers, reals and bytes */
+  double number;    /* of integers, reals, sided reals and bytes */
   int word;         /* position in `words`, or -1 */
+  bool sided;       /* "A,B" was given: A for x, above, and B for y: */
+  double number_y;
+  int word_y;
 } unicon__value;
 
 /* Reads `text` as a value of `row`; the error names the option, the text and what is accepted. */
@@ -18,8 +21,5 @@ unicon_status unicon__value_parse(unicon_ctx *ctx, const unicon_option_info *row
 
 /* Position of the row called `name` ("-" equals "_"), or -1. */
 int unicon__option_find(const unicon_option_info *table, int rows, const char *name);
-
-/* The known name nearest to `name` by edit distance, or NULL if none is near. */
-const char *unicon__option_nearest(const unicon_option_info *table, int rows, const char *name);
 
 #endif

@@ -16,6 +16,7 @@
 #define USE UNICON_SCOPE_USE
 #define CONTEXT UNICON_SCOPE_CONTEXT
 #define BALANCE UNICON_SCOPE_BALANCE
+#define WEIGHTS UNICON_SCOPE_WEIGHTS
 #define MIGRATE UNICON_SCOPE_MIGRATE
 #define MOVE UNICON_SCOPE_MOVE
 
@@ -32,6 +33,7 @@ struct unicon_options {
   char *copy[UNICON__OPTION_COUNT];  /* of the values' texts */
   bool given[UNICON__OPTION_COUNT];  /* by the user */
   bool chosen[UNICON__OPTION_COUNT]; /* by a choice, see unicon__options_replace */
+  unicon_loss custom;                /* see unicon_options_set_loss */
 };
 
 typedef struct setting {
@@ -39,11 +41,17 @@ typedef struct setting {
 } setting;
 
 static const setting preset_auto[] = {{0}}; /* nothing is set: what it chooses, see select.c */
-static const setting auto_chooses[] = {{"kernel", "chosen"},       {"ridge", "chosen"},
-                                       {"metric", "chosen"},       {"rank", "chosen"},
-                                       {"exponent", "chosen"},     {"balance", "chosen"},
-                                       {"refine", "chosen"},       {"temperature", "chosen"},
-                                       {"refine_batch", "chosen"}, {0}};
+static const setting auto_chooses[] = {{"kernel", "chosen"},
+                                       {"landmarks", "chosen"},
+                                       {"ridge", "chosen"},
+                                       {"metric", "chosen"},
+                                       {"rank", "chosen"},
+                                       {"exponent", "chosen"},
+                                       {"balance", "chosen"},
+                                       {"refine", "chosen"},
+                                       {"temperature", "chosen"},
+                                       {"refine_batch", "chosen"},
+                                       {0}};
 static const setting preset_fast[] = {{"metric", "whiten"},
                                       {"ridge", "0.01"},
                                       {"rank", "auto"},
@@ -51,24 +59,43 @@ static const setting preset_fast[] = {{"metric", "whiten"},
                                       {"balance", "auto"},
                                       {"iterations", "0"},
                                       {0}};
-static const setting preset_paper[] = {{"loss", "clip"},
-                                       {"temperature", "1"},
-                                       {"normalize", "on"},
-                                       {"center", "off"},
-                                       {"metric", "none"},
-                                       {"split", "0"},
-                                       {"exponent", "1"},
-                                       {"balance", "off"},
-                                       {"iterations", "1"},
-                                       {"damping", "plain"},
-                                       {"rank", "128"},
-                                       {"batch", "500"},
-                                       {0}};
+/* What the authors' code runs on image and text (clip with nu 2 is the loss general). */
+static const setting preset_paper[] = {
+    {"loss", "general"},  {"psi", "exp"},       {"phi", "log"},
+    {"nu", "2"},          {"temperature", "1"}, {"normalize", "off"},
+    {"center", "off"},    {"metric", "none"},   {"exponent", "0"},
+    {"balance", "off"},   {"start", "random"},  {"iterations", "1"},
+    {"damping", "plain"}, {"rank", "128"},      {0}};
+/* What it runs on its synthetic data. */
+static const setting preset_synthetic[] = {{"loss", "clip"},         {"temperature", "1"},
+                                           {"normalize", "off"},     {"center", "off"},
+                                           {"metric", "none"},       {"exponent", "1"},
+                                           {"balance", "off"},       {"start", "random"},
+                                           {"iterations", "0"},      {"damping", "plain"},
+                                           {"rank", "10"},           {"batch", "30"},
+                                           {"batch_order", "file"},  {"batch_average", "solution"},
+                                           {"kernel_ridge", "1e-6"}, {0}};
+/* The text of the paper, read to the letter. */
+static const setting preset_printed[] = {{"loss", "clip"},
+                                         {"temperature", "1"},
+                                         {"normalize", "on"},
+                                         {"center", "off"},
+                                         {"metric", "none"},
+                                         {"split", "0"},
+                                         {"exponent", "1"},
+                                         {"balance", "off"},
+                                         {"iterations", "1"},
+                                         {"damping", "plain"},
+                                         {"rank", "128"},
+                                         {"batch", "500"},
+                                         {0}};
 
 static const setting *preset_settings(const char *preset) {
   if (strcmp(preset, "auto") == 0 || strcmp(preset, "best") == 0) return preset_auto;
   if (strcmp(preset, "fast") == 0) return preset_fast;
   if (strcmp(preset, "paper") == 0) return preset_paper;
+  if (strcmp(preset, "paper-synthetic") == 0) return preset_synthetic;
+  if (strcmp(preset, "paper-printed") == 0) return preset_printed;
   return NULL;
 }
 
@@ -125,10 +152,8 @@ void unicon_options_destroy(unicon_options *options) {
 }
 
 static unicon_status unknown_name(unicon_ctx *ctx, const char *name) {
-  const char *nearest = unicon__option_nearest(table, UNICON__OPTION_COUNT, name);
-  return nearest ? unicon__fail(ctx, UNICON_ERR_OPTION,
-                                "there is no option \"%.60s\"; did you mean \"%s\"?", name, nearest)
-                 : unicon__fail(ctx, UNICON_ERR_OPTION, "there is no option \"%.60s\"", name);
+  return unicon__fail(ctx, UNICON_ERR_OPTION,
+                      "there is no option \"%.60s\"; unicon_option_at lists those there are", name);
 }
 
 /* Checks the value and keeps a copy of its text, in the place of an older one. `value` may be that
@@ -169,6 +194,25 @@ unicon_status unicon_options_set(unicon_ctx *ctx, unicon_options *options, const
   return unicon__leave(ctx, set_option(ctx, options, name, value));
 }
 
+static unicon_status set_loss(unicon_ctx *ctx, unicon_options *options, const unicon_loss *loss) {
+  if (!options || !loss || !loss->psi || !loss->phi)
+    return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                        "options_set_loss needs options and a loss with psi and phi");
+  UNICON_TRY(set_option(ctx, options, "loss", "custom"));
+  options->custom = *loss;
+  return UNICON_OK;
+}
+
+unicon_status unicon_options_set_loss(unicon_ctx *ctx, unicon_options *options,
+                                      const unicon_loss *loss) {
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, set_loss(ctx, options, loss));
+}
+
+unicon_loss unicon__custom_loss(const unicon_options *options) {
+  return options ? options->custom : (unicon_loss){NULL, NULL, NULL};
+}
+
 unicon_status unicon__options_replace(unicon_ctx *ctx, unicon_options *options, int id,
                                       const char *value) {
   UNICON_TRY(store(ctx, options, id, value));
@@ -185,6 +229,7 @@ unicon_status unicon__options_choose(unicon_ctx *ctx, unicon_options *options, i
 unicon_status unicon__options_copy(unicon_ctx *ctx, const unicon_options *from,
                                    unicon_options **out) {
   UNICON_TRY(unicon__options_create(ctx, out));
+  if (from) (*out)->custom = from->custom;
   for (int id = 0; from && id < UNICON__OPTION_COUNT; id++) {
     if (!from->given[id]) continue;
     const unicon_status status = store(ctx, *out, id, from->value[id].text);
@@ -206,19 +251,32 @@ static unicon__value parsed_text(int id, const char *text) {
   return value;
 }
 
-static unicon__value in_force(const unicon_options *options, int id) {
+unicon__value unicon__in_force(const unicon_options *options, int id) {
   if (options && (options->given[id] || options->chosen[id])) return options->value[id];
   const char *text = table[id].default_value;
   if (id != UNICON__PRESET) {
-    const setting *list = preset_settings(in_force(options, UNICON__PRESET).text);
+    const setting *list = preset_settings(unicon__in_force(options, UNICON__PRESET).text);
     for (; list && list->name; list++)
       if (strcmp(list->name, table[id].name) == 0) text = list->value;
   }
   return parsed_text(id, text);
 }
 
+unicon__value unicon__of_side(const unicon_options *options, int id, int side) {
+  unicon__value value = unicon__in_force(options, id);
+  if (value.sided && side == 1) {
+    value.number = value.number_y;
+    value.word = value.word_y;
+  }
+  return value;
+}
+
 bool unicon__has_preset(const unicon_options *options, const char *name) {
   return strcmp(unicon__text(options, UNICON__PRESET), name) == 0;
+}
+
+bool unicon__is(const unicon_options *options, int id, const char *word) {
+  return strcmp(unicon__text(options, id), word) == 0;
 }
 
 bool unicon__given(const unicon_options *options, int id) {
@@ -226,19 +284,19 @@ bool unicon__given(const unicon_options *options, int id) {
 }
 
 double unicon__number(const unicon_options *options, int id) {
-  return in_force(options, id).number;
+  return unicon__in_force(options, id).number;
 }
 
 int unicon__word(const unicon_options *options, int id) {
-  return in_force(options, id).word;
+  return unicon__in_force(options, id).word;
 }
 
 const char *unicon__text(const unicon_options *options, int id) {
-  return in_force(options, id).text;
+  return unicon__in_force(options, id).text;
 }
 
 int64_t unicon__integer(const unicon_options *options, int id) {
-  return (int64_t)in_force(options, id).number;
+  return (int64_t)unicon__in_force(options, id).number;
 }
 
 const char *unicon_options_get(const unicon_options *options, const char *name) {

@@ -8,42 +8,54 @@
 
 /* id, name, kind, default, words, metavar, low, high, scope, group, help */
 #define UNICON__OPTIONS(X)                                                                         \
-  X(PRESET, "preset", "word", "auto", "auto|best|fast|paper", "NAME", 0, 0, FIT, "Method",         \
-    "A set of settings; an option given beside it wins. auto: kernel, ridge, metric, rank, "       \
-    "exponent, balance and refine chosen on held-out pairs (not beside iterations, batch, start "  \
-    "or shared_encoder). best: the same with a larger grid. fast: linear, "                        \
-    "whitened, closed form; below 4000 rows of y exponent and balance are chosen. paper: a "       \
-    "literal reading of the paper's text (clip, temperature 1, no centring, no whitening, split "  \
-    "0, batches of 500, rank 128, one plain step), kept for comparison.")                          \
+  X(PRESET, "preset", "word", "auto", "auto|best|fast|paper|paper-synthetic|paper-printed",        \
+    "NAME", 0, 0, FIT, "Method",                                                                   \
+    "A set of settings; an option given beside it wins. auto: kernel, landmarks, ridge, metric, "  \
+    "rank, "                                                                                       \
+    "exponent, balance and refine chosen on held-out pairs (not beside iterations, batch, start, " \
+    "identity or shared_encoder). best: the same with a larger grid. fast: linear, whitened, "     \
+    "closed form; below 4000 rows of y exponent and balance are chosen. paper: what the authors' " \
+    "code runs on image and text (clip with nu 2, temperature 1, rows as they are, singular "      \
+    "vectors alone, rank 128, two plain steps from random factors). paper-synthetic: what it "     \
+    "runs on its synthetic data (batches of 30, even split, rank 10; the kernel is given beside "  \
+    "it). paper-printed: the text read to the letter (split 0, batches of 500, unit rows). All "   \
+    "three are kept for comparison.")                                                              \
   X(RANK, "rank", "integer", "auto", "auto|full", "N", 1, 1e6, FIT | COMPARE, "Method",            \
     "Dimensions of the shared space. auto: 256, or fewer where the data allow no more. full: all " \
     "that the data allow.")                                                                        \
-  X(LOSS, "loss", "word", "clip", "clip|infonce|general|triplet|supcon|siglip|spectral|moment",    \
-    "NAME", 0, 0, FIT, "Loss", "The loss whose weights S = -dL/ds the iterations use.")            \
-  X(TEMPERATURE, "temperature", "real", "0.1", "", "T", 1e-3, 1e3, FIT, "Loss",                    \
-    "Temperature of exponential losses and of psi softplus.")                                      \
-  X(MARGIN, "margin", "real", "0.2", "", "M", 0, 1e3, FIT, "Loss",                                 \
-    "Margin of triplet and of psi hinge.")                                                         \
-  X(SCALE, "scale", "real", "10", "", "T", 1e-6, 1e4, FIT, "Loss", "Scale t of siglip.")           \
-  X(BIAS, "bias", "real", "-10", "", "B", -1e4, 1e4, FIT, "Loss", "Bias b of siglip.")             \
-  X(PSI, "psi", "word", "exp", "exp|hinge|softplus|identity", "NAME", 0, 0, FIT, "Loss",           \
-    "psi of the general loss: e^(x/T), [x+M]+, T log(1+e^(x/T)) or x.")                            \
-  X(PHI, "phi", "word", "log", "log|log1p|identity", "NAME", 0, 0, FIT, "Loss",                    \
+  X(LOSS, "loss", "word", "clip",                                                                  \
+    "clip|infonce|general|triplet|supcon|siglip|spectral|moment|custom", "NAME", 0, 0,             \
+    FIT | WEIGHTS, "Loss",                                                                         \
+    "The loss whose weights S = -dL/ds the iterations use; custom is one of a C program.")         \
+  X(DIRECTION, "direction", "word", "both", "both|x|y", "WHO", 0, 0, FIT | WEIGHTS, "Loss",        \
+    "Whose rows look for partners among the other side: the mean of both losses, or one of them "  \
+    "alone. infonce is clip with x; siglip and spectral have no directions.")                      \
+  X(TEMPERATURE, "temperature", "real", "0.1", "learn", "T", 1e-3, 1e3, FIT | WEIGHTS, "Loss",     \
+    "Temperature of exponential losses and of psi softplus and softmin. learn: 0.07, and refine "  \
+    "learns it on L/T, as CLIP does.")                                                             \
+  X(MARGIN, "margin", "real", "0.2", "", "M", 0, 1e3, FIT | WEIGHTS, "Loss",                       \
+    "Margin of triplet and of psi hinge and softmin.")                                             \
+  X(SCALE, "scale", "real", "10", "", "T", 1e-6, 1e4, FIT | WEIGHTS, "Loss", "Scale t of siglip.") \
+  X(BIAS, "bias", "real", "-10", "", "B", -1e4, 1e4, FIT | WEIGHTS, "Loss", "Bias b of siglip.")   \
+  X(PSI, "psi", "word", "exp", "exp|hinge|softplus|softmin|identity", "NAME", 0, 0, FIT | WEIGHTS, \
+    "Loss",                                                                                        \
+    "psi of the general loss: e^(x/T), [x+M]+, T log(1+e^(x/T)), -T log(1+e^((M-x)/T)) or x.")     \
+  X(PHI, "phi", "word", "log", "log|log1p|identity", "NAME", 0, 0, FIT | WEIGHTS, "Loss",          \
     "phi of the general loss; log and log1p are multiplied by T where psi is exp.")                \
-  X(NU, "nu", "real", "1", "", "NU", 0, 1e3, FIT, "Loss",                                          \
+  X(NU, "nu", "real", "1", "", "NU", 0, 1e3, FIT | WEIGHTS, "Loss",                                \
     "nu of the general loss: how strongly a negative is compared with the positive.")              \
-  X(EPSILON, "epsilon", "real", "1", "", "E", 0, 1e3, FIT, "Loss",                                 \
+  X(EPSILON, "epsilon", "real", "1", "", "E", 0, 1e3, FIT | WEIGHTS, "Loss",                       \
     "Weight of the positive's own term in the general loss.")                                      \
-  X(METRIC, "metric", "real", "whiten", "none|whiten", "POWER", 0, 1, FIT, "Method",               \
+  X(METRIC, "metric", "sided", "whiten", "none|whiten", "POWER", 0, 1, FIT, "Method",              \
     "Metric W = (Sigma + ridge lambda_max I)^-POWER on both sides. whiten is POWER 0.5, none is "  \
-    "0 and the paper's choice.")                                                                   \
-  X(METRIC_X, "metric_x", "real", "same", "none|whiten|same", "POWER", 0, 1, FIT, "Method",        \
-    "Metric of x; same: as metric says.")                                                          \
-  X(METRIC_Y, "metric_y", "real", "same", "none|whiten|same", "POWER", 0, 1, FIT, "Method",        \
-    "Metric of y; same: as metric says. Metric whiten on one side and none on the other, split "   \
-    "and full rank make a ridge regression.")                                                      \
+    "0 and the paper's choice. A,B is A for x and B for y: whiten,none with split 1 and full "     \
+    "rank is a ridge regression.")                                                                 \
   X(RIDGE, "ridge", "real", "0.01", "", "L", 0, 1e6, FIT | CHECK, "Method",                        \
     "Shrinkage of the metric, as a share of the largest eigenvalue.")                              \
+  X(IDENTITY, "identity", "real", "0", "", "L", 0, 1e6, FIT, "Method",                             \
+    "Shrinks the map towards the identity, which is no alignment at all: for rows of one space, "  \
+    "as two versions of a model. L times the identity is added to the map scaled to a largest "    \
+    "singular value of 1; with rank auto all dimensions are kept.")                                \
   X(SPLIT, "split", "real", "0.5", "", "A", 0, 1, FIT, "Method",                                   \
     "Share of the singular values given to x: F_x = U S^A, F_y = V S^(1-A).")                      \
   X(EXPONENT, "exponent", "real", "auto", "auto", "E", 0, 4, FIT, "Method",                        \
@@ -64,6 +76,8 @@
     "Scale every input row to length 1 first.")                                                    \
   X(CENTER, "center", "word", "on", "on|off", "on|off", 0, 0, FIT | COMPARE | CHECK, "Data",       \
     "Subtract the mean of the features.")                                                          \
+  X(UNPAIRED, "unpaired", "word", "off", "on|off", "on|off", 0, 0, FIT | CHECK, "Data",            \
+    "Let rows without a partner count in means and covariances.")                                  \
   X(KERNEL, "kernel", "word", "linear",                                                            \
     "linear|cosine|angular|arccos0|arccos1|arccos2|expcos|rbf|matern12|laplace|matern32|matern52|" \
     "poly",                                                                                        \
@@ -76,9 +90,9 @@
     "linear|cosine|angular|arccos0|arccos1|arccos2|expcos|rbf|matern12|laplace|matern32|matern52|" \
     "poly|same",                                                                                   \
     "NAME", 0, 0, FIT, "Kernel", "Kernel of y; same: as kernel says.")                             \
-  X(WIDTH, "width", "real", "auto", "auto", "L", 1e-6, 1e6, FIT, "Kernel",                         \
-    "Width of expcos, rbf and matern. auto: the median distance between rows.")                    \
-  X(DEGREE, "degree", "integer", "3", "", "N", 1, 16, FIT, "Kernel", "Degree of poly.")            \
+  X(WIDTH, "width", "sided", "auto", "auto", "L", 1e-6, 1e6, FIT, "Kernel",                        \
+    "Width of expcos, rbf and matern; auto: the median distance between rows. Degree of poly, a "  \
+    "whole number up to 16; auto: 3. A,B is A for x and B for y.")                                 \
   X(MAP, "map", "word", "auto", "auto|linear|exact|nystrom|random", "HOW", 0, 0, FIT, "Kernel",    \
     "How features are made. auto: linear for the linear kernel, else exact up to 4000 rows, else " \
     "nystrom. exact: every training row is a landmark. random: random features, for arc-cosine, "  \
@@ -91,31 +105,36 @@
     "lines.")                                                                                      \
   X(FEATURES, "features", "integer", "2048", "", "N", 1, 1e6, FIT, "Kernel",                       \
     "Number of random features.")                                                                  \
-  X(ORTHOGONAL, "orthogonal", "word", "on", "on|off", "on|off", 0, 0, FIT, "Kernel",               \
-    "Draw the directions of random features in orthogonal blocks.")                                \
   X(KERNEL_RIDGE, "kernel_ridge", "real", "0", "", "L", 0, 1e6, FIT, "Kernel",                     \
     "Added to the diagonal of K in exact and nystrom; 0 is the pseudo-inverse.")                   \
   X(ITERATIONS, "iterations", "integer", "0", "", "T", 0, 1e4, FIT, "Solver",                      \
-    "Spectral steps after the first (moment) step. 0 is the closed form alone: no loss is used.")  \
+    "Spectral steps after the first. 0 with start moment is the closed form alone: no loss is "    \
+    "used.")                                                                                       \
   X(DAMPING, "damping", "word", "safe", "safe|plain", "HOW", 0, 0, FIT, "Solver",                  \
     "safe: a step is shortened until the loss falls, or refused. plain: every step is taken.")     \
-  X(START, "start", "text", "moment", "moment|random", "HOW", 0, 0, FIT, "Solver",                 \
-    "moment: the closed form. random: random factors, for refine alone (an SGD head). Else the "   \
-    "file of a linear model whose weights refine starts from (metric none).")                      \
+  X(START, "start", "text", "moment", "moment|random|zero", "HOW", 0, 0, FIT, "Solver",            \
+    "Where the weights S of the first step come from. moment: the closed form. zero: the loss at " \
+    "scores of 0. random: the loss at random factors; with refine and no iterations it starts "    \
+    "from them (an SGD head). Else the file of a linear model whose weights refine starts from "   \
+    "(metric none). For both refine is AdamW with weight decay 0.01 and stops after 5 epochs "     \
+    "without a better held-out score.")                                                            \
+  X(TOLERANCE, "tolerance", "real", "0", "", "T", 0, 1, FIT, "Solver",                             \
+    "Stop iterations after a step that changes the map, scaled to norm 1, by less than T. 0: "     \
+    "never.")                                                                                      \
   X(REFINE, "refine", "integer", "0", "", "EPOCHS", 0, 1e4, FIT, "Solver",                         \
     "Epochs of minibatch Adam on the loss after the spectral steps; with auto and best at most.")  \
   X(REFINE_BATCH, "refine_batch", "integer", "2000", "", "N", 2, 1e6, FIT, "Solver",               \
     "Rows of x in a batch of refine.")                                                             \
   X(REFINE_RATE, "refine_rate", "real", "0.1", "", "R", 1e-6, 10, FIT, "Solver",                   \
     "First step length of refine, on factors of unit mean square; it falls to 0 as a cosine.")     \
-  X(REFINE_DECAY, "refine_decay", "real", "0", "", "W", 0, 10, FIT, "Solver",                      \
-    "Weight decay of refine (AdamW).")                                                             \
-  X(REFINE_PATIENCE, "refine_patience", "integer", "0", "", "N", 0, 1e4, FIT, "Solver",            \
-    "Stop refine after N epochs without a better held-out score; 0: never.")                       \
-  X(LEARN_TEMPERATURE, "learn_temperature", "word", "off", "on|off", "on|off", 0, 0, FIT,          \
-    "Solver", "Let refine learn the temperature, on L/T.")                                         \
   X(BATCH, "batch", "integer", "full", "full", "N", 2, 1e12, FIT, "Solver",                        \
     "Rows of x per batch, each with the y rows paired to them; full: the exact global weights.")   \
+  X(BATCH_ORDER, "batch_order", "word", "random", "random|file", "HOW", 0, 0, FIT, "Solver",       \
+    "random: batches are drawn, in equal parts. file: rows as they come, N at a time; a rest of "  \
+    "fewer is left out.")                                                                          \
+  X(BATCH_AVERAGE, "batch_average", "word", "c", "c|solution", "WHAT", 0, 0, FIT, "Solver",        \
+    "What is averaged over batches: the matrices C, decomposed once, or the solution of each, "    \
+    "weighed anew in every step, as in the authors' code.")                                        \
   X(AGGREGATE, "aggregate", "word", "uniform", "uniform|accuracy|softmax|robust", "HOW", 0, 0,     \
     FIT, "Solver",                                                                                 \
     "Weights of batches, by the held-out score of each: proportional to it (accuracy), to its "    \
@@ -158,21 +177,20 @@
     "Take rows as they are where they do not look like those that a migration was made with.")     \
   X(PROBE_RIDGE, "probe_ridge", "real", "1e-4", "", "L", 0, 1e6, PROBE, "Probe",                   \
     "Weight of the penalty L/2 |W|^2 beside the mean cross-entropy; the intercepts are free.")     \
-  X(LAYOUT, "layout", "word", "auto", "auto|tsne|pca", "HOW", 0, 0, REPORT, "Picture",             \
-    "How points are placed in the plane. auto: t-SNE up to 2000 points, else PCA.")                \
-  X(PERPLEXITY, "perplexity", "real", "30", "", "P", 1, 1000, REPORT, "Picture",                   \
-    "Neighbours that t-SNE looks at, at most a third of the points.")                              \
   X(DIM_X, "dim_x", "integer", "40", "", "N", 1, 1e6, SYNTH, "Data", "Dimensions of x.")           \
-  X(DIM_Y, "dim_y", "integer", "30", "", "N", 1, 1e6, SYNTH, "Data", "Dimensions of y.")           \
+  X(DIM_Y, "dim_y", "integer", "auto", "auto", "N", 1, 1e6, SYNTH, "Data",                         \
+    "Dimensions of y. auto: 30, in nonlinear-released 39.")                                        \
   X(LATENT, "latent", "integer", "10", "", "N", 1, 1e6, SYNTH, "Data",                             \
     "Dimensions of the latent vector z; at most those of x and y.")                                \
-  X(CLUSTERS, "clusters", "integer", "3", "", "N", 1, 1e6, SYNTH, "Data", "Number of clusters.")   \
-  X(SPREAD, "spread", "real", "1", "", "S", 0, 1e6, SYNTH, "Data",                                 \
-    "Standard deviation of z around its centre.")                                                  \
-  X(CENTERS, "centers", "real", "3", "", "S", 0, 1e6, SYNTH, "Data",                               \
-    "Standard deviation of the centres.")                                                          \
-  X(NOISE, "noise", "real", "0.3", "", "S", 0, 1e6, SYNTH, "Data",                                 \
-    "Standard deviation of the noise on x and y.")
+  X(CLUSTERS, "clusters", "integer", "auto", "auto", "N", 1, 1e6, SYNTH, "Data",                   \
+    "Number of clusters. auto: 3, in nonlinear-released 1.")                                       \
+  X(SPREAD, "spread", "real", "auto", "auto", "S", 0, 1e6, SYNTH, "Data",                          \
+    "Standard deviation of z around its centre. auto: 1, in linear-released 0.6.")                 \
+  X(CENTERS, "centers", "real", "auto", "auto", "S", 0, 1e6, SYNTH, "Data",                        \
+    "Standard deviation of the centres; in linear-released they are uniform in [-S, S]. auto: 3, " \
+    "in linear-released 2, in nonlinear-released 0.")                                              \
+  X(NOISE, "noise", "real", "auto", "auto", "S", 0, 1e6, SYNTH, "Data",                            \
+    "Standard deviation of the noise on x and y. auto: 0.3, in linear-released 0.1.")
 
 enum {
 #define UNICON__OPTION_ID(id, ...) UNICON__##id,
@@ -183,14 +201,23 @@ enum {
 
 /* The value in force: given, else the preset's, else the default. `options` may be NULL. */
 double unicon__number(const unicon_options *options, int id);
+unicon__value unicon__in_force(const unicon_options *options, int id);
+/* The value of a sided option for x (0) or y (1), in `number` and `word`. */
+unicon__value unicon__of_side(const unicon_options *options, int id, int side);
 int unicon__word(const unicon_options *options, int id);
 const char *unicon__text(const unicon_options *options, int id);
 int64_t unicon__integer(const unicon_options *options, int id);
+
+/* Is the value in force this word? */
+bool unicon__is(const unicon_options *options, int id, const char *word);
 
 /* Was it given by the caller (not by a preset)? */
 bool unicon__given(const unicon_options *options, int id);
 
 const unicon_option_info *unicon__option_row(int id);
+
+/* psi and phi of loss custom, NULL where there are none. */
+unicon_loss unicon__custom_loss(const unicon_options *options);
 
 /* All defaults. */
 unicon_status unicon__options_create(unicon_ctx *ctx, unicon_options **out);

@@ -133,27 +133,3 @@ void unicon__parallel_for(unicon_ctx *ctx, int64_t count, unicon__item_fn body, 
   while (pool->inside > 0) pthread_cond_wait(&pool->done, &pool->lock);
   pthread_mutex_unlock(&pool->lock);
 }
-
-/* A loop that starts at some item. */
-typedef struct shifted {
-  unicon__item_fn body;
-  void *state;
-  int64_t first;
-} shifted;
-
-static void run_shifted(void *state, int64_t item, int worker) {
-  const shifted *s = state;
-  s->body(s->state, s->first + item, worker);
-}
-
-unicon_status unicon__parallel_rounds(unicon_ctx *ctx, const char *phase, double begin, double end,
-                                      int64_t count, unicon__item_fn body, void *state) {
-  const int64_t round = 4 * (int64_t)unicon__workers(ctx);
-  shifted s = {body, state, 0};
-  for (; s.first < count; s.first += round) {
-    const double done = (double)s.first / (double)count;
-    UNICON_TRY(unicon__progress(ctx, phase, begin + (end - begin) * done));
-    unicon__parallel_for(ctx, count - s.first < round ? count - s.first : round, run_shifted, &s);
-  }
-  return UNICON_OK;
-}

@@ -15,11 +15,6 @@ typedef void (*unicon__item_fn)(void *state, int64_t item, int worker);
  * allocate, fail or call multi-threaded BLAS. */
 void unicon__parallel_for(unicon_ctx *ctx, int64_t count, unicon__item_fn body, void *state);
 
-/* The same in rounds, with progress of `phase` from `begin` to `end` between them, so that a long
- * loop can be watched and cancelled. */
-unicon_status unicon__parallel_rounds(unicon_ctx *ctx, const char *phase, double begin, double end,
-                                      int64_t count, unicon__item_fn body, void *state);
-
 /* How many workers unicon__parallel_for uses at most. */
 int unicon__workers(const unicon_ctx *ctx);
 

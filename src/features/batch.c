@@ -10,13 +10,19 @@ unicon_status unicon__source_narrow(unicon_ctx *ctx, const unicon__source *from,
                                     int64_t count, unicon__source *out) {
   *out = *from;
   out->count = count;
-  out->index = row;
-  out->cache_row = row; /* a cache is that of the whole source */
-  if (!from->index) return UNICON_OK;
-  int64_t *index;
-  UNICON_NEW(ctx, index, count);
-  for (int64_t k = 0; k < count; k++) index[k] = from->index[row[k]];
-  out->index = index;
+  out->index = out->cache_row = row; /* a cache is that of the whole source */
+  if (from->index) {
+    int64_t *index;
+    UNICON_NEW(ctx, index, count);
+    for (int64_t k = 0; k < count; k++) index[k] = from->index[row[k]];
+    out->index = index;
+  }
+  if (from->cache_row) {
+    int64_t *cache_row;
+    UNICON_NEW(ctx, cache_row, count);
+    for (int64_t k = 0; k < count; k++) cache_row[k] = from->cache_row[row[k]];
+    out->cache_row = cache_row;
+  }
   return UNICON_OK;
 }
 
@@ -26,8 +32,10 @@ static unicon_status paired_rows(unicon_ctx *ctx, const unicon_pairs *pairs, con
                                  int64_t *count) {
   *count = 0;
   for (int64_t a = 0; a < x_count; a++) {
-    const unicon__partners p = unicon__positives_x(pairs, x_row[a]);
-    if (p.count == 0 || (pairs->class_x && seen[p.item[0]])) continue;
+    unicon__partners p = unicon__positives_x(pairs, x_row[a]);
+    if (p.count == 0) continue;
+    if (pairs->class_x) p = unicon__list_at(&pairs->positive.by_y, pairs->class_x[x_row[a]]);
+    if (pairs->class_x && seen[p.item[0]]) continue; /* its whole class is there */
     for (int64_t k = 0; k < p.count; k++) {
       *count += !seen[p.item[k]];
       seen[p.item[k]] = 1;
@@ -56,13 +64,13 @@ static unicon_status make_batch(unicon_ctx *ctx, const unicon__batch *whole, int
   return UNICON_OK;
 }
 
-unicon_status unicon__problem_cut(unicon_ctx *ctx, int64_t size, uint64_t seed,
+unicon_status unicon__problem_cut(unicon_ctx *ctx, const unicon__cut *cut,
                                   unicon__problem *problem) {
-  const int64_t n = problem->whole.pairs->n_x;
+  const int64_t n = problem->whole.pairs->n_x, size = cut->size;
   problem->batch = &problem->whole;
   problem->batches = 1;
   if (size == 0 || size >= n) return UNICON_OK;
-  const int64_t most = (n + size - 1) / size;
+  const int64_t most = cut->in_order ? n / size : (n + size - 1) / size;
   int64_t *order;
   unsigned char *seen;
   unicon__batch *batch;
@@ -71,14 +79,19 @@ unicon_status unicon__problem_cut(unicon_ctx *ctx, int64_t size, uint64_t seed,
   UNICON_NEW(ctx, batch, most);
   problem->batch = batch;
   problem->batches = 0;
-  unicon__permutation(seed, UNICON__STREAM_BATCH, 0, n, order);
+  if (!cut->in_order) unicon__permutation(cut->seed, UNICON__STREAM_BATCH, 0, n, order);
+  for (int64_t i = 0; i < n && cut->in_order; i++) order[i] = i;
   for (int64_t b = 0; b < most; b++) {
-    const int64_t from = n * b / most, to = n * (b + 1) / most; /* equal parts */
+    const int64_t from = cut->in_order ? b * size : n * b / most;
+    const int64_t to = cut->in_order ? from + size : n * (b + 1) / most; /* equal parts */
     UNICON_TRY(
         make_batch(ctx, &problem->whole, order + from, to - from, seen, &batch[problem->batches]));
     if (batch[problem->batches].pairs) problem->batches++;
   }
   unicon__drop(ctx, seen);
+  if (cut->in_order && n % size > 0)
+    unicon__log(ctx, UNICON_LOG_INFO, "the last %lld rows of x are no whole batch and left out",
+                (long long)(n % size));
   if (problem->batches == 0)
     return unicon__fail(ctx, UNICON_ERR_DATA,
                         "batch is %lld: no batch of that size has two rows on each side",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A problem (two sources and their pairs) and its cut into batches: B rows of x by a seeded
- * permutation, every y row paired to one of them, and no other y row. */
+/* A problem (two sources and their pairs) and its cut into batches: B rows of x, by a seeded
+ * permutation or as they come, every y row paired to one of them, and no other y row. */
 #ifndef UNICON_FEATURES_BATCH_H
 #define UNICON_FEATURES_BATCH_H
 
@@ -19,9 +19,18 @@ typedef struct unicon__problem {
   int64_t batches;
 } unicon__problem;
 
-/* Cuts problem->whole into batches of `size` rows of x (0: one batch). The sub-pairs are owned by
- * the problem: unicon__problem_close frees them, also after a failure. */
-unicon_status unicon__problem_cut(unicon_ctx *ctx, int64_t size, uint64_t seed,
+/* What a cut follows. */
+typedef struct unicon__cut {
+  int64_t size;  /* rows of x in a batch; 0: one batch */
+  bool in_order; /* of exactly `size` rows as they come, the rest left out; else equal parts at
+                  * random
+                  */
+  uint64_t seed;
+} unicon__cut;
+
+/* Cuts problem->whole into batches. The sub-pairs are owned by the problem: unicon__problem_close
+ * frees them, also after a failure. */
+unicon_status unicon__problem_cut(unicon_ctx *ctx, const unicon__cut *cut,
                                   unicon__problem *problem);
 void unicon__problem_close(unicon__problem *problem);
 

@@ -28,7 +28,7 @@ static unicon_status check_shapes(unicon_ctx *ctx, const unicon_data *data) {
 
 /* With every pair positive no row can be told from another. */
 static bool all_positive(const unicon_pairs *pairs) {
-  return pairs->positive.count == pairs->n_x * pairs->n_y;
+  return pairs->positive.count + pairs->selfs == pairs->n_x * pairs->n_y;
 }
 
 static unicon_status check_left(unicon_ctx *ctx, const unicon__batch *whole) {
@@ -49,8 +49,8 @@ static unicon_status check_left(unicon_ctx *ctx, const unicon__batch *whole) {
 unicon_status unicon__dataset_open(unicon_ctx *ctx, const unicon_data *data,
                                    const unicon_options *options, unicon__dataset *out) {
   const unicon__row_need need =
-      unicon__word(options, UNICON__NORMALIZE) == 0 ? UNICON__ROW_DIRECTED : UNICON__ROW_SQUARED;
-  const bool drop = unicon__word(options, UNICON__BAD_ROWS) == 1;
+      unicon__is(options, UNICON__NORMALIZE, "on") ? UNICON__ROW_DIRECTED : UNICON__ROW_SQUARED;
+  const bool drop = unicon__is(options, UNICON__BAD_ROWS, "drop");
   unicon__batch *whole = &out->whole;
   *out = (unicon__dataset){.whole = {.x = {.rows = data->x}, .y = {.rows = data->y}}};
   UNICON_TRY(check_shapes(ctx, data));
@@ -119,11 +119,11 @@ static void join_pairs(const unicon_pairs *pairs, int64_t *parent) {
   for (int64_t i = 0; i < pairs->n_x; i++) {
     const unicon__partners p = unicon__positives_x(pairs, i);
     for (int64_t k = 0; k < (labels && p.count > 1 ? 1 : p.count); k++)
-      join(parent, i, pairs->n_x + p.item[k]);
+      join(parent, i, pairs->n_x + unicon__partner(p, k));
   }
   for (int64_t j = 0; j < pairs->n_y && labels; j++) {
     const unicon__partners p = unicon__positives_y(pairs, j);
-    if (p.count > 0) join(parent, pairs->n_x + j, p.item[0]);
+    if (p.count > 0) join(parent, pairs->n_x + j, unicon__partner(p, 0));
   }
 }
 
@@ -241,9 +241,11 @@ static unicon_status split_side(unicon_ctx *ctx, const unicon__batch *whole, boo
   for (int64_t i = 0; i < n; i++) {
     const unicon__partners p =
         x_side ? unicon__positives_x(whole->pairs, i) : unicon__positives_y(whole->pairs, i);
-    for (int64_t k = 0; own[i] && k < p.count; k++) other[p.item[k]] = 1;
+    for (int64_t k = 0; own[i] && k < p.count; k++) other[unicon__partner(p, k)] = 1;
   }
-  return take_marked(ctx, whole, mark_x, mark_y, 1, held);
+  UNICON_TRY(take_marked(ctx, whole, mark_x, mark_y, 1, held));
+  train->overlaps = held->overlaps = true;
+  return UNICON_OK;
 }
 
 unicon_status unicon__dataset_split(unicon_ctx *ctx, const unicon__dataset *set,
@@ -259,7 +261,7 @@ unicon_status unicon__dataset_split(unicon_ctx *ctx, const unicon__dataset *set,
   if (whole->pairs->class_x && !groups) {
     one_side = side_is_small(whole, fraction, 10);
     mark_random(mark_x, n_x, fraction, seed, 0);
-    mark_random(mark_y, n_y, fraction, seed, 1);
+    mark_random(mark_y, n_y, fraction, seed, whole->pairs->self_x ? 0 : 1); /* one set: the same */
   } else {
     UNICON_TRY(mark_components(ctx, whole, groups, fraction, seed, mark_x, mark_y, &one_side));
   }

@@ -11,6 +11,7 @@ typedef struct unicon__dataset {
   unicon__batch whole; /* sources without maps, and the pairs among their rows */
   unicon_pairs *own;   /* pairs made here, or NULL */
   uint64_t hash;       /* of every value of the rows */
+  bool overlaps; /* of a split: held-out rows of one side have partners that are in training */
 } unicon__dataset;
 
 /* Checks shapes and values. unicon__dataset_close frees what it made, also after a failure. */

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/parallel.h"
+#include "base/sweep.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
 
@@ -87,13 +87,13 @@ static uint64_t mix(uint64_t h, const float *x, int64_t n) {
   return h;
 }
 
-static void scan_block(void *state, int64_t item, int worker) {
+static void scan_block(void *state, unicon__cell cell) {
   scan *s = state;
-  const int64_t width = s->rows->width, first = item * SCAN_ROWS;
+  const int64_t width = s->rows->width, first = cell.row * SCAN_ROWS;
   const int64_t left = s->rows->count - first, count = left < SCAN_ROWS ? left : SCAN_ROWS;
-  float *buffer = s->buffer + (int64_t)worker * SCAN_ROWS * width;
+  float *buffer = s->buffer + cell.worker * SCAN_ROWS * width;
   unicon__rows_load(s->rows, NULL, first, count, buffer, width);
-  s->hash[item] = mix(0, buffer, count * width);
+  s->hash[cell.row] = mix(0, buffer, count * width);
   for (int64_t i = 0; i < count;) {
     int64_t column;
     const int64_t bad =
@@ -125,7 +125,7 @@ unicon_status unicon__usable_rows(unicon_ctx *ctx, const unicon_rows *rows, unic
   UNICON_NEW(ctx, s.hash, blocks);
   UNICON_NEW(ctx, s.bad, rows->count);
   UNICON_NEW(ctx, s.buffer, unicon__workers_for(ctx, blocks) * SCAN_ROWS * rows->width);
-  UNICON_TRY(unicon__parallel_rounds(ctx, "reading", 0, 1, blocks, scan_block, &s));
+  UNICON_TRY(unicon__sweep_rows(ctx, "reading", NULL, blocks, scan_block, &s));
   if (hash)
     for (int64_t b = 0; b < blocks; b++) *hash = (*hash ^ s.hash[b]) * 0x9E3779B97F4A7C15u + 1;
   int64_t bad = 0, first = -1;
@@ -302,82 +302,94 @@ const float *unicon__source_tile(const unicon__source *source, const int64_t *pi
   return buffer;
 }
 
-typedef struct sum_rows {
-  const unicon__source *source;
-  float *buffer; /* SCAN_ROWS tiles per worker */
-  double *sum;   /* per block of the round: sums of the features, then of all squares */
-  int64_t first; /* first block of the round */
-  float *cache;  /* or: where features go */
-} sum_rows;
+/* ---- sums over all rows -------------------------------------------------------------------- */
 
-static int64_t block_count(const unicon__source *source, int64_t block) {
-  const int64_t left = source->count - block * SCAN_ROWS;
-  return left < SCAN_ROWS ? left : SCAN_ROWS;
+typedef struct walk {
+  const unicon__source *source;
+  float *buffer;        /* SCAN_ROWS tiles per worker */
+  double *sum, *square; /* per slot: sums of the features and of their squares */
+  double *total, *total_square;
+  float *cache; /* or: where features go */
+} walk;
+
+/* The features of a block of rows. */
+static const float *block_of(const walk *w, unicon__cell cell, int64_t *count) {
+  const int64_t first = cell.row * SCAN_ROWS, left = w->source->count - first;
+  *count = left < SCAN_ROWS ? left : SCAN_ROWS;
+  return unicon__source_tile(
+      w->source, NULL, first, *count,
+      w->buffer + cell.worker * SCAN_ROWS * unicon__map_room(w->source->map));
 }
 
-static void sum_block(void *state, int64_t item, int worker) {
-  sum_rows *s = state;
-  const int64_t width = s->source->map->out, block = s->first + item;
-  const int64_t count = block_count(s->source, block);
-  const float *rows = unicon__source_tile(
-      s->source, NULL, block * SCAN_ROWS, count,
-      s->buffer + (int64_t)worker * SCAN_ROWS * unicon__map_room(s->source->map));
-  double *sum = s->sum + item * (width + 1);
+static void sum_block(void *state, unicon__cell cell) {
+  const walk *w = state;
+  int64_t count;
+  const int64_t width = w->source->map->out;
+  const float *rows = block_of(w, cell, &count);
+  double *sum = w->sum + cell.slot * width, *square = w->square + cell.slot * width;
   memset(sum, 0, (size_t)width * sizeof *sum);
-  double square = 0;
+  memset(square, 0, (size_t)width * sizeof *square);
   for (int64_t i = 0; i < count; i++)
     for (int64_t k = 0; k < width; k++) {
       const double value = (double)rows[i * width + k];
       sum[k] += value;
-      square += value * value;
+      square[k] += value * value;
     }
-  sum[width] = square;
+}
+
+static void add_block(void *state, unicon__cell cell) {
+  const walk *w = state;
+  const int64_t width = w->source->map->out;
+  for (int64_t k = 0; k < width; k++) {
+    w->total[k] += w->sum[cell.slot * width + k];
+    w->total_square[k] += w->square[cell.slot * width + k];
+  }
 }
 
 unicon_status unicon__feature_mean(unicon_ctx *ctx, const unicon__source *whole, float *mean,
                                    double *spread) {
   unicon__map uncentred = *whole->map;
-  unicon__source without = *whole, *source = &without;
+  unicon__source without = *whole;
   uncentred.mean = NULL;
   without.map = &uncentred;
-  const int64_t width = source->map->out, round = 2 * unicon__workers(ctx);
-  const int64_t blocks = (source->count + SCAN_ROWS - 1) / SCAN_ROWS;
-  sum_rows s = {.source = source};
-  double *total;
-  UNICON_NEW(ctx, s.buffer,
-             unicon__workers_for(ctx, blocks) * SCAN_ROWS * unicon__map_room(source->map));
-  UNICON_NEW(ctx, s.sum, round * (width + 1));
-  UNICON_NEW(ctx, total, width + 1);
-  for (s.first = 0; s.first < blocks; s.first += round) {
-    const int64_t items = blocks - s.first < round ? blocks - s.first : round;
-    UNICON_TRY(unicon__progress(ctx, "mean", (double)s.first / (double)blocks));
-    unicon__blas_begin();
-    unicon__parallel_for(ctx, items, sum_block, &s);
-    unicon__blas_end();
-    for (int64_t k = 0; k < items * (width + 1); k++) total[k % (width + 1)] += s.sum[k];
-  }
-  const double n = (double)source->count;
-  if (spread) *spread = total[width] / n;
+  const int64_t width = uncentred.out, blocks = (whole->count + SCAN_ROWS - 1) / SCAN_ROWS;
+  const int64_t slots = unicon__sweep_slots(ctx, blocks);
+  walk w = {.source = &without};
+  unicon__block *frame = unicon__frame_open(ctx);
+  UNICON_NEW(ctx, w.buffer,
+             unicon__workers_for(ctx, blocks) * SCAN_ROWS * unicon__map_room(&uncentred));
+  UNICON_NEW(ctx, w.sum, slots * width);
+  UNICON_NEW(ctx, w.square, slots * width);
+  UNICON_NEW(ctx, w.total, width);
+  UNICON_NEW(ctx, w.total_square, width);
+  UNICON_TRY(unicon__sweep_run(ctx, &(unicon__sweep){.name = "mean",
+                                                     .rows = blocks,
+                                                     .cols = 1,
+                                                     .region = &unicon__blas_region,
+                                                     .state = &w,
+                                                     .body = sum_block,
+                                                     .fold_col = add_block}));
+  const double n = (double)whole->count;
+  if (spread) *spread = 0;
   for (int64_t k = 0; k < width; k++) {
-    mean[k] = (float)(total[k] / n);
-    if (spread) *spread -= total[k] / n * (total[k] / n);
+    const double middle = w.total[k] / n;
+    mean[k] = (float)middle;
+    if (spread) *spread += w.total_square[k] / n - middle * middle;
   }
-  unicon__drop(ctx, total);
-  unicon__drop(ctx, s.sum);
-  unicon__drop(ctx, s.buffer);
+  unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }
 
-static void cache_block(void *state, int64_t item, int worker) {
-  sum_rows *s = state;
-  const int64_t count = block_count(s->source, item), out = s->source->map->out;
-  const float *rows = unicon__source_tile(
-      s->source, NULL, item * SCAN_ROWS, count,
-      s->buffer + (int64_t)worker * SCAN_ROWS * unicon__map_room(s->source->map));
-  memcpy(s->cache + item * SCAN_ROWS * out, rows, (size_t)(count * out) * sizeof *rows);
+static void cache_block(void *state, unicon__cell cell) {
+  const walk *w = state;
+  int64_t count;
+  const int64_t out = w->source->map->out;
+  const float *rows = block_of(w, cell, &count);
+  memcpy(w->cache + cell.row * SCAN_ROWS * out, rows, (size_t)(count * out) * sizeof *rows);
 }
 
-unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__source *source, float **cache) {
+unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__arena *arena, unicon__source *source,
+                                   float **cache) {
   *cache = NULL;
   const unicon__budget *budget = ctx->arena.budget;
   const uint64_t limit = unicon__budget_limit(budget), used = unicon__budget_used(budget);
@@ -386,23 +398,14 @@ unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__source *source, floa
                                              : 0;
   const double bytes = (double)source->count * (double)source->map->out * sizeof(float);
   if (source->cache || bytes > allowed / 2) return UNICON_OK;
-  sum_rows s = {.source = source};
-  UNICON_NEW(ctx, s.cache, source->count * source->map->out);
+  walk w = {.source = source};
+  UNICON_ARENA_NEW(ctx, arena, w.cache, source->count * source->map->out);
   const int64_t blocks = (source->count + SCAN_ROWS - 1) / SCAN_ROWS;
-  UNICON_NEW(ctx, s.buffer,
+  UNICON_NEW(ctx, w.buffer,
              unicon__workers_for(ctx, blocks) * SCAN_ROWS * unicon__map_room(source->map));
-  unicon__blas_begin();
-  const unicon_status status = unicon__parallel_rounds(
-      ctx, "features", 0, 1, (source->count + SCAN_ROWS - 1) / SCAN_ROWS, cache_block, &s);
-  unicon__blas_end();
-  UNICON_TRY(status);
-  unicon__drop(ctx, s.buffer);
-  source->cache = *cache = s.cache;
+  UNICON_TRY(unicon__sweep_rows(ctx, "features", &unicon__blas_region, blocks, cache_block, &w));
+  unicon__drop(ctx, w.buffer);
+  source->cache = *cache = w.cache;
   source->cache_row = NULL; /* the cache has the rows of this source, in its order */
   return UNICON_OK;
-}
-
-int unicon__compare_int64(const void *a, const void *b) {
-  const int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
-  return (left > right) - (left < right);
 }

@@ -15,6 +15,7 @@
 #ifndef UNICON_FEATURES_FEATURE_H
 #define UNICON_FEATURES_FEATURE_H
 
+#include "base/number.h"
 #include "features/kernel.h"
 #include "io/rows.h"
 
@@ -123,10 +124,11 @@ unicon_status unicon__map_settle(unicon_ctx *ctx, unicon__arena *arena, unicon__
 /* Mean of `count` rows of `width`, in float64. */
 void unicon__mean_row(const float *rows, int64_t count, int64_t width, double *mean);
 
-/* Computes the features of all rows once and keeps them, if that takes at most half of the memory
- * still allowed (or 1 GB of 2); otherwise leaves the source as it is.
- * *cache (may be changed until the source is used) is the kept array, or NULL. */
-unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__source *source, float **cache);
+/* Computes the features of all rows once and keeps them in `arena`, if that takes at most half of
+ * the memory still allowed (or 1 GB of 2); otherwise leaves the source as it is. *cache (may be
+ * changed until the source is used) is the kept array, or NULL. */
+unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__arena *arena, unicon__source *source,
+                                   float **cache);
 
 /* Number of the first row of `buffer` that cannot be used, with its column (or ROW_ZERO, ROW_LONG),
  * or -1. */
@@ -136,8 +138,5 @@ int64_t unicon__first_bad_row(const float *buffer, int64_t count, int64_t width,
 /* "FILE: row R, column C is not a finite number", "... is all zero" or "... is longer than". */
 unicon_status unicon__bad_row(unicon_ctx *ctx, const unicon_rows *rows, int64_t row,
                               int64_t column);
-
-/* For qsort: int64_t, ascending. */
-int unicon__compare_int64(const void *a, const void *b);
 
 #endif

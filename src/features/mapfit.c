@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/parallel.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
 #include "linalg/reflect.h"
@@ -64,16 +63,52 @@ static unicon_status median_distance(unicon_ctx *ctx, const unicon__source *sour
 
 static const double narrowest = 0.11; /* of expcos: exp(1/width^2) is a float32 */
 
-unicon_status unicon__kernel_fit(unicon_ctx *ctx, const unicon_options *options, int side,
+static unicon_status fit_degree(unicon_ctx *ctx, double degree, unicon__kernel *kernel) {
+  if (!(degree >= 1 && degree <= 16 && degree == floor(degree)))
+    return unicon__fail(ctx, UNICON_ERR_OPTION,
+                        "width %g is the degree of kernel poly here; it must be a whole number "
+                        "from 1 to 16",
+                        degree);
+  kernel->degree = (int)degree;
+  return UNICON_OK;
+}
+
+static unicon__kernel_kind kernel_of(const unicon_options *options, int own) {
+  const int id = unicon__is(options, own, "same") ? UNICON__KERNEL : own;
+  return unicon__kernel_plain((unicon__kernel_kind)unicon__word(options, id));
+}
+
+void unicon__map_params_from(const unicon_options *options, unicon__map_params *out) {
+  const int map = unicon__word(options, UNICON__MAP);
+  *out = (unicon__map_params){
+      .normalize = unicon__is(options, UNICON__NORMALIZE, "on"),
+      .kernel = {kernel_of(options, UNICON__KERNEL_X), kernel_of(options, UNICON__KERNEL_Y)},
+      .by_size = unicon__is(options, UNICON__MAP, "auto"),
+      .kind = map > 0 ? (unicon__map_kind)(map - 1) : UNICON__MAP_LINEAR, /* after auto */
+      .landmarks = unicon__integer(options, UNICON__LANDMARKS),
+      .landmarks_given = unicon__given(options, UNICON__LANDMARKS) ||
+                         unicon__given(options, UNICON__LANDMARK_METHOD),
+      .method = unicon__is(options, UNICON__LANDMARK_METHOD, "uniform") ? UNICON__LANDMARKS_UNIFORM
+                : unicon__is(options, UNICON__LANDMARK_METHOD, "pivot") ? UNICON__LANDMARKS_PIVOT
+                                                                        : UNICON__LANDMARKS_GIVEN,
+      .features = unicon__integer(options, UNICON__FEATURES),
+      .kernel_ridge = unicon__number(options, UNICON__KERNEL_RIDGE),
+      .seed = (uint64_t)unicon__integer(options, UNICON__SEED),
+  };
+  for (int s = 0; s < 2; s++) {
+    const unicon__value width = unicon__of_side(options, UNICON__WIDTH, s);
+    out->width[s] = width.word < 0 ? width.number : 0; /* auto */
+  }
+}
+
+unicon_status unicon__kernel_fit(unicon_ctx *ctx, const unicon__map_params *params, int side,
                                  const unicon__source *source, unicon__kernel *kernel) {
-  const int own = unicon__word(options, side == 0 ? UNICON__KERNEL_X : UNICON__KERNEL_Y);
-  const int word = own > UNICON__KERNEL_POLY ? unicon__word(options, UNICON__KERNEL) : own;
-  *kernel = (unicon__kernel){.kind = (unicon__kernel_kind)word, .width = 1};
-  kernel->kind = unicon__kernel_plain(kernel->kind);
-  kernel->degree = (int)unicon__integer(options, UNICON__DEGREE);
+  const double width = params->width[side];
+  *kernel = (unicon__kernel){.kind = params->kernel[side], .width = 1, .degree = 3};
+  if (kernel->kind == UNICON__KERNEL_POLY && width > 0) return fit_degree(ctx, width, kernel);
   if (!unicon__kernel_has_width(kernel->kind)) return UNICON_OK;
-  if (unicon__word(options, UNICON__WIDTH) != 0) {
-    kernel->width = unicon__number(options, UNICON__WIDTH);
+  if (width > 0) {
+    kernel->width = width;
     if (kernel->kind == UNICON__KERNEL_EXPCOS && kernel->width < narrowest)
       return unicon__fail(ctx, UNICON_ERR_OPTION,
                           "width %g is too small for kernel expcos: exp(1/width^2) must be a "
@@ -82,8 +117,7 @@ unicon_status unicon__kernel_fit(unicon_ctx *ctx, const unicon_options *options,
                           kernel->width);
     return UNICON_OK;
   }
-  UNICON_TRY(median_distance(ctx, source, unicon__word(options, UNICON__NORMALIZE) == 0,
-                             (uint64_t)unicon__integer(options, UNICON__SEED), &kernel->width));
+  UNICON_TRY(median_distance(ctx, source, params->normalize, params->seed, &kernel->width));
   if (kernel->kind == UNICON__KERNEL_EXPCOS && kernel->width < narrowest) kernel->width = narrowest;
   return UNICON_OK;
 }
@@ -101,25 +135,63 @@ static unicon_status load_landmarks(unicon_ctx *ctx, unicon__arena *arena,
   return UNICON_OK;
 }
 
+/* The lower triangle of K of the landmarks, in tiles. */
+typedef struct landmark_values {
+  const unicon__kernel *kernel;
+  int64_t m, d;
+  const float *base;
+  double *rows, *mean, *square; /* landmarks without the mean, which is 0 unless it serves */
+  double *k;
+} landmark_values;
+
+enum { KERNEL_ROWS = 128 };
+
+static void widen_rows(void *state, unicon__cell cell) {
+  const landmark_values *v = state;
+  const int64_t first = cell.row * KERNEL_ROWS, d = v->d;
+  for (int64_t i = first; i < first + KERNEL_ROWS && i < v->m; i++) {
+    double sum = 0;
+    for (int64_t k = 0; k < d; k++) {
+      v->rows[i * d + k] = (double)v->base[i * d + k] - v->mean[k];
+      sum += v->rows[i * d + k] * v->rows[i * d + k];
+    }
+    v->square[i] = sum;
+  }
+}
+
+static void value_tile(void *state, unicon__cell cell) {
+  const landmark_values *v = state;
+  const int64_t i0 = cell.row * KERNEL_ROWS, j0 = cell.col * KERNEL_ROWS, m = v->m, d = v->d;
+  const int64_t rows = m - i0 < KERNEL_ROWS ? m - i0 : KERNEL_ROWS;
+  const int64_t cols = m - j0 < KERNEL_ROWS ? m - j0 : KERNEL_ROWS;
+  if (j0 > i0) return;
+  unicon__dgemm(false, true, rows, cols, d, 1, v->rows + i0 * d, d, v->rows + j0 * d, d, 0,
+                v->k + i0 * m + j0, m);
+  for (int64_t i = i0; i < i0 + rows; i++)
+    for (int64_t j = j0; j < j0 + cols && j <= i; j++)
+      v->k[i * m + j] = unicon__kernel_value(v->kernel, i == j ? v->square[i] : v->k[i * m + j],
+                                             v->square[i], v->square[j]);
+}
+
 /* K of the landmarks in float64, products included: its small pivots decide the factor. Distances
  * are taken around the mean, so that they keep their digits far from the origin. */
 static unicon_status landmark_kernel(unicon_ctx *ctx, const unicon__map *map, double *k) {
-  const int64_t m = map->points, d = map->in;
-  double *rows, *mean;
-  UNICON_NEW(ctx, rows, m * d);
-  UNICON_NEW(ctx, mean, d);
-  if (unicon__kernel_of_distance(map->kernel.kind)) unicon__mean_row(map->base, m, d, mean);
-  for (int64_t i = 0; i < m * d; i++) rows[i] = (double)map->base[i] - mean[i % d];
-  unicon__drop(ctx, mean);
-  unicon__tiled_dgemm(ctx, false, true, m, m, d, 1, rows, d, rows, d, 0, k, m);
-  unicon__drop(ctx, rows);
-  double *square;
-  UNICON_NEW(ctx, square, m);
-  for (int64_t i = 0; i < m; i++) square[i] = k[i * m + i];
-  for (int64_t i = 0; i < m; i++)
-    for (int64_t j = 0; j < m; j++)
-      k[i * m + j] = unicon__kernel_value(&map->kernel, k[i * m + j], square[i], square[j]);
-  unicon__drop(ctx, square);
+  const int64_t m = map->points, d = map->in, tiles = (m + KERNEL_ROWS - 1) / KERNEL_ROWS;
+  landmark_values v = {.kernel = &map->kernel, .m = m, .d = d, .base = map->base, .k = k};
+  UNICON_NEW(ctx, v.rows, m * d);
+  UNICON_NEW(ctx, v.mean, d);
+  UNICON_NEW(ctx, v.square, m);
+  if (unicon__kernel_of_distance(map->kernel.kind)) unicon__mean_row(map->base, m, d, v.mean);
+  UNICON_TRY(unicon__sweep_rows(ctx, "landmarks", NULL, tiles, widen_rows, &v));
+  UNICON_TRY(unicon__sweep_run(ctx, &(unicon__sweep){.name = "landmarks",
+                                                     .rows = tiles,
+                                                     .cols = tiles,
+                                                     .region = &unicon__blas_region,
+                                                     .state = &v,
+                                                     .body = value_tile}));
+  unicon__drop(ctx, v.square);
+  unicon__drop(ctx, v.mean);
+  unicon__drop(ctx, v.rows);
   return UNICON_OK;
 }
 
@@ -152,7 +224,7 @@ static unicon_status fit_factor(unicon_ctx *ctx, unicon__arena *arena, double ri
     k[i * m + i] += ridge;
     top = k[i * m + i] > top ? k[i * m + i] : top;
   }
-  UNICON_TRY(unicon__dpstrf(ctx, m, k, pivot, floor * top, &rank));
+  UNICON_TRY(unicon__tiled_dpstrf(ctx, m, k, pivot, floor * top, &rank));
   if (rank == 0)
     return unicon__fail(ctx, UNICON_ERR_DATA, "the kernel of %s is zero on every landmark",
                         side == 0 ? "x" : "y");
@@ -164,8 +236,8 @@ static unicon_status fit_factor(unicon_ctx *ctx, unicon__arena *arena, double ri
   unicon__drop(ctx, scratch);
   UNICON_TRY(unicon__map_settle(ctx, arena, map));
   UNICON_NEW(ctx, inverse, rank * rank);
-  for (int64_t i = 0; i < rank; i++) inverse[i * rank + i] = 1;
-  unicon__tiled_dtrsm_left(ctx, true, rank, rank, k, m, inverse, rank);
+  unicon__tiled_inverse(ctx, rank, k, m, inverse);
+  UNICON_TRY(unicon__poll(ctx));
   map->out = rank;
   UNICON_ARENA_NEW(ctx, arena, map->factor, rank * rank);
   for (int64_t i = 0; i < rank * rank; i++) map->factor[i] = (float)inverse[i];
@@ -176,18 +248,17 @@ static unicon_status fit_factor(unicon_ctx *ctx, unicon__arena *arena, double ri
 }
 
 static unicon_status fit_landmarks(unicon_ctx *ctx, unicon__arena *arena,
-                                   const unicon_options *options, int side, const int64_t *given,
+                                   const unicon__map_params *params, int side, const int64_t *given,
                                    int64_t givens, const unicon__source *source, unicon__map *map) {
-  const uint64_t seed = (uint64_t)unicon__integer(options, UNICON__SEED);
+  const uint64_t seed = params->seed;
   const uint32_t stream = side == 0 ? UNICON__STREAM_LANDMARK_X : UNICON__STREAM_LANDMARK_Y;
-  int64_t count =
-      map->kind == UNICON__MAP_EXACT ? source->count : unicon__integer(options, UNICON__LANDMARKS);
+  int64_t count = map->kind == UNICON__MAP_EXACT ? source->count : params->landmarks;
   if (count > source->count) count = source->count;
   int64_t *row = NULL;
   if (map->kind == UNICON__MAP_NYSTROM && given) {
     UNICON_TRY(load_landmarks(ctx, arena, source, given, givens, map));
   } else if (map->kind == UNICON__MAP_NYSTROM && count < source->count &&
-             unicon__word(options, UNICON__LANDMARK_METHOD) == 1) {
+             params->method == UNICON__LANDMARKS_PIVOT) {
     double left;
     UNICON_NEW(ctx, row, count);
     UNICON_TRY(unicon__pivot_rows(ctx, source, &map->kernel, map->normalize, count, seed, stream,
@@ -200,7 +271,7 @@ static unicon_status fit_landmarks(unicon_ctx *ctx, unicon__arena *arena,
     UNICON_TRY(load_landmarks(ctx, arena, source, row, count, map));
   }
   unicon__drop(ctx, row);
-  return fit_factor(ctx, arena, unicon__number(options, UNICON__KERNEL_RIDGE), side, map);
+  return fit_factor(ctx, arena, params->kernel_ridge, side, map);
 }
 
 /* ---- random features ---------------------------------------------------------------------- */
@@ -247,23 +318,22 @@ static void scale_frequencies(const unicon__kernel *kernel, uint64_t seed, uint3
 }
 
 static unicon_status fit_random(unicon_ctx *ctx, unicon__arena *arena,
-                                const unicon_options *options, int side, unicon__map *map) {
+                                const unicon__map_params *params, int side, unicon__map *map) {
   const bool fourier = unicon__kernel_is_fourier(map->kernel.kind);
   if (!fourier && !unicon__kernel_is_relu(map->kernel.kind))
     return unicon__fail(
         ctx, UNICON_ERR_OPTION,
         "map random serves angular, arccos, rbf and matern kernels; use nystrom for "
         "the others");
-  const uint64_t seed = (uint64_t)unicon__integer(options, UNICON__SEED);
+  const uint64_t seed = params->seed;
   const uint32_t stream = side == 0 ? UNICON__STREAM_FEATURE_X : UNICON__STREAM_FEATURE_Y;
-  const int64_t m = unicon__integer(options, UNICON__FEATURES), d = map->in;
+  const int64_t m = params->features, d = map->in;
   map->points = map->out = m;
   UNICON_ARENA_NEW(ctx, arena, map->base, m * d);
   UNICON_ARENA_NEW(ctx, arena, map->square, m);
   for (int64_t i = 0; i < m; i++) unicon__normals(seed, stream, (uint64_t)i, d, map->base + i * d);
-  if (unicon__word(options, UNICON__ORTHOGONAL) == 0)
-    for (int64_t i = 0; i < m; i += d)
-      UNICON_TRY(orthogonal_block(ctx, map->base + i * d, m - i < d ? m - i : d, d));
+  for (int64_t i = 0; i < m; i += d)
+    UNICON_TRY(orthogonal_block(ctx, map->base + i * d, m - i < d ? m - i : d, d));
   if (!fourier) return UNICON_OK;
   scale_frequencies(&map->kernel, seed, stream, map->base, m, d);
   for (int64_t i = 0; i < m; i++)
@@ -274,32 +344,29 @@ static unicon_status fit_random(unicon_ctx *ctx, unicon__arena *arena,
 
 /* ---- the choice --------------------------------------------------------------------------- */
 
-static unicon__map_kind choose_kind(const unicon_options *options, unicon__kernel_kind kernel,
+static unicon__map_kind choose_kind(const unicon__map_params *params, unicon__kernel_kind kernel,
                                     const unicon__source *source) {
-  const int word = unicon__word(options, UNICON__MAP);
-  const bool landmarks =
-      unicon__given(options, UNICON__LANDMARKS) || unicon__given(options, UNICON__LANDMARK_METHOD);
-  if (word > 0) return (unicon__map_kind)(word - 1);
+  if (!params->by_size) return params->kind;
   if (kernel == UNICON__KERNEL_LINEAR)
     return source->rows->width > source->count ? UNICON__MAP_EXACT : UNICON__MAP_LINEAR;
-  return source->count <= EXACT_UP_TO && !landmarks ? UNICON__MAP_EXACT : UNICON__MAP_NYSTROM;
+  return source->count <= EXACT_UP_TO && !params->landmarks_given ? UNICON__MAP_EXACT
+                                                                  : UNICON__MAP_NYSTROM;
 }
 
-unicon_status unicon__map_fit(unicon_ctx *ctx, unicon__arena *arena, const unicon_options *options,
-                              int side, const int64_t *landmark, int64_t landmarks,
-                              const unicon__source *source, unicon__map *map) {
-  *map = (unicon__map){.in = source->rows->width,
-                       .out = source->rows->width,
-                       .normalize = unicon__word(options, UNICON__NORMALIZE) == 0};
-  UNICON_TRY(unicon__kernel_fit(ctx, options, side, source, &map->kernel));
-  map->kind = choose_kind(options, map->kernel.kind, source);
+unicon_status unicon__map_fit(unicon_ctx *ctx, unicon__arena *arena,
+                              const unicon__map_params *params, int side, const int64_t *landmark,
+                              int64_t landmarks, const unicon__source *source, unicon__map *map) {
+  *map = (unicon__map){
+      .in = source->rows->width, .out = source->rows->width, .normalize = params->normalize};
+  UNICON_TRY(unicon__kernel_fit(ctx, params, side, source, &map->kernel));
+  map->kind = choose_kind(params, map->kernel.kind, source);
   if (map->kind == UNICON__MAP_LINEAR && map->kernel.kind != UNICON__KERNEL_LINEAR)
     return unicon__fail(ctx, UNICON_ERR_OPTION,
                         "map linear goes with kernel linear only; leave map out, or use exact, "
                         "nystrom or random");
   if (map->kind == UNICON__MAP_RANDOM)
-    UNICON_TRY(fit_random(ctx, arena, options, side, map));
+    UNICON_TRY(fit_random(ctx, arena, params, side, map));
   else if (map->kind != UNICON__MAP_LINEAR)
-    UNICON_TRY(fit_landmarks(ctx, arena, options, side, landmark, landmarks, source, map));
+    UNICON_TRY(fit_landmarks(ctx, arena, params, side, landmark, landmarks, source, map));
   return UNICON_OK;
 }

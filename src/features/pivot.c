@@ -3,10 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/parallel.h"
+#include "base/sweep.h"
 #include "base/rng.h"
 #include "features/mapfit.h"
 #include "linalg/blas.h"
+#include "linalg/tiled.h"
 #include "linalg/vec.h"
 
 enum { BLOCK = 64, TILE_ROWS = 256 };
@@ -27,6 +28,10 @@ typedef struct pivoting {
   float *solve;                /* block by block: L^{-T} of the block's residual kernel */
   float *raw, *values;         /* per worker: TILE_ROWS rows, TILE_ROWS by BLOCK residuals */
 } pivoting;
+
+static int64_t tiles_of(const pivoting *p) {
+  return (p->source->count + TILE_ROWS - 1) / TILE_ROWS;
+}
 
 static void load_unit(const pivoting *p, const int64_t *pick, int64_t first, int64_t count,
                       float *rows, float *square) {
@@ -51,12 +56,12 @@ static void residuals(const pivoting *p, const float *rows, const float *square,
 }
 
 /* New columns of f for a tile of rows, and their diagonal. */
-static void extend_tile(void *state, int64_t item, int worker) {
+static void extend_tile(void *state, unicon__cell cell) {
   const pivoting *p = state;
-  const int64_t d = p->source->rows->width, first = item * TILE_ROWS;
+  const int64_t d = p->source->rows->width, first = cell.row * TILE_ROWS;
   const int64_t rest = p->source->count - first, count = rest < TILE_ROWS ? rest : TILE_ROWS;
-  float *raw = p->raw + (int64_t)worker * TILE_ROWS * (d + 1), *square = raw + TILE_ROWS * d;
-  float *values = p->values + (int64_t)worker * TILE_ROWS * BLOCK;
+  float *raw = p->raw + cell.worker * TILE_ROWS * (d + 1), *square = raw + TILE_ROWS * d;
+  float *values = p->values + cell.worker * TILE_ROWS * BLOCK;
   float *f = p->f + first * p->most;
   load_unit(p, NULL, first, count, raw, square);
   residuals(p, raw, square, f, count, values);
@@ -102,7 +107,7 @@ static unicon_status factor_block(unicon_ctx *ctx, pivoting *p, int64_t *pick, d
   UNICON_NEW(ctx, order, BLOCK);
   residuals(p, p->point, p->point_square, p->point_f, p->block, values);
   for (int64_t i = 0; i < p->block * p->block; i++) k[i] = (double)values[i];
-  UNICON_TRY(unicon__dpstrf(ctx, p->block, k, order, fmax(1e-5, p->error) * top, &rank));
+  UNICON_TRY(unicon__tiled_dpstrf(ctx, p->block, k, order, fmax(1e-5, p->error) * top, &rank));
   for (int64_t i = 0; i < rank; i++) {
     kept[i] = pick[order[i]];
     inverse[i * rank + i] = 1;
@@ -142,26 +147,31 @@ static unicon_status find_center(unicon_ctx *ctx, pivoting *p, float *scratch) {
   return UNICON_OK;
 }
 
+/* The diagonal of K for a tile of rows. */
+static void start_tile(void *state, unicon__cell cell) {
+  const pivoting *p = state;
+  const int64_t d = p->source->rows->width, first = cell.row * TILE_ROWS;
+  const int64_t rest = p->source->count - first, count = rest < TILE_ROWS ? rest : TILE_ROWS;
+  float *raw = p->raw + cell.worker * TILE_ROWS * (d + 1), *square = raw + TILE_ROWS * d;
+  load_unit(p, NULL, first, count, raw, square);
+  for (int64_t i = 0; i < count; i++)
+    p->left[first + i] =
+        unicon__kernel_value(p->kernel, (double)square[i], (double)square[i], (double)square[i]);
+}
+
 static unicon_status pivot_open(unicon_ctx *ctx, pivoting *p) {
   const int64_t n = p->source->count, d = p->source->rows->width;
+  const int64_t workers = unicon__workers_for(ctx, tiles_of(p));
   UNICON_NEW(ctx, p->f, n * p->most);
   UNICON_NEW(ctx, p->left, n);
   UNICON_NEW(ctx, p->point, BLOCK * d);
   UNICON_NEW(ctx, p->point_square, BLOCK);
   UNICON_NEW(ctx, p->point_f, BLOCK * p->most);
   UNICON_NEW(ctx, p->solve, BLOCK * BLOCK);
-  UNICON_NEW(ctx, p->raw, unicon__workers(ctx) * TILE_ROWS * (d + 1));
-  UNICON_NEW(ctx, p->values, unicon__workers(ctx) * TILE_ROWS * BLOCK);
+  UNICON_NEW(ctx, p->raw, workers * TILE_ROWS * (d + 1));
+  UNICON_NEW(ctx, p->values, workers * TILE_ROWS * BLOCK);
   UNICON_TRY(find_center(ctx, p, p->raw));
-  for (int64_t first = 0; first < n; first += TILE_ROWS) {
-    const int64_t count = n - first < TILE_ROWS ? n - first : TILE_ROWS;
-    float *square = p->raw + TILE_ROWS * d;
-    load_unit(p, NULL, first, count, p->raw, square);
-    for (int64_t i = 0; i < count; i++)
-      p->left[first + i] =
-          unicon__kernel_value(p->kernel, (double)square[i], (double)square[i], (double)square[i]);
-  }
-  return UNICON_OK;
+  return unicon__sweep_rows(ctx, NULL, NULL, tiles_of(p), start_tile, p);
 }
 
 static double sum_left(const pivoting *p) {
@@ -180,6 +190,7 @@ unicon_status unicon__pivot_rows(unicon_ctx *ctx, const unicon__source *source,
                 .error = unicon__kernel_error(kernel->kind),
                 .most = count};
   unicon__block *frame = unicon__frame_open(ctx);
+  const int stage = unicon__stage_begin(ctx, "landmarks", 0);
   UNICON_TRY(pivot_open(ctx, &p));
   const double whole = sum_left(&p);
   /* At least about eight rounds, so that later picks see what earlier ones left. */
@@ -187,16 +198,14 @@ unicon_status unicon__pivot_rows(unicon_ctx *ctx, const unicon__source *source,
   double total = whole;
   for (uint32_t round = 0; p.done < count && total > p.error * whole; round++) {
     int64_t pick[BLOCK];
-    UNICON_TRY(unicon__progress(ctx, "landmarks", (double)p.done / (double)count));
+    UNICON_TRY(unicon__stage_step(ctx, p.done, count));
     const int64_t wanted = count - p.done < block ? count - p.done : block;
     p.block = draw_rows(&p, wanted, seed, stream, round, total, pick);
     load_points(&p, pick);
     UNICON_TRY(factor_block(ctx, &p, pick, whole / (double)source->count));
     if (p.block == 0) break;
     load_points(&p, pick);
-    unicon__blas_begin();
-    unicon__parallel_for(ctx, (source->count + TILE_ROWS - 1) / TILE_ROWS, extend_tile, &p);
-    unicon__blas_end();
+    UNICON_TRY(unicon__sweep_rows(ctx, NULL, &unicon__blas_region, tiles_of(&p), extend_tile, &p));
     memcpy(row + p.done, pick, (size_t)p.block * sizeof *row);
     p.done += p.block;
     total = sum_left(&p);
@@ -204,6 +213,7 @@ unicon_status unicon__pivot_rows(unicon_ctx *ctx, const unicon__source *source,
   qsort(row, (size_t)p.done, sizeof *row, unicon__compare_int64);
   *picked = p.done;
   *left = whole > 0 ? total / whole : 0;
+  unicon__stage_end(ctx, stage);
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }

@@ -4,21 +4,22 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/parallel.h"
+#include "base/sweep.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
 
-enum { PROJECT_ROWS = 256, ROUND_ITEMS = 64 };
+enum { PROJECT_ROWS = 256 };
 
 typedef struct project {
   const unicon__source *source;
   const float *weight;
-  int64_t r, ld, first, count, round;
+  int64_t r, ld, first, count;
   int64_t rows; /* of a tile */
   bool unit, check;
-  float *buffer; /* per worker */
-  int64_t *bad;  /* per item of the round: first bad row, or -1 */
-  int64_t *column;
+  float *buffer;           /* per worker */
+  int64_t *bad;            /* per slot: first bad row of the tile, or -1 ... */
+  int64_t *where;          /* ... and its column */
+  int64_t bad_row, column; /* the first of all, or -1 */
   float *out;
 } project;
 
@@ -61,21 +62,22 @@ static unicon_status report_row(unicon_ctx *ctx, const unicon_rows *rows, int64_
                       rows->name, (long long)row);
 }
 
-static void project_tile(void *state, int64_t item, int worker) {
-  project *p = state;
+static void project_tile(void *state, unicon__cell cell) {
+  const project *p = state;
   const unicon__map *map = p->source->map;
-  const int64_t start = (p->round + item) * p->rows, left = p->count - start;
+  const int64_t start = cell.row * p->rows, left = p->count - start;
   const int64_t count = left < p->rows ? left : p->rows;
-  float *buffer = p->buffer + (int64_t)worker * p->rows * unicon__map_room(map);
+  int64_t *bad = &p->bad[cell.slot], *column = &p->where[cell.slot];
+  float *buffer = p->buffer + cell.worker * p->rows * unicon__map_room(map);
   float *out = p->out + start * p->ld;
   const float *features = buffer;
-  p->bad[item] = -1;
+  *bad = -1;
   if (p->check) {
     float *raw = unicon__map_raw(map, buffer, count);
     unicon__source_load(p->source, NULL, p->first + start, count, raw);
     const unicon__row_need need = p->weight ? unicon__map_need(map) : UNICON__ROW_DIRECTED;
-    p->bad[item] = unicon__first_bad_row(raw, count, map->in, need, &p->column[item]);
-    if (p->bad[item] >= 0) return;
+    *bad = unicon__first_bad_row(raw, count, map->in, need, column);
+    if (*bad >= 0) return;
     unicon__map_apply(map, buffer, count);
   } else {
     features = unicon__source_tile(p->source, NULL, p->first + start, count, buffer);
@@ -86,8 +88,16 @@ static void project_tile(void *state, int64_t item, int worker) {
   else
     for (int64_t i = 0; i < count; i++)
       memcpy(out + i * p->ld, features + i * p->r, (size_t)p->r * sizeof *out);
-  p->bad[item] = first_overflow(out, count, p->r, p->ld, &p->column[item]);
+  *bad = first_overflow(out, count, p->r, p->ld, column);
   if (p->unit) unicon__scale_rows(out, count, p->r, p->ld, 1);
+}
+
+/* Tiles come in order, so the first bad row found is the first of all. */
+static void note_bad(void *state, unicon__cell cell) {
+  project *p = state;
+  if (p->bad[cell.slot] < 0 || p->bad_row >= 0) return;
+  p->bad_row = p->first + cell.row * p->rows + p->bad[cell.slot];
+  p->column = p->where[cell.slot];
 }
 
 unicon_status unicon__project(unicon_ctx *ctx, const unicon__source *source, const float *weight,
@@ -102,24 +112,23 @@ unicon_status unicon__project(unicon_ctx *ctx, const unicon__source *source, con
                .unit = unit,
                .check = check,
                .out = out,
-               .ld = ld};
-  int64_t bad[ROUND_ITEMS], column[ROUND_ITEMS];
-  p.bad = bad;
-  p.column = column;
+               .ld = ld,
+               .bad_row = -1};
   const int64_t tiles = count ? (count + p.rows - 1) / p.rows : 0;
+  const int64_t slots = unicon__sweep_slots(ctx, tiles);
+  unicon__block *frame = unicon__frame_open(ctx);
+  UNICON_NEW(ctx, p.bad, slots);
+  UNICON_NEW(ctx, p.where, slots);
   UNICON_NEW(ctx, p.buffer,
              unicon__workers_for(ctx, tiles) * p.rows * unicon__map_room(source->map));
-  for (p.round = 0; p.round < tiles; p.round += ROUND_ITEMS) {
-    const int64_t items = tiles - p.round < ROUND_ITEMS ? tiles - p.round : ROUND_ITEMS;
-    UNICON_TRY(unicon__progress(ctx, "embed", (double)p.round / (double)tiles));
-    unicon__blas_begin();
-    unicon__parallel_for(ctx, items, project_tile, &p);
-    unicon__blas_end();
-    for (int64_t item = 0; item < items; item++)
-      if (bad[item] >= 0)
-        return report_row(ctx, source->rows, first + (p.round + item) * p.rows + bad[item],
-                          column[item]);
-  }
-  unicon__drop(ctx, p.buffer);
+  UNICON_TRY(unicon__sweep_run(ctx, &(unicon__sweep){.name = "embed",
+                                                     .rows = tiles,
+                                                     .cols = 1,
+                                                     .region = &unicon__blas_region,
+                                                     .state = &p,
+                                                     .body = project_tile,
+                                                     .fold_col = note_bad}));
+  if (p.bad_row >= 0) return report_row(ctx, source->rows, p.bad_row, p.column);
+  unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }

@@ -7,14 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/banks.h"
 #include "fit/idle.h"
+#include "fit/part.h"
+#include "model/banks.h"
+#include "model/embed.h"
 #include "select/select.h"
 
 /* Everything a fit works on; freed with the frame, but for what the datasets own. */
 typedef struct fit {
   const unicon_options *options;
   unicon_options *own_options; /* a copy that a choice is written into */
+  unicon__params params;
+  unicon__prepared slot[UNICON__SELECT_SLOTS], *prepared; /* what a choice leaves, or NULL */
   const int64_t *groups;
   unicon__dataset train, held;
   unicon__validation validation; /* over `held` */
@@ -36,7 +40,7 @@ static unicon_status given_landmarks(unicon_ctx *ctx, const fit *f, unicon__part
   int64_t *row[2] = {NULL, NULL};
   double *weight;
   const unicon__source *source[2] = {&f->train.whole.x, &f->train.whole.y};
-  if (unicon__word(f->options, UNICON__LANDMARK_METHOD) >= 0) return UNICON_OK;
+  if (f->params.map.method != UNICON__LANDMARKS_GIVEN) return UNICON_OK;
   const char *path = unicon__text(f->options, UNICON__LANDMARK_METHOD);
   UNICON_TRY(unicon__pairs_parse(ctx, path, &row[0], &row[1], &weight, &job->landmarks));
   for (int s = 0; s < 2; s++) {
@@ -53,21 +57,8 @@ static unicon_status given_landmarks(unicon_ctx *ctx, const fit *f, unicon__part
   return UNICON_OK;
 }
 
-/* Is the kernel of a side, its own or that of both, another than linear? */
-static bool has_kernel(const unicon_options *options, int own_option) {
-  const int own = unicon__word(options, own_option);
-  const int kernel = own <= UNICON__KERNEL_POLY ? own : unicon__word(options, UNICON__KERNEL);
-  return kernel != UNICON__KERNEL_LINEAR;
-}
-
-/* Batches with a kernel have no basis in common: each gets a model of its own, fused in the end. */
 static bool is_fused(const fit *f) {
-  const int map = unicon__word(f->options, UNICON__MAP);
-  const bool kernel =
-      has_kernel(f->options, UNICON__KERNEL_X) || has_kernel(f->options, UNICON__KERNEL_Y);
-  return kernel && (map == 0 || map == 1 + UNICON__MAP_EXACT) &&
-         unicon__word(f->options, UNICON__BATCH) != 0 &&
-         unicon__integer(f->options, UNICON__BATCH) < f->train.whole.x.count;
+  return unicon__params_fused(&f->params, f->train.whole.x.count);
 }
 
 /* Losses and held-out scores of the steps and epochs. */
@@ -116,7 +107,9 @@ static unicon_status describe(unicon_ctx *ctx, const fit *f, const unicon__part_
   UNICON_TRY(unicon__model_note_integer(ctx, model, "pairs", whole->pairs->positive.count));
   UNICON_TRY(unicon__model_note_integer(ctx, model, "rank", model->rank));
   UNICON_TRY(unicon__model_note_text(ctx, model, "svd_method", log->solve.method));
-  UNICON_TRY(unicon__model_note_real(ctx, model, "svd_residual", 3, log->solve.residual));
+  /* below, it is the order of sums that shows */
+  UNICON_TRY(
+      unicon__model_note_real(ctx, model, "svd_residual", 3, fmax(log->solve.residual, 1e-14)));
   UNICON_TRY(unicon__model_note_real(ctx, model, "spectral_gap", 6, log->solve.gap));
   UNICON_TRY(describe_steps(ctx, f, log, model));
   UNICON_TRY(unicon__model_note_maps(ctx, model));
@@ -146,14 +139,13 @@ static unicon_status take_single(unicon_ctx *ctx, unicon_model *model,
 }
 
 static unicon_status fit_one(unicon_ctx *ctx, fit *f, unicon_model *model, unicon__part_log *log) {
-  const bool full = unicon__word(f->options, UNICON__BATCH) == 0;
   unicon__block *frame = unicon__frame_open(ctx);
-  unicon__part_job job = {.options = f->options,
+  unicon__part_job job = {.params = &f->params,
                           .data = f->train.whole,
+                          .prepared = f->prepared,
                           .held = f->judged ? &f->validation : NULL,
                           .arena = &model->arena,
-                          .schedule = f->chosen.schedule,
-                          .batch = full ? 0 : unicon__integer(f->options, UNICON__BATCH)};
+                          .cut = f->params.cut};
   UNICON_TRY(given_landmarks(ctx, f, &job));
   UNICON_TRY(unicon__part_fit(ctx, &job, &model->part[0], log));
   UNICON_TRY(take_single(ctx, model, &log->solve));
@@ -183,8 +175,8 @@ static unicon_status fit_fused(unicon_ctx *ctx, fit *f, unicon_model *model,
   for (int64_t b = 0; b < parts; b++) {
     unicon__block *frame = unicon__frame_open(ctx);
     const unicon__part_job job = {
-        .options = f->options, .data = f->batches.batch[b], .arena = &model->arena};
-    UNICON_TRY(unicon__progress(ctx, "batches", (double)b / (double)parts));
+        .params = &f->params, .data = f->batches.batch[b], .arena = &model->arena};
+    UNICON_TRY(unicon__stage_step(ctx, b, parts));
     UNICON_TRY(unicon__part_fit(ctx, &job, &model->part[b], log));
     UNICON_ARENA_NEW(ctx, &model->arena, spectrum[b], model->part[b].rank);
     take_spectrum(&log->solve, model->part[b].rank, spectrum[b]);
@@ -194,7 +186,7 @@ static unicon_status fit_fused(unicon_ctx *ctx, fit *f, unicon_model *model,
     unicon__frame_close(ctx, frame);
   }
   log->solve.residual = residual;
-  const int how = f->judged ? unicon__word(f->options, UNICON__AGGREGATE) : 0;
+  const unicon__aggregation how = f->judged ? f->params.aggregate : UNICON__AGGREGATE_UNIFORM;
   UNICON_TRY(unicon__aggregate(ctx, how, score, parts, share));
   for (int64_t b = 0; b < parts; b++) model->part[b].share = share[b] > 0 ? share[b] : 1e-12;
   UNICON_ARENA_NEW(ctx, &model->arena, model->spectrum, model->rank);
@@ -227,15 +219,14 @@ enum { FEWEST_PAIRS = 40, FOLDS_MAX = 5 };
 static double held_fraction(const fit *f, int *folds) {
   const double n = (double)f->train.whole.y.count;
   *folds = unicon__select_folds(f->train.whole.y.count);
-  if (unicon__word(f->options, UNICON__VAL_FRACTION) != 0)
-    return unicon__number(f->options, UNICON__VAL_FRACTION);
+  if (f->params.val_fraction > 0) return f->params.val_fraction;
   return n < 1500 ? 0.2 : n > 50000 ? 5000 / n : 0.1;
 }
 
 /* Chooses on splits of the training pairs. */
 static unicon_status choose_by_splits(unicon_ctx *ctx, fit *f, unicon__select_scope scope) {
   unicon__dataset train[FOLDS_MAX], held[FOLDS_MAX];
-  const uint64_t seed = (uint64_t)unicon__integer(f->options, UNICON__SEED);
+  const uint64_t seed = f->params.seed;
   int folds;
   const double fraction = held_fraction(f, &folds);
   unicon__block *frame = unicon__frame_open(ctx);
@@ -251,7 +242,8 @@ static unicon_status choose_by_splits(unicon_ctx *ctx, fit *f, unicon__select_sc
     unicon__clear_error(ctx);
     status = UNICON_OK;
   } else if (status == UNICON_OK) {
-    status = unicon__select(ctx, scope, f->own_options, train, held, folds, &f->chosen);
+    const unicon__select_job job = {scope, f->options, &f->train.whole, train, held, folds, false};
+    status = unicon__select(ctx, &job, &f->params, f->slot, &f->prepared, &f->chosen);
   }
   for (int k = 0; k < FOLDS_MAX; k++) {
     unicon__dataset_close(&train[k]);
@@ -262,7 +254,7 @@ static unicon_status choose_by_splits(unicon_ctx *ctx, fit *f, unicon__select_sc
   return UNICON_OK;
 }
 
-/* Writes what is chosen into options of our own; the fit follows. */
+/* Chooses, and writes what is chosen into options of our own as well; the fit follows. */
 static unicon_status choose(unicon_ctx *ctx, fit *f, unicon__select_scope scope) {
   if (!f->judged && f->train.whole.pairs->positive.count < FEWEST_PAIRS) {
     unicon__log(ctx, scope == UNICON__SELECT_ALL ? UNICON_LOG_WARNING : UNICON_LOG_INFO,
@@ -270,13 +262,17 @@ static unicon_status choose(unicon_ctx *ctx, fit *f, unicon__select_scope scope)
                 (long long)f->train.whole.pairs->positive.count);
     return UNICON_OK;
   }
+  if (f->judged) {
+    const unicon__select_job job = {scope, f->options, &f->train.whole, &f->train, &f->held,
+                                    1,     true};
+    UNICON_TRY(unicon__select(ctx, &job, &f->params, f->slot, &f->prepared, &f->chosen));
+  } else {
+    UNICON_TRY(choose_by_splits(ctx, f, scope));
+  }
+  if (f->chosen.folds == 0) return UNICON_OK;
   UNICON_TRY(unicon__options_copy(ctx, f->options, &f->own_options));
   f->options = f->own_options;
-  if (!f->judged) return choose_by_splits(ctx, f, scope);
-  unicon__block *frame = unicon__frame_open(ctx);
-  UNICON_TRY(unicon__select(ctx, scope, f->own_options, &f->train, &f->held, 1, &f->chosen));
-  unicon__frame_close(ctx, frame);
-  return UNICON_OK;
+  return unicon__params_write(ctx, &f->params, f->own_options);
 }
 
 /* ---- balance ------------------------------------------------------------------------------ */
@@ -290,14 +286,13 @@ static int64_t paired_rows(const unicon_pairs *pairs, bool x) {
   return count;
 }
 
-/* The strength of the options, or the usual one. */
+/* What the parameters say; nothing of its own accord where there are few rows. */
 static unicon__balancing usual_balance(const fit *f) {
   const unicon_pairs *pairs = f->train.whole.pairs;
   const unicon__balancing off = {UNICON__BALANCE_OFF, 0};
   const bool few =
       paired_rows(pairs, true) < FEWEST_ROWS || paired_rows(pairs, false) < FEWEST_ROWS;
-  return unicon__balancing_from(f->options,
-                                few ? off : unicon__balancing_usual(f->train.whole.y.count));
+  return f->params.open.balance && f->chosen.folds == 0 && few ? off : f->params.balance;
 }
 
 /* Held-out score of the finished model, balanced by its own banks. */
@@ -305,36 +300,38 @@ static unicon_status judge_model(unicon_ctx *ctx, const fit *f, const unicon_mod
                                  unicon__balancing how, double *score) {
   static const double *const as_it_is[2] = {NULL, NULL};
   unicon__block *frame = unicon__frame_open(ctx);
-  unicon__embedded z = {.r = model->rank};
-  unicon__validation held = f->validation;
+  unicon__embedded z = {.r = model->rank, .made = &model->balance};
+  const unicon__validation *held = &f->validation;
   for (int s = 0; s < 2; s++) {
-    const int64_t n = held.side[s].count;
+    const int64_t n = held->side[s].count;
     UNICON_NEW(ctx, z.held[s], n * model->rank);
-    UNICON_TRY(unicon__model_embed(ctx, model, s, &held.side[s], 0, n, true, false, z.held[s],
+    UNICON_TRY(unicon__model_embed(ctx, model, s, &held->side[s], 0, n, true, false, z.held[s],
                                    model->rank));
-    held.bank[s].count = model->balance.bank[s].count;
-    z.bank[s] = (float *)(uintptr_t)model->balance.bank[s].row;
   }
-  UNICON_TRY(unicon__validation_judge(ctx, &held, &z, model->rank, as_it_is, how, score));
+  UNICON_TRY(unicon__validation_judge(ctx, held, &z, model->rank, as_it_is, how, score));
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }
 
-/* With validation pairs the best of a few strengths, the finished model being judged; what a choice
- * has found stays unless one is better. */
+/* With validation pairs the finished model decides between the balance that was chosen before it
+ * was there, or the usual one, and some others. */
 static unicon_status choose_balance(unicon_ctx *ctx, const fit *f, unicon_model *model) {
-  static const double strength[] = {0, 5, 10, 15, 20};
-  unicon__balancing best = model->balance.how;
-  double top = -1;
-  if (f->chosen.folds > 0) UNICON_TRY(judge_model(ctx, f, model, best, &top));
-  for (size_t k = 0; k < sizeof strength / sizeof *strength; k++) {
-    const unicon__balancing how = {strength[k] > 0 ? UNICON__BALANCE_SOFTMAX : UNICON__BALANCE_OFF,
-                                   strength[k]};
+  const unicon__balancing now = model->balance.how;
+  const bool softmax = now.kind == UNICON__BALANCE_SOFTMAX;
+  const unicon__balancing others[] = {
+      {UNICON__BALANCE_SOFTMAX, softmax ? 1.5 * now.strength : 10},
+      {softmax ? UNICON__BALANCE_CSLS : UNICON__BALANCE_SOFTMAX, softmax ? 10 : 15},
+      {UNICON__BALANCE_OFF, 0},
+      {UNICON__BALANCE_SOFTMAX, softmax ? now.strength / 2 : 5}};
+  unicon__balancing best = now;
+  double top;
+  UNICON_TRY(judge_model(ctx, f, model, best, &top));
+  for (size_t k = 0; k < (f->chosen.folds > 0 ? 2 : sizeof others / sizeof *others); k++) {
     double score;
-    UNICON_TRY(judge_model(ctx, f, model, how, &score));
+    UNICON_TRY(judge_model(ctx, f, model, others[k], &score));
     if (score > top) {
       top = score;
-      best = how;
+      best = others[k];
     }
   }
   model->balance.how = best;
@@ -358,13 +355,11 @@ static unicon_status balance(unicon_ctx *ctx, fit *f, unicon_model *model) {
       .side = {f->train.whole.x, f->train.whole.y},
       .pairs = f->train.whole.pairs,
       .how = usual_balance(f),
-      .rows = unicon__integer(f->options, UNICON__BALANCE_BANK),
-      .seed = (uint64_t)unicon__integer(f->options, UNICON__SEED),
+      .rows = f->params.bank,
+      .seed = f->params.seed,
   };
   UNICON_TRY(unicon__banks_make(ctx, &plan, model));
-  const bool open = !unicon__given(f->options, UNICON__BALANCE) &&
-                    (f->chosen.folds > 0 || unicon__word(f->options, UNICON__BALANCE) == 0);
-  if (f->judged && open && plan.how.kind != UNICON__BALANCE_OFF)
+  if (f->judged && f->params.open.balance && plan.how.kind != UNICON__BALANCE_OFF)
     UNICON_TRY(choose_balance(ctx, f, model));
   char text[UNICON__BALANCING_TEXT];
   unicon__balancing_print(model->balance.how, text);
@@ -381,9 +376,7 @@ static unicon_status fit_parts(unicon_ctx *ctx, fit *f, unicon_model *model,
   model->parts = 1;
   if (fused) {
     f->batches.whole = f->train.whole;
-    UNICON_TRY(unicon__problem_cut(ctx, unicon__integer(f->options, UNICON__BATCH),
-                                   (uint64_t)unicon__integer(f->options, UNICON__SEED),
-                                   &f->batches));
+    UNICON_TRY(unicon__problem_cut(ctx, &f->params.cut, &f->batches));
     model->parts = f->batches.batches;
   }
   UNICON_ARENA_NEW(ctx, &model->arena, model->part, model->parts);
@@ -395,16 +388,16 @@ static unicon_status describe_choice(unicon_ctx *ctx, const fit *f, unicon_model
   const unicon__select_log *chosen = &f->chosen;
   double score = chosen->score;
   if (chosen->folds == 0) return UNICON_OK;
-  if (f->judged && model->balance.how.kind != UNICON__BALANCE_QUADRATIC) /* that keeps no bank */
-    UNICON_TRY(judge_model(ctx, f, model, model->balance.how, &score));
+  if (f->judged) UNICON_TRY(judge_model(ctx, f, model, model->balance.how, &score));
   UNICON_TRY(unicon__model_note_text(ctx, model, "auto_tried", chosen->tried));
   UNICON_TRY(unicon__model_note_text(ctx, model, "auto_chosen", chosen->chosen));
   UNICON_TRY(unicon__model_note_real(ctx, model, "auto_score", 6, score));
   UNICON_TRY(unicon__model_note_integer(ctx, model, "auto_folds", chosen->folds));
   UNICON_TRY(unicon__model_note_integer(ctx, model, "auto_held_x", chosen->held[0]));
   UNICON_TRY(unicon__model_note_integer(ctx, model, "auto_held_y", chosen->held[1]));
-  if (chosen->schedule > 0)
-    UNICON_TRY(unicon__model_note_integer(ctx, model, "refine_schedule", chosen->schedule));
+  if (f->params.refine.epochs > 0)
+    UNICON_TRY(
+        unicon__model_note_integer(ctx, model, "refine_schedule", f->params.refine.schedule));
   return chosen->epochs == 0 ? UNICON_OK
                              : unicon__model_note_numbers(ctx, model, "auto_refine_log",
                                                           chosen->by_epoch, chosen->epochs + 1);
@@ -412,24 +405,30 @@ static unicon_status describe_choice(unicon_ctx *ctx, const fit *f, unicon_model
 
 static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
   unicon__part_log log = {.solve.method = ""};
-  const unicon__select_scope scope = unicon__select_scope_of(f->options, f->train.whole.y.count);
+  unicon__params_from(f->options, f->train.whole.y.count, &f->params);
+  const unicon__select_scope scope = unicon__select_scope_of(&f->params, f->train.whole.y.count);
   const unicon__fit_kind kind = {
       .judged = f->judged,
       .sweeps = scope == UNICON__SELECT_ALL,
       .fused = is_fused(f),
-      .scores = scope == UNICON__SELECT_SCORES || unicon__word(f->options, UNICON__BALANCE) == 0,
+      .scores = scope == UNICON__SELECT_SCORES || f->params.open.balance,
   };
-  if (unicon__word(f->options, UNICON__START) != 0 &&
-      unicon__integer(f->options, UNICON__REFINE) == 0)
+  if (f->params.start == UNICON__START_MODEL && f->params.refine.epochs == 0)
     return unicon__fail(ctx, UNICON_ERR_OPTION,
                         "start %s is where refine begins: give refine as well",
-                        unicon__text(f->options, UNICON__START));
+                        f->params.start_path);
+  int stage = unicon__stage_begin(ctx, NULL, scope == UNICON__SELECT_ALL ? 0.75 : 0.01);
   if (scope != UNICON__SELECT_NOTHING) UNICON_TRY(choose(ctx, f, scope));
+  unicon__stage_end(ctx, stage);
   unicon__warn_idle(ctx, f->options, kind);
+  stage = unicon__stage_begin(ctx, NULL, scope == UNICON__SELECT_ALL ? 0.15 : 0.85);
   UNICON_TRY(fit_parts(ctx, f, model, &log));
+  unicon__stage_end(ctx, stage);
   UNICON_TRY(balance(ctx, f, model));
   UNICON_TRY(describe_choice(ctx, f, model));
-  return describe(ctx, f, &log, model);
+  UNICON_TRY(describe(ctx, f, &log, model));
+  unicon__stage_report(ctx);
+  return unicon__poll(ctx);
 }
 
 unicon_status unicon__fit(unicon_ctx *ctx, const unicon_data *train, const unicon_data *validation,
@@ -438,8 +437,11 @@ unicon_status unicon__fit(unicon_ctx *ctx, const unicon_data *train, const unico
   unicon_model *model = NULL;
   UNICON_TRY(unicon__model_create(ctx, &model));
   f.batches.batch = &f.batches.whole;
+  const int stage = unicon__stage_begin(ctx, "reading", 0.05);
   unicon_status status = open_sets(ctx, &f, train, validation);
+  unicon__stage_end(ctx, stage);
   if (status == UNICON_OK) status = run_fit(ctx, &f, model);
+  for (int k = 0; k < UNICON__SELECT_SLOTS; k++) unicon__prepared_close(&f.slot[k]);
   unicon__problem_close(&f.batches);
   unicon_options_destroy(f.own_options);
   unicon__dataset_close(&f.held);

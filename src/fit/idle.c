@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fit/idle.h"
 
-#include "select/part.h"
+#include "select/params.h"
 
 /* ---- what must be so for an option to matter ---------------------------------------------- */
 
@@ -26,21 +26,30 @@ static bool general(const unicon_options *o) {
   return loss_is(o, UNICON__LOSS_GENERAL);
 }
 
+static bool nu_matters(const unicon_options *o) {
+  return general(o) || loss_is(o, UNICON__LOSS_CUSTOM);
+}
+
+static bool has_directions(const unicon_options *o) {
+  static const int without[] = {UNICON__LOSS_INFONCE, UNICON__LOSS_SIGLIP, UNICON__LOSS_SPECTRAL,
+                                UNICON__LOSS_MOMENT};
+  for (size_t k = 0; k < sizeof without / sizeof *without; k++)
+    if (loss_is(o, without[k])) return false;
+  return true;
+}
+
 static bool siglip(const unicon_options *o) {
   return loss_is(o, UNICON__LOSS_SIGLIP);
 }
 
-static bool hinge(const unicon_options *o) {
+static bool has_margin(const unicon_options *o) {
+  const int psi = unicon__word(o, UNICON__PSI);
   return loss_is(o, UNICON__LOSS_TRIPLET) ||
-         (general(o) && unicon__word(o, UNICON__PSI) == UNICON__PSI_HINGE);
+         (general(o) && (psi == UNICON__PSI_HINGE || psi == UNICON__PSI_SOFTMIN));
 }
 
 static bool wide(const unicon_options *o) {
-  return kernel_within(o, UNICON__KERNEL_EXPCOS, UNICON__KERNEL_MATERN52);
-}
-
-static bool poly(const unicon_options *o) {
-  return kernel_within(o, UNICON__KERNEL_POLY, UNICON__KERNEL_POLY);
+  return kernel_within(o, UNICON__KERNEL_EXPCOS, UNICON__KERNEL_POLY);
 }
 
 static bool random_map(const unicon_options *o) {
@@ -57,12 +66,22 @@ static bool refined(const unicon_options *o) {
   return unicon__integer(o, UNICON__REFINE) > 0;
 }
 
-static bool closed_form(const unicon_options *o) {
-  return unicon__word(o, UNICON__START) == 0;
+static bool has_steps(const unicon_options *o) {
+  return unicon__word(o, UNICON__START) >= 0;
+}
+
+static bool iterated(const unicon_options *o) {
+  return unicon__integer(o, UNICON__ITERATIONS) > 0;
+}
+
+static bool batched(const unicon_options *o) {
+  return unicon__word(o, UNICON__BATCH) != 0;
 }
 
 static bool metric(const unicon_options *o) {
-  return unicon__metric_power(o, 0) > 0 || unicon__metric_power(o, 1) > 0;
+  unicon__params params;
+  unicon__params_from(o, 0, &params);
+  return params.power[0] > 0 || params.power[1] > 0;
 }
 
 static const struct {
@@ -72,23 +91,22 @@ static const struct {
 } rules[] = {
     {UNICON__PSI, general, "without loss general"},
     {UNICON__PHI, general, "without loss general"},
-    {UNICON__NU, general, "without loss general"},
-    {UNICON__EPSILON, general, "without loss general"},
-    {UNICON__MARGIN, hinge, "without loss triplet or psi hinge"},
+    {UNICON__NU, nu_matters, "without loss general"},
+    {UNICON__EPSILON, nu_matters, "without loss general"},
+    {UNICON__DIRECTION, has_directions, "with a loss that has no directions, or one alone"},
+    {UNICON__MARGIN, has_margin, "without loss triplet or psi hinge or softmin"},
     {UNICON__SCALE, siglip, "without loss siglip"},
     {UNICON__BIAS, siglip, "without loss siglip"},
     {UNICON__WIDTH, wide, "with a kernel that has no width"},
-    {UNICON__DEGREE, poly, "without kernel poly"},
     {UNICON__LANDMARKS, landmarks, "without map nystrom"},
     {UNICON__FEATURES, random_map, "without map random"},
-    {UNICON__ORTHOGONAL, random_map, "without map random"},
     {UNICON__REFINE_BATCH, refined, "without refine"},
     {UNICON__REFINE_RATE, refined, "without refine"},
-    {UNICON__REFINE_DECAY, refined, "without refine"},
-    {UNICON__REFINE_PATIENCE, refined, "without refine"},
-    {UNICON__LEARN_TEMPERATURE, refined, "without refine"},
-    {UNICON__ITERATIONS, closed_form, "without start moment"},
-    {UNICON__SVD, closed_form, "without start moment"},
+    {UNICON__ITERATIONS, has_steps, "where start is a file"},
+    {UNICON__SVD, has_steps, "where start is a file"},
+    {UNICON__TOLERANCE, iterated, "without iterations"},
+    {UNICON__BATCH_ORDER, batched, "without batches"},
+    {UNICON__BATCH_AVERAGE, batched, "without batches"},
     {UNICON__RIDGE, metric, "without a metric"},
 };
 
@@ -115,13 +133,14 @@ static void warn_validation(unicon_ctx *ctx, const unicon_options *o, unicon__fi
 
 void unicon__warn_idle(unicon_ctx *ctx, const unicon_options *options, unicon__fit_kind kind) {
   static const int loss_options[] = {UNICON__LOSS, UNICON__TEMPERATURE, UNICON__DAMPING};
-  const bool steps = unicon__integer(options, UNICON__ITERATIONS) > 0;
+  const bool steps = iterated(options) || unicon__word(options, UNICON__START) > 0;
   const bool idle = !steps && !refined(options);
   if (!kind.sweeps && (unicon__has_preset(options, "auto") || unicon__has_preset(options, "best")))
-    unicon__log(ctx, UNICON_LOG_WARNING,
-                "preset %s chooses nothing beside iterations, batch, start, shared_encoder or "
-                "a file of landmarks: what is not given is as in preset fast",
-                unicon__text(options, UNICON__PRESET));
+    unicon__log(
+        ctx, UNICON_LOG_WARNING,
+        "preset %s chooses nothing beside iterations, batch, start, identity, shared_encoder or "
+        "a file of landmarks: what is not given is as in preset fast",
+        unicon__text(options, UNICON__PRESET));
   for (size_t k = 0; k < sizeof rules / sizeof *rules; k++)
     if (unicon__given(options, rules[k].id) && !rules[k].matters(options))
       warn(ctx, rules[k].id, rules[k].where);

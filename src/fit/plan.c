@@ -6,10 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/parallel.h"
 #include "select/select.h"
-#include "linalg/tiled.h"
+#include "linalg/rate.h"
 
 typedef struct side_sizes {
   double n, d;      /* rows and their width */
@@ -20,6 +19,7 @@ typedef struct side_sizes {
 
 typedef struct estimate {
   const unicon_options *options;
+  unicon__params params;
   side_sizes side[2];
   double pairs, workers, rank;
   double limit;              /* max_mem, or infinity */
@@ -100,12 +100,11 @@ static void plan_side(estimate *e, int number, bool often, bool metric) {
   e->reads[number] += cache > 0 ? 1 : 2;
   e->flops += cache > 0 ? features : 2 * features;
   if (!metric) return;
+  const double groups = p <= 256 ? 8 : p <= 1024 ? 4 : 1; /* as unicon__stats_add */
   keep(e, p * p * 8);
-  pass_by(e, w * (1024 * room(s) + p * p) * 4);
-  pass_by(e, 120 * p * 8);
-  keep(e, p * p * 8);
+  pass_by(e, w * (256 * 256 + 128 * room(s)) * 4 + (groups > 1 ? groups * p * p * 8 : 0) +
+                 (cache > 0 ? 0 : least(s->n, groups * 1024) * p * 4));
   e->flops += s->n * p * p;
-  e->small_flops += p * p * p / 3;
 }
 
 /* C in the metric and its decomposition. */
@@ -114,7 +113,7 @@ static void plan_update(estimate *e) {
   const bool dense = q <= 768 || 3 * r > q;
   const double width = least(q, 4 * r + 64);
   keep(e, (p_x + p_y) * r * 8);
-  pass_by(e, dense ? 8 * (2 * p_x * p_y + (p_x + p_y) * q + 4 * q * q)
+  pass_by(e, dense ? 8 * (2 * p_x * p_y + (p_x + p_y) * q + 5 * q * q)
                    : 8 * (width * (2 * p_x + p_y) + 5 * width * width));
   e->small_flops += p_x * p_y * (p_x + p_y) + (dense ? 12 * p_x * p_y * q : 8 * p_x * p_y * width);
 }
@@ -124,8 +123,11 @@ static void plan_pass(estimate *e, bool cross) {
   const side_sizes *x = &e->side[0], *y = &e->side[1];
   const double w = e->workers, r = e->rank, n_y = y->n;
   const double z = (x->n + n_y) * r * 4, tiles = w * 256 * 1024 * 4;
-  const double statistics = (x->n + n_y) * 28 + w * n_y * 8;
-  const double products = w * 4 * (most(256 * room(x), 1024 * room(y)) + 256 * y->p + x->p * y->p);
+  const double slots = 1.5 * w + 1, rows = 256 * (x->p + y->p);
+  const double statistics = (x->n + n_y) * 28 + slots * (least(n_y, 8192) * 8 + 256 * 16);
+  const double group = least(ceil(x->n / 256), most(w, (1 << 22) / rows)); /* as pass.c */
+  const double products =
+      4 * (w * (256 * room(x) + 1024 * room(y) + 512 * 512) + slots * 256 * y->p + group * rows);
   pass_by(e, z + tiles + statistics + (cross ? products : 0) + (x->p + y->p) * r * 12);
   e->flops += 2 * (x->n * x->p + n_y * y->p) * r + 2 * x->n * n_y * r;
   e->sweeps += 1;
@@ -136,17 +138,37 @@ static void plan_pass(estimate *e, bool cross) {
   e->reads[1] += ceil(x->n / 256);
 }
 
+/* Statistics: the maps, the features that are kept, the sums over rows and pairs. */
+static void plan_prepared(estimate *e, bool kernel, bool often) {
+  const side_sizes *x = &e->side[0], *y = &e->side[1];
+  size_side(e, 0, kernel);
+  size_side(e, 1, kernel);
+  e->rank = (double)e->params.rank;
+  for (int s = 0; s < 2; s++) {
+    e->rank = least(e->rank, least(e->side[s].p, e->side[s].n));
+    plan_side(e, s, often, e->params.power[s] > 0);
+  }
+  keep(e, x->p * y->p * 8);
+  pass_by(e, (x->n + y->n) * 32 + least(x->n, 8192) * y->p * 4);
+  e->flops += 2 * x->n * x->p * y->p + 2 * e->pairs * y->p;
+  e->reads[0] += 1;
+  e->reads[1] += 1;
+}
+
+/* Moments, whitenings, the closed form, spectral steps, refine. */
 static void plan_solver(estimate *e) {
   const side_sizes *x = &e->side[0], *y = &e->side[1];
   const int64_t iterations = unicon__integer(e->options, UNICON__ITERATIONS);
   const int64_t epochs = unicon__integer(e->options, UNICON__REFINE);
   const double batch = (double)unicon__integer(e->options, UNICON__REFINE_BATCH);
-  keep(e, 2 * x->p * y->p * 8);
-  pass_by(e, e->workers * 4 * (most(256 * room(x), 512 * room(y)) + 256 * y->p + x->p * y->p) +
-                 (x->n + y->n) * 8);
-  e->flops += 2 * x->n * x->p * y->p + 2 * e->pairs * y->p;
-  e->reads[0] += 1;
-  e->reads[1] += 1;
+  for (int s = 0; s < 2; s++) {
+    const double p = e->side[s].p;
+    if (e->params.power[s] == 0) continue;
+    keep(e, 2 * p * p * 8); /* sigma and its factor */
+    pass_by(e, 120 * p * 8);
+    e->small_flops += p * p * p / 3;
+  }
+  keep(e, (iterations > 0 ? 3 : 2) * x->p * y->p * 8);
   plan_update(e);
   if (iterations > 0) plan_pass(e, true);
   for (int64_t k = 0; k < iterations; k++) {
@@ -161,39 +183,13 @@ static void plan_solver(estimate *e) {
       steps * e->rank * (4 * batch * sides + 4 * (x->p * x->p + y->p * y->p) + 8 * batch * batch);
 }
 
-/* Float operations a second of a short product on all threads, float32 and float64. */
-static unicon_status measure_rate(unicon_ctx *ctx, double *single, double *wide) {
-  enum { SIZE = 512, TIMES = 3 };
-  float *a;
-  double *b;
-  UNICON_NEW(ctx, a, 2 * SIZE * SIZE);
-  UNICON_NEW(ctx, b, 2 * SIZE * SIZE);
-  const double flops = 2.0 * SIZE * SIZE * SIZE;
-  *single = *wide = 1e9;
-  for (int k = 0; k < TIMES; k++) {
-    double start = unicon__now();
-    unicon__tiled_sgemm(ctx, false, false, SIZE, SIZE, SIZE, 1, a, SIZE, a, SIZE, 0,
-                        a + SIZE * SIZE, SIZE);
-    *single = most(*single, flops / (unicon__now() - start));
-    start = unicon__now();
-    unicon__tiled_dgemm(ctx, false, false, SIZE, SIZE, SIZE, 1, b, SIZE, b, SIZE, 0,
-                        b + SIZE * SIZE, SIZE);
-    *wide = most(*wide, flops / (unicon__now() - start));
-  }
-  return UNICON_OK;
+static bool looks_often(const estimate *e) {
+  return e->params.iterations > 0 || e->params.refine.epochs > 0;
 }
 
 /* Everything a fit with these options does once. */
 static void plan_once(estimate *e, bool kernel) {
-  const bool often = unicon__integer(e->options, UNICON__ITERATIONS) > 0 ||
-                     unicon__integer(e->options, UNICON__REFINE) > 0;
-  size_side(e, 0, kernel);
-  size_side(e, 1, kernel);
-  e->rank = (double)unicon__asked_rank(e->options);
-  for (int s = 0; s < 2; s++) {
-    e->rank = least(e->rank, least(e->side[s].p, e->side[s].n));
-    plan_side(e, s, often, unicon__metric_power(e->options, s) > 0);
-  }
+  plan_prepared(e, kernel, looks_often(e));
   plan_solver(e);
 }
 
@@ -208,64 +204,71 @@ static void plan_judge(estimate *e, double held) {
   e->flops += 4 * e->rank * (rows * bank + held * held * e->side[0].n * e->side[1].n);
 }
 
-/* A trial: sides and eigenvectors stay, and each of about seven settings is a rough SVD. */
-static void plan_trial(estimate *e, bool kernel) {
-  plan_once(e, kernel);
-  const double p_x = e->side[0].p, p_y = e->side[1].p;
-  keep(e, 8 * (p_x * p_x + p_y * p_y + 2 * p_x * p_y) + p_y * 350 * 8);
-  keep(e, cache_bytes(e, 4 * (e->side[0].n * p_x + e->side[1].n * p_y)));
-  plan_judge(e, 0.1);
-  pass_by(e, 8 * 2 * most(p_x * p_x, p_y * p_y) + 8 * p_x * p_y);
-  e->small_flops += 9 * (p_x * p_x * p_x + p_y * p_y * p_y) + 7 * 8 * p_x * p_y * 336;
+/* A split of what is prepared: eigenvectors of its moments, rows in their coordinates, and about
+ * ten settings, each a rough SVD. */
+static void plan_split(estimate *e, double held) {
+  const double q_x = least(e->side[0].p, 1024), q_y = least(e->side[1].p, 1024);
+  keep(e, 4 * (e->side[0].p * q_x + e->side[1].p * q_y) + 8 * q_x * q_y + 8 * q_y * 350);
+  keep(e, 4 * (held * e->side[0].n * q_x + held * e->side[1].n * q_y + 1024 * (q_x + q_y)));
+  plan_judge(e, held);
+  pass_by(e, 8 * (3 * most(q_x * q_x, q_y * q_y) + 2 * q_x * q_y));
+  e->small_flops += 9 * (q_x * q_x * q_x + q_y * q_y * q_y) + 5 * 8 * q_x * q_y * 336;
 }
 
-/* The winner refined on every split: about 45 steps, more where they help, at half the largest rank
- * as often as not. */
+/* The winner refined on every split: about 60 steps. */
 static void plan_refine(estimate *e, double folds) {
   const side_sizes *x = &e->side[0], *y = &e->side[1];
-  const double p_x = x->p, p_y = y->p, batch = least(2000, x->n / 2);
-  const double products = p_x * p_x + p_y * p_y, sides = p_x + p_y;
-  e->flops += folds * 45 * 0.5 * e->rank * (4 * batch * sides + 4 * products + 8 * batch * batch);
+  const double q_x = least(x->p, 1024), q_y = least(y->p, 1024), batch = least(1000, x->n / 2);
+  const double sides = q_x + q_y;
+  e->flops += folds * 60 * e->rank * (4 * batch * sides + 6 * batch * batch);
   /* training rows in coordinates, of all splits */
-  keep(e, folds * 4 * least(1e9, x->n * least(p_x, 1024) + y->n * least(p_y, 1024)));
-  pass_by(e, 4 * (6 * sides * e->rank + products) + 8 * products +
-                 batch * 4 * (room(x) + room(y) + (4 + e->workers) * e->rank));
+  keep(e, folds * least(1e9, 4 * (x->n * q_x + y->n * q_y)));
+  pass_by(e,
+          4 * 6 * sides * e->rank + batch * 4 * (room(x) + room(y) + (4 + e->workers) * e->rank));
 }
 
-/* Presets auto and best: trials of the kernels on every split, held one kernel at a time where
- * there are several splits; refine; and a fit on everything. */
+/* Presets auto and best: kernels tried on every split of the rows that are prepared once; refine;
+ * and a fit that goes on with them, or, for best, with more landmarks. */
 static void plan_sweep(estimate *e) {
-  const bool larger = unicon__has_preset(e->options, "best");
-  const bool given = unicon__given(e->options, UNICON__KERNEL);
+  const bool larger = e->params.goal == UNICON__GOAL_BEST;
+  const bool given = !e->params.open.kernel, few = !e->params.open.landmarks;
   const bool kernel = unicon__word(e->options, UNICON__KERNEL) != UNICON__KERNEL_LINEAR;
   const int folds = unicon__select_folds((int64_t)e->side[1].n);
-  const double start = e->held;
-  if (folds > 1 && !unicon__given(e->options, UNICON__LANDMARKS))
-    e->most_points = UNICON__SELECT_LANDMARKS;
   const int kernels = given ? 1 : larger ? 6 : 2;
-  double before = start; /* one split: the best kernel so far stays beside the next */
+  const double start = e->held, held = folds > 1 ? 0.2 : 0.1;
+  double before = start; /* auto: the first kernel stays beside the next */
+  if (!few) e->most_points = larger ? UNICON__SELECT_LANDMARKS : UNICON__AUTO_LANDMARKS;
   for (int k = 0; k < kernels; k++) {
-    e->held = before;
-    for (int f = 0; f < folds; f++) plan_trial(e, given ? kernel : k > 0);
-    if (folds == 1) before = start + (e->held - before);
+    e->held = larger ? start : before;
+    plan_prepared(e, given ? kernel : k != 1, false);
+    before = e->held;
+    for (int f = 0; f < folds; f++) plan_split(e, held);
   }
-  plan_refine(e, larger ? 6 * folds : folds); /* best: three kernels, twice as long */
   e->held = start;
-  e->most_points = INFINITY;
-  plan_once(e, !given || kernel);
+  plan_prepared(e, !given || kernel, false);
+  const double kept = e->held;
+  for (int f = 0; f < folds; f++) plan_split(e, held);
+  plan_refine(e, larger ? 6 * folds : folds); /* best: three kernels, twice as long */
+  e->held = larger && !few ? start : kept;
+  if (larger && !few) {
+    e->most_points = UNICON__BEST_LANDMARKS;
+    plan_prepared(e, !given || kernel, true);
+  }
+  plan_solver(e);
 }
 
 static bool chooses(const estimate *e) {
-  return unicon__select_scope_of(e->options, (int64_t)e->side[1].n) == UNICON__SELECT_ALL;
+  return unicon__select_scope_of(&e->params, (int64_t)e->side[1].n) == UNICON__SELECT_ALL;
 }
 
-/* Preset fast on few rows: exponent and balance are chosen on every split, then the fit follows. */
+/* Preset fast on few rows: exponent and balance are chosen on every split, then the fit goes on. */
 static void plan_scores(estimate *e, bool kernel) {
-  const double start = e->held;
   const int folds = unicon__select_folds((int64_t)e->side[1].n);
-  for (int f = 0; f < folds; f++) plan_trial(e, kernel);
-  e->held = start;
-  plan_once(e, kernel);
+  plan_prepared(e, kernel, false);
+  const double kept = e->held;
+  for (int f = 0; f < folds; f++) plan_split(e, 0.2);
+  e->held = kept;
+  plan_solver(e);
 }
 
 /* The banks of the model. */
@@ -301,6 +304,7 @@ static unicon_status plan(unicon_ctx *ctx, const unicon_data *data, const unicon
                 .workers = unicon__workers(ctx),
                 .most_points = INFINITY,
                 .limit = limit == UINT64_MAX ? INFINITY : (double)limit};
+  unicon__params_from(options, data->y->count, &e.params);
   e.side[0] = (side_sizes){.n = (double)data->x->count, .d = (double)data->x->width};
   e.side[1] = (side_sizes){.n = (double)data->y->count, .d = (double)data->y->width};
   e.pairs = data->pairs ? (double)data->pairs->positive.count : e.side[0].n;
@@ -309,13 +313,13 @@ static unicon_status plan(unicon_ctx *ctx, const unicon_data *data, const unicon
   const bool kernel = unicon__word(options, UNICON__KERNEL) != UNICON__KERNEL_LINEAR;
   if (sweep)
     plan_sweep(&e);
-  else if (unicon__select_scope_of(options, (int64_t)e.side[1].n) == UNICON__SELECT_SCORES)
+  else if (unicon__select_scope_of(&e.params, (int64_t)e.side[1].n) == UNICON__SELECT_SCORES)
     plan_scores(&e, kernel);
   else
     plan_once(&e, kernel);
   plan_banks(&e);
   double single = 1e9, wide = 1e9;
-  UNICON_TRY(measure_rate(ctx, &single, &wide));
+  UNICON_TRY(unicon__product_rate(ctx, &single, &wide));
   *out = (unicon_plan_result){.memory = (uint64_t)e.peak,
                               .flops = e.flops + e.small_flops,
                               .plane_sweeps = (int64_t)e.sweeps};

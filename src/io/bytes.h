@@ -24,4 +24,11 @@ unicon_status unicon__fail_io(unicon_ctx *ctx, const char *doing, const char *pa
 /* True, with errno EIO, when a test wants the next system call to fail. */
 bool unicon__io_fault(unicon_ctx *ctx);
 
+/* The whole number in `count` bytes, the lowest first. */
+static inline uint64_t unicon__little_endian(const unsigned char *p, int count) {
+  uint64_t value = 0;
+  for (int k = 0; k < count; k++) value |= (uint64_t)p[k] << (8 * k);
+  return value;
+}
+
 #endif

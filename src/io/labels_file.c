@@ -44,9 +44,9 @@ static int by_content(const void *a, const void *b) {
 
 static unicon_status open_labels(unicon_ctx *ctx, label_file *file) {
   if (!file->path) return UNICON_OK;
-  file->is_npy = unicon__npy_looks_like(file->bytes);
+  file->is_npy = unicon__is_table(file->path, file->bytes);
   if (file->is_npy) {
-    UNICON_TRY(unicon__npy_open_table(ctx, file->path, file->bytes, &file->npy));
+    UNICON_TRY(unicon__table_open(ctx, file->path, file->bytes, &file->npy));
     if (file->npy.cols != 1)
       return unicon__fail(ctx, UNICON_ERR_SHAPE,
                           "%s has %" PRId64 " columns; labels are one column", file->path,
@@ -160,12 +160,14 @@ static unicon_status read_labels(unicon_ctx *ctx, const char *x_path, const char
   UNICON_NEED(ctx, x_path);
   UNICON_NEED(ctx, y_path);
   unicon_status status = map_labels(ctx, &x, &y);
-  if (status == UNICON_OK) status = number_labels(ctx, &x, &y, NULL);
+  if (status == UNICON_OK)
+    status = unicon__labels_parse(ctx, x_path, x.bytes, y_path, y.bytes, &x.label, &x.count,
+                                  &y.label, &y.count);
   unmap_labels(&x, &y);
   UNICON_TRY(status);
   UNICON_TRY(check_count(ctx, x_path, x.count, "x", n_x));
   UNICON_TRY(check_count(ctx, y_path, y.count, "y", n_y));
-  return unicon__pairs_from_labels(ctx, x.label, n_x, y.label, n_y, out);
+  return unicon__pairs_from_labels(ctx, x.label, n_x, y.label, n_y, false, out);
 }
 
 unicon_status unicon_pairs_read_labels(unicon_ctx *ctx, const char *x_path, const char *y_path,

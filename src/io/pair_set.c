@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "io/pair_set.h"
 
+#include <float.h>
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 /* A counting sort into lists: count entries into start[list + 1], open, put every entry, close.
@@ -72,20 +72,23 @@ static unicon_status check_range(unicon_ctx *ctx, const char *what, int64_t n_x,
   return UNICON_OK;
 }
 
-/* Weights become float32, so that is where they must be finite and somewhere above 0. */
-static unicon_status check_weights(unicon_ctx *ctx, const char *what, const double *weight,
-                                   int64_t count, bool *all_one) {
-  bool some = false;
-  *all_one = true;
+/* Weights become float32, so that is where they must be finite and somewhere above 0 (but those of
+ * ignored pairs, which usually are 0). */
+static unicon_status check_weights(unicon_ctx *ctx, const char *what, unicon__pair_kind kind,
+                                   const double *weight, int64_t count, bool *usual) {
+  const bool positive = kind == UNICON__PAIR_POSITIVE;
+  const float most = positive ? FLT_MAX : 1.0f, as_usual = kind == UNICON__PAIR_IGNORED ? 0 : 1;
+  bool some = kind == UNICON__PAIR_IGNORED;
+  *usual = true;
   for (int64_t p = 0; weight && p < count; p++) {
     const float w = (float)weight[p];
-    if (!(w >= 0.0f) || isinf(w))
-      return unicon__fail(ctx, UNICON_ERR_PAIRS,
-                          "%s %" PRId64
-                          " has weight %g; weights are float32 numbers from 0 to 3.4e38",
-                          what, p, weight[p]);
+    if (!(w >= 0.0f && w <= most))
+      return unicon__fail(ctx, UNICON_ERR_PAIRS, "%s %" PRId64 " has weight %g; %s from 0 to %s",
+                          what, p, weight[p],
+                          positive ? "weights are float32 numbers" : "it counts as a negative",
+                          positive ? "3.4e38" : "1 times");
     some |= w > 0.0f;
-    *all_one &= w == 1.0f; /* NOLINT: exactly 1 */
+    *usual &= w == as_usual; /* NOLINT: exactly that */
   }
   if (weight && !some)
     return unicon__fail(ctx, UNICON_ERR_PAIRS, "%s 0 and all others have weight 0", what);
@@ -119,15 +122,16 @@ unicon_status unicon__fail_empty_list(unicon_ctx *ctx, const char *what, const c
 }
 
 unicon_status unicon__pair_set_build(unicon_ctx *ctx, unicon__arena *arena, const char *what,
-                                     int64_t n_x, int64_t n_y, const int64_t *x, const int64_t *y,
-                                     const double *weight, int64_t count, unicon__pair_set *out) {
-  bool all_one;
+                                     unicon__pair_kind kind, int64_t n_x, int64_t n_y,
+                                     const int64_t *x, const int64_t *y, const double *weight,
+                                     int64_t count, unicon__pair_set *out) {
+  bool usual;
   if (count < 1) return unicon__fail_empty_list(ctx, what, "at least 1 is needed");
   UNICON_TRY(check_range(ctx, what, n_x, n_y, x, y, count));
-  UNICON_TRY(check_weights(ctx, what, weight, count, &all_one));
+  UNICON_TRY(check_weights(ctx, what, kind, weight, count, &usual));
   unicon__lists by_x, by_y;
-  UNICON_TRY(unicon__lists_new(ctx, arena, n_x, count, !all_one, &by_x));
-  UNICON_TRY(unicon__lists_new(ctx, arena, n_y, count, !all_one, &by_y));
+  UNICON_TRY(unicon__lists_new(ctx, arena, n_x, count, !usual, &by_x));
+  UNICON_TRY(unicon__lists_new(ctx, arena, n_y, count, !usual, &by_y));
   /* By column in any order, then by row, which sorts the rows' lists, then by column again. */
   for (int64_t p = 0; p < count; p++) by_y.start[y[p] + 1]++;
   lists_open(&by_y, n_y);

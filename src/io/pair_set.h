@@ -20,7 +20,8 @@ unicon_status unicon__lists_group(unicon_ctx *ctx, unicon__arena *arena, const i
 
 bool unicon__partners_have(unicon__partners partners, int64_t item);
 
-/* Counts the pairs of a label set: the sum over classes of x members times y members. */
+/* Counts the pairs of a label set: the sum over classes of x members times y members, less those of
+ * a row with itself. */
 int64_t unicon__count_class_pairs(const unicon_pairs *pairs);
 
 /* An empty object for 1 .. INT32_MAX rows on each side; NULL with the error set. */
@@ -34,14 +35,16 @@ unicon_status unicon__pairs_finish(unicon_pairs *pairs, unicon_status status, un
 unicon_status unicon__pairs_from_list(unicon_ctx *ctx, const char *what, int64_t n_x, int64_t n_y,
                                       const int64_t *x, const int64_t *y, const double *weight,
                                       int64_t count, unicon_pairs **out);
+/* `one_set`: both sides are the same rows. */
 unicon_status unicon__pairs_from_labels(unicon_ctx *ctx, const int64_t *label_x, int64_t n_x,
-                                        const int64_t *label_y, int64_t n_y, unicon_pairs **out);
+                                        const int64_t *label_y, int64_t n_y, bool one_set,
+                                        unicon_pairs **out);
 /* "FILE: the list of negative pairs is empty; HINT" of "FILE: negative pair". */
 unicon_status unicon__fail_empty_list(unicon_ctx *ctx, const char *what, const char *hint);
 
 /* No ignored pairs are simply none; no negatives at all leave nothing to tell pairs from. */
-unicon_status unicon__pairs_add_set(unicon_ctx *ctx, unicon_pairs *pairs, bool negatives,
+unicon_status unicon__pairs_add_set(unicon_ctx *ctx, unicon_pairs *pairs, unicon__pair_kind kind,
                                     const char *what, const int64_t *x, const int64_t *y,
-                                    int64_t count);
+                                    const double *weight, int64_t count);
 
 #endif

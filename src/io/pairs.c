@@ -43,7 +43,7 @@ int64_t unicon_pairs_partners(const unicon_pairs *pairs, unicon_side side, int64
   if (!pairs || row < 0 || row >= (side == UNICON_Y ? pairs->n_y : pairs->n_x)) return 0;
   const unicon__partners p =
       side == UNICON_Y ? unicon__positives_y(pairs, row) : unicon__positives_x(pairs, row);
-  for (int64_t k = 0; partner && k < p.count && k < room; k++) partner[k] = p.item[k];
+  for (int64_t k = 0; partner && k < p.count && k < room; k++) partner[k] = unicon__partner(p, k);
   return p.count;
 }
 
@@ -122,8 +122,9 @@ unicon_status unicon__pairs_from_list(unicon_ctx *ctx, const char *what, int64_t
   UNICON_NEED(ctx, y);
   unicon_pairs *pairs = unicon__pairs_new(ctx, n_x, n_y);
   if (!pairs) return unicon__status(ctx);
-  const unicon_status status = unicon__pair_set_build(ctx, &pairs->arena, what, n_x, n_y, x, y,
-                                                      weight, count, &pairs->positive);
+  const unicon_status status =
+      unicon__pair_set_build(ctx, &pairs->arena, what, UNICON__PAIR_POSITIVE, n_x, n_y, x, y,
+                             weight, count, &pairs->positive);
   return unicon__pairs_finish(pairs, status, out);
 }
 
@@ -172,11 +173,20 @@ int64_t unicon__count_class_pairs(const unicon_pairs *pairs) {
   for (int32_t c = 0; c < pairs->classes; c++)
     count += unicon__list_at(&pairs->positive.by_x, c).count *
              unicon__list_at(&pairs->positive.by_y, c).count;
-  return count;
+  return count - pairs->selfs;
+}
+
+/* Row i of x is row i of y. */
+static unicon_status mark_selfs(unicon_ctx *ctx, unicon_pairs *pairs) {
+  UNICON_ARENA_NEW(ctx, &pairs->arena, pairs->self_x, pairs->n_x);
+  for (int64_t i = 0; i < pairs->n_x; i++) pairs->self_x[i] = (int32_t)i;
+  pairs->self_y = pairs->self_x;
+  pairs->selfs = pairs->n_x;
+  return UNICON_OK;
 }
 
 static unicon_status build_labels(unicon_ctx *ctx, unicon_pairs *pairs, const int64_t *label_x,
-                                  const int64_t *label_y) {
+                                  const int64_t *label_y, bool one_set) {
   if (pairs->n_x + pairs->n_y > INT32_MAX)
     return unicon__fail(ctx, UNICON_ERR_PAIRS,
                         "labels of %" PRId64 " rows of x and %" PRId64
@@ -190,55 +200,67 @@ static unicon_status build_labels(unicon_ctx *ctx, unicon_pairs *pairs, const in
                                  &positive->by_x));
   UNICON_TRY(unicon__lists_group(ctx, &pairs->arena, pairs->class_y, pairs->n_y, pairs->classes,
                                  &positive->by_y));
+  if (one_set) UNICON_TRY(mark_selfs(ctx, pairs));
   positive->count = unicon__count_class_pairs(pairs);
   if (positive->count == 0)
     return unicon__fail(ctx, UNICON_ERR_PAIRS,
-                        "none of the %" PRId32
-                        " labels occurs on both sides, so there are no pairs",
-                        pairs->classes);
+                        "none of the %" PRId32 " labels occurs %s, so there are no pairs",
+                        pairs->classes, one_set ? "twice" : "on both sides");
   return UNICON_OK;
 }
 
 unicon_status unicon__pairs_from_labels(unicon_ctx *ctx, const int64_t *label_x, int64_t n_x,
-                                        const int64_t *label_y, int64_t n_y, unicon_pairs **out) {
+                                        const int64_t *label_y, int64_t n_y, bool one_set,
+                                        unicon_pairs **out) {
   UNICON_NEED(ctx, out);
   UNICON_NEED(ctx, label_x);
   UNICON_NEED(ctx, label_y);
   unicon_pairs *pairs = unicon__pairs_new(ctx, n_x, n_y);
   if (!pairs) return unicon__status(ctx);
-  return unicon__pairs_finish(pairs, build_labels(ctx, pairs, label_x, label_y), out);
+  return unicon__pairs_finish(pairs, build_labels(ctx, pairs, label_x, label_y, one_set), out);
 }
 
 unicon_status unicon_pairs_labels(unicon_ctx *ctx, const int64_t *label_x, int64_t n_x,
                                   const int64_t *label_y, int64_t n_y, unicon_pairs **out) {
   if (out) *out = NULL;
   UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, unicon__pairs_from_labels(ctx, label_x, n_x, label_y, n_y, out));
+  return unicon__leave(ctx, unicon__pairs_from_labels(ctx, label_x, n_x, label_y, n_y, false, out));
+}
+
+unicon_status unicon_pairs_one_set(unicon_ctx *ctx, const int64_t *label, int64_t n,
+                                   unicon_pairs **out) {
+  if (out) *out = NULL;
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, unicon__pairs_from_labels(ctx, label, n, label, n, true, out));
 }
 
 /* ---- ignored pairs and explicit negatives ------------------------------------------------- */
 
 static unicon_status check_apart(unicon_ctx *ctx, const unicon_pairs *pairs, const char *what,
                                  const unicon__pair_set *set, const unicon__pair_set *other) {
+  const char *as = other == &pairs->negative ? "a negative pair" : "an ignored pair";
   for (int64_t i = 0; i < pairs->n_x; i++) {
     const unicon__partners list = unicon__list_at(&set->by_x, i);
     for (int64_t p = 0; p < list.count; p++) {
+      const bool self = unicon__self_x(pairs, i) == list.item[p];
       const bool positive = unicon__partners_have(unicon__positives_x(pairs, i), list.item[p]);
-      if (!positive && !unicon__partners_have(unicon__list_at(&other->by_x, i), list.item[p]))
+      if (!positive && !self &&
+          !unicon__partners_have(unicon__list_at(&other->by_x, i), list.item[p]))
         continue;
       return unicon__fail(ctx, UNICON_ERR_PAIRS, "%s (%" PRId64 ", %" PRId32 ") is also %s", what,
                           i, list.item[p],
-                          positive                    ? "a positive pair"
-                          : other == &pairs->negative ? "a negative pair"
-                                                      : "an ignored pair");
+                          positive ? "a positive pair"
+                          : self   ? "a row with itself, which is no pair"
+                                   : as);
     }
   }
   return UNICON_OK;
 }
 
-unicon_status unicon__pairs_add_set(unicon_ctx *ctx, unicon_pairs *pairs, bool negatives,
+unicon_status unicon__pairs_add_set(unicon_ctx *ctx, unicon_pairs *pairs, unicon__pair_kind kind,
                                     const char *what, const int64_t *x, const int64_t *y,
-                                    int64_t count) {
+                                    const double *weight, int64_t count) {
+  const bool negatives = kind == UNICON__PAIR_NEGATIVE;
   UNICON_NEED(ctx, pairs);
   if (count == 0 && !negatives) return UNICON_OK;
   if (count == 0)
@@ -253,8 +275,8 @@ unicon_status unicon__pairs_add_set(unicon_ctx *ctx, unicon_pairs *pairs, bool n
                         "%s: %" PRId64 " of them were set before; they can be set once", what,
                         target->count);
   unicon__pair_set set;
-  UNICON_TRY(unicon__pair_set_build(ctx, &pairs->arena, what, pairs->n_x, pairs->n_y, x, y, NULL,
-                                    count, &set));
+  UNICON_TRY(unicon__pair_set_build(ctx, &pairs->arena, what, kind, pairs->n_x, pairs->n_y, x, y,
+                                    weight, count, &set));
   UNICON_TRY(check_apart(ctx, pairs, what, &set, other));
   *target = set;
   pairs->only_listed |= negatives;
@@ -262,13 +284,15 @@ unicon_status unicon__pairs_add_set(unicon_ctx *ctx, unicon_pairs *pairs, bool n
 }
 
 unicon_status unicon_pairs_set_ignored(unicon_ctx *ctx, unicon_pairs *pairs, const int64_t *x,
-                                       const int64_t *y, int64_t count) {
+                                       const int64_t *y, const double *weight, int64_t count) {
   UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, unicon__pairs_add_set(ctx, pairs, false, "ignored pair", x, y, count));
+  return unicon__leave(ctx, unicon__pairs_add_set(ctx, pairs, UNICON__PAIR_IGNORED, "ignored pair",
+                                                  x, y, weight, count));
 }
 
 unicon_status unicon_pairs_set_negatives(unicon_ctx *ctx, unicon_pairs *pairs, const int64_t *x,
-                                         const int64_t *y, int64_t count) {
+                                         const int64_t *y, const double *weight, int64_t count) {
   UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, unicon__pairs_add_set(ctx, pairs, true, "negative pair", x, y, count));
+  return unicon__leave(ctx, unicon__pairs_add_set(ctx, pairs, UNICON__PAIR_NEGATIVE,
+                                                  "negative pair", x, y, weight, count));
 }

@@ -74,7 +74,7 @@ static bool read_real(field f, double *out) {
   text[f.length] = '\0';
   char *end;
   *out = unicon__number_read(text, &end);
-  return *end == '\0';
+  return end == text + f.length;
 }
 
 static unicon_status bad_field(const place *at, const char *needed, field f) {
@@ -134,7 +134,7 @@ static unicon_status read_lines(unicon_ctx *ctx, const char *name, unicon__bytes
 static unicon_status read_npy(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
                               pair_list *list) {
   unicon__npy npy;
-  UNICON_TRY(unicon__npy_open_table(ctx, name, bytes, &npy));
+  UNICON_TRY(unicon__table_open(ctx, name, bytes, &npy));
   if (npy.dims != 2 || npy.cols < 2 || npy.cols > 3)
     return unicon__fail(ctx, UNICON_ERR_SHAPE,
                         "%s has %d dimensions and %" PRId64
@@ -154,7 +154,7 @@ static unicon_status read_npy(unicon_ctx *ctx, const char *name, unicon__bytes b
 unicon_status unicon__pairs_parse_bytes(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
                                         int64_t **x, int64_t **y, double **weight, int64_t *count) {
   pair_list list = {0};
-  UNICON_TRY(unicon__npy_looks_like(bytes) ? read_npy(ctx, name, bytes, &list)
+  UNICON_TRY(unicon__is_table(name, bytes) ? read_npy(ctx, name, bytes, &list)
                                            : read_lines(ctx, name, bytes, &list));
   *x = list.x;
   *y = list.y;
@@ -197,24 +197,22 @@ unicon_status unicon_pairs_read(unicon_ctx *ctx, const char *path, int64_t n_x, 
   return unicon__leave(ctx, pairs_read(ctx, path, n_x, n_y, out));
 }
 
-static unicon_status read_set(unicon_ctx *ctx, unicon_pairs *pairs, bool negatives,
+static unicon_status read_set(unicon_ctx *ctx, unicon_pairs *pairs, unicon__pair_kind kind,
                               const char *path) {
   pair_list list = {0};
   char *what;
   UNICON_NEED(ctx, pairs);
-  UNICON_TRY(read_list(ctx, path, negatives ? "negative pair" : "ignored pair", &list, &what));
-  if (list.weight)
-    return unicon__fail(ctx, UNICON_ERR_FORMAT,
-                        "%s has a third column, but weights belong to positive pairs only", path);
-  return unicon__pairs_add_set(ctx, pairs, negatives, what, list.x, list.y, list.count);
+  UNICON_TRY(read_list(ctx, path, kind == UNICON__PAIR_NEGATIVE ? "negative pair" : "ignored pair",
+                       &list, &what));
+  return unicon__pairs_add_set(ctx, pairs, kind, what, list.x, list.y, list.weight, list.count);
 }
 
 unicon_status unicon_pairs_read_ignored(unicon_ctx *ctx, unicon_pairs *pairs, const char *path) {
   UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, read_set(ctx, pairs, false, path));
+  return unicon__leave(ctx, read_set(ctx, pairs, UNICON__PAIR_IGNORED, path));
 }
 
 unicon_status unicon_pairs_read_negatives(unicon_ctx *ctx, unicon_pairs *pairs, const char *path) {
   UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, read_set(ctx, pairs, true, path));
+  return unicon__leave(ctx, read_set(ctx, pairs, UNICON__PAIR_NEGATIVE, path));
 }

@@ -66,6 +66,23 @@ static unicon_status keep_classes(unicon_ctx *ctx, unicon__arena *arena, const i
   return unicon__lists_group(ctx, arena, kept_class, k->count, classes, lists);
 }
 
+/* Which kept rows are the same on both sides. */
+static unicon_status keep_selfs(unicon_ctx *ctx, const unicon_pairs *pairs, const kept *x,
+                                const kept *y, unicon_pairs *out) {
+  if (!pairs->self_x) return UNICON_OK;
+  UNICON_ARENA_NEW(ctx, &out->arena, out->self_x, x->count);
+  UNICON_ARENA_NEW(ctx, &out->arena, out->self_y, y->count);
+  for (int64_t b = 0; b < y->count; b++) out->self_y[b] = -1;
+  for (int64_t a = 0; a < x->count; a++) {
+    const int32_t self = pairs->self_x[old_row(x, a)];
+    out->self_x[a] = self < 0 ? -1 : y->number[self];
+    if (out->self_x[a] < 0) continue;
+    out->self_y[out->self_x[a]] = (int32_t)a;
+    out->selfs++;
+  }
+  return UNICON_OK;
+}
+
 static unicon_status fill(unicon_ctx *ctx, const unicon_pairs *pairs, const kept *x, const kept *y,
                           unicon_pairs *out) {
   unicon__arena *arena = &out->arena;
@@ -74,6 +91,7 @@ static unicon_status fill(unicon_ctx *ctx, const unicon_pairs *pairs, const kept
   UNICON_TRY(keep_set(ctx, arena, &pairs->negative, x, y, &out->negative));
   if (!pairs->class_x) return keep_set(ctx, arena, &pairs->positive, x, y, &out->positive);
   out->classes = pairs->classes;
+  UNICON_TRY(keep_selfs(ctx, pairs, x, y, out));
   UNICON_TRY(keep_classes(ctx, arena, pairs->class_x, pairs->classes, x, &out->class_x,
                           &out->positive.by_x));
   UNICON_TRY(keep_classes(ctx, arena, pairs->class_y, pairs->classes, y, &out->class_y,

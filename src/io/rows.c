@@ -16,26 +16,39 @@ typedef struct reader {
 } reader;
 
 static const reader readers[] = {
-    {".npy", unicon__npy_parse},
-    {".fvecs", unicon__fvecs_parse},
-    {".fbin", unicon__fbin_parse},
-    {".safetensors", unicon__tensor_parse},
+    {".npy", unicon__npy_parse},     {".npz", unicon__npz_parse},
+    {".fvecs", unicon__fvecs_parse}, {".bvecs", unicon__bvecs_parse},
+    {".fbin", unicon__fbin_parse},   {".u8bin", unicon__u8bin_parse},
+    {".i8bin", unicon__i8bin_parse}, {".safetensors", unicon__tensor_parse},
+    {".faiss", unicon__faiss_parse}, {".index", unicon__faiss_parse},
 };
 
 /* Formats that Python turns into .npy in one line: np.save('x.npy', BEFORE path AFTER). */
 static const struct {
   const char *suffix, *modules, *before, *after;
 } converters[] = {
-    {".npz", "numpy as np", "np.load('", "')['NAME']"},
-    {".csv", "numpy as np", "np.loadtxt('", "', delimiter=',', dtype='f4')"},
-    {".tsv", "numpy as np", "np.loadtxt('", "', delimiter='\\t', dtype='f4')"},
-    {".txt", "numpy as np", "np.loadtxt('", "', dtype='f4')"},
-    {".parquet", "numpy as np, pandas as pd", "np.stack(pd.read_parquet('", "')['COLUMN'])"},
-    {".arrow", "numpy as np, pandas as pd", "np.stack(pd.read_feather('", "')['COLUMN'])"},
-    {".pkl", "numpy as np, pandas as pd", "np.asarray(pd.read_pickle('", "'), 'f4')"},
-    {".pt", "numpy as np, torch", "torch.load('", "', 'cpu').float().numpy()"},
-    {".pth", "numpy as np, torch", "torch.load('", "', 'cpu').float().numpy()"},
-    {".h5", "numpy as np, h5py", "h5py.File('", "')['NAME'][:]"},
+    {".csv", "", "np.loadtxt('", "', delimiter=',', dtype='f4')"},
+    {".tsv", "", "np.loadtxt('", "', delimiter='\\t', dtype='f4')"},
+    {".txt", "", "np.loadtxt('", "', dtype='f4')"},
+    {".vec", "", "np.loadtxt('", "', skiprows=1, usecols=range(1, 301), dtype='f4')"},
+    {".npy.gz", ", gzip", "np.load(gzip.open('", "'))"},
+    {".jsonl", ", json", "np.array([json.loads(l)['NAME'] for l in open('", "')], 'f4')"},
+    {".json", ", json", "np.array(json.load(open('", "')), 'f4')"},
+    {".parquet", ", pandas as pd", "np.stack(pd.read_parquet('", "')['COLUMN'])"},
+    {".feather", ", pandas as pd", "np.stack(pd.read_feather('", "')['COLUMN'])"},
+    {".arrow", ", pandas as pd", "np.stack(pd.read_feather('", "')['COLUMN'])"},
+    {".lance", ", lance", "np.stack(lance.dataset('", "').to_table()['COLUMN'])"},
+    {".pkl", ", pandas as pd", "np.asarray(pd.read_pickle('", "'), 'f4')"},
+    {".pickle", ", pandas as pd", "np.asarray(pd.read_pickle('", "'), 'f4')"},
+    {".joblib", ", joblib", "np.asarray(joblib.load('", "'), 'f4')"},
+    {".pt", ", torch", "torch.load('", "', 'cpu').float().numpy()"},
+    {".pth", ", torch", "torch.load('", "', 'cpu').float().numpy()"},
+    {".bin", ", torch", "torch.load('", "', 'cpu')['NAME'].float().numpy()"},
+    {".h5", ", h5py", "h5py.File('", "')['NAME'][:]"},
+    {".hdf5", ", h5py", "h5py.File('", "')['NAME'][:]"},
+    {".h5ad", ", anndata", "np.asarray(anndata.read_h5ad('", "').obsm['NAME'], 'f4')"},
+    {".zarr", ", zarr", "zarr.open('", "')[:]"},
+    {".mat", ", scipy.io", "scipy.io.loadmat('", "')['NAME'].astype('f4')"},
 };
 
 static const reader *find_reader(const char *path) {
@@ -44,17 +57,24 @@ static const reader *find_reader(const char *path) {
   return NULL;
 }
 
+/* The line is for a shell and Python: a name that would mean something there is left out. */
 static unicon_status refuse_format(unicon_ctx *ctx, const char *path) {
+  const char *shown = strpbrk(path, "'\"\\`$!\n") ? "FILE" : path;
   for (size_t k = 0; k < sizeof converters / sizeof *converters; k++)
     if (unicon__has_suffix(path, converters[k].suffix))
       return unicon__fail(ctx, UNICON_ERR_FORMAT,
                           "%s: %s files are not read; make an .npy file of it with: python3 -c "
-                          "\"import %s; np.save('x.npy', %s%s%s)\"",
+                          "\"import numpy as np%s; np.save('x.npy', %s%s%s)\"",
                           path, converters[k].suffix, converters[k].modules, converters[k].before,
-                          path, converters[k].after);
+                          shown, converters[k].after);
+  if (unicon__has_suffix(path, ".ibin") || unicon__has_suffix(path, ".ivecs"))
+    return unicon__fail(ctx, UNICON_ERR_FORMAT,
+                        "%s holds whole numbers, which are read as labels or pairs, not as rows",
+                        path);
   return unicon__fail(ctx, UNICON_ERR_FORMAT,
-                      "%s: the name does not say the format; read are .npy, "
-                      "FILE.safetensors:TENSOR, .fvecs, .fbin and folders of numbered .npy files",
+                      "%s: the name does not say the format; read are .npy, FILE.npz:ARRAY, "
+                      "FILE.safetensors:TENSOR, .fvecs, .bvecs, .fbin, .u8bin, .i8bin, flat .faiss "
+                      "indexes and folders of numbered .npy files",
                       path);
 }
 
@@ -92,11 +112,12 @@ unicon_status unicon__rows_add(unicon_ctx *ctx, unicon_rows *rows, const char *p
 static unicon_status open_path(unicon_ctx *ctx, unicon_rows *rows, const char *name) {
   char *path = unicon__text_copy(ctx, &ctx->arena, name);
   if (!path) return UNICON_ERR_MEMORY;
-  const char *tensor = unicon__tensor_part(name);
-  if (tensor) path[tensor - 1 - name] = '\0';
+  const char *member = unicon__member_part(name);
+  if (member) path[member - 1 - name] = '\0';
   struct stat about;
   if (unicon__io_fault(ctx) || stat(path, &about)) return unicon__fail_io(ctx, "open", path);
-  if (S_ISDIR(about.st_mode)) return unicon__rows_open_shards(ctx, rows, path);
+  const bool other = unicon__has_suffix(path, ".zarr") || unicon__has_suffix(path, ".lance");
+  if (S_ISDIR(about.st_mode) && !other) return unicon__rows_open_shards(ctx, rows, path);
   const reader *found = find_reader(path);
   if (!found) return refuse_format(ctx, path);
   UNICON_TRY(unicon__rows_reserve(ctx, rows, 1));

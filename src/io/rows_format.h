@@ -23,11 +23,21 @@ unicon_status unicon__fvecs_parse(unicon_ctx *ctx, const char *name, unicon__byt
                                   unicon__matrix *out);
 unicon_status unicon__fbin_parse(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
                                  unicon__matrix *out);
+unicon_status unicon__bvecs_parse(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
+                                  unicon__matrix *out);
+unicon_status unicon__u8bin_parse(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
+                                  unicon__matrix *out);
+unicon_status unicon__i8bin_parse(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
+                                  unicon__matrix *out);
+unicon_status unicon__npz_parse(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
+                                unicon__matrix *out);
+unicon_status unicon__faiss_parse(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
+                                  unicon__matrix *out);
 unicon_status unicon__tensor_parse(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
                                    unicon__matrix *out);
 
-/* "FILE.safetensors:TENSOR": the part after the colon, or NULL. */
-const char *unicon__tensor_part(const char *name);
+/* "FILE.safetensors:TENSOR", "FILE.npz:ARRAY": the part after the colon, or NULL. */
+const char *unicon__member_part(const char *name);
 
 /* Room for `files` files, then the files one by one, in row order. */
 unicon_status unicon__rows_reserve(unicon_ctx *ctx, unicon_rows *rows, int64_t files);

@@ -18,7 +18,8 @@ typedef struct npy_use {
   int min_dims;
 } npy_use;
 
-static const npy_use for_rows = {"f2 f4 f8 i1 u1 ", "<f4", 2};
+/* NumPy writes bfloat16, which is not a type of its own, as V2. */
+static const npy_use for_rows = {"f2 f4 f8 i1 u1 V2 ", "<f4", 2};
 static const npy_use for_integers = {"i1 i2 i4 i8 u1 u2 u4 u8 f8 ", "<i8", 1};
 
 /* The header's Python dictionary, read from left to right. */
@@ -126,12 +127,6 @@ static bool scan_header(scanner *s, npy_header *header) {
   return seen == 7 && s->at == s->end;
 }
 
-static uint64_t little_endian(const unsigned char *p, int count) {
-  uint64_t value = 0;
-  for (int k = 0; k < count; k++) value |= (uint64_t)p[k] << (8 * k);
-  return value;
-}
-
 /* Where the dictionary lies. */
 static unicon_status find_header(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
                                  scanner *out) {
@@ -144,7 +139,7 @@ static unicon_status find_header(unicon_ctx *ctx, const char *name, unicon__byte
                         "%s has .npy version %d; versions 1, 2 and 3 are read", name, version);
   const size_t start = version == 1 ? 10 : 12;
   const uint64_t length =
-      bytes.size < start ? 0 : little_endian(bytes.data + 8, version == 1 ? 2 : 4);
+      bytes.size < start ? 0 : unicon__little_endian(bytes.data + 8, version == 1 ? 2 : 4);
   if (length > UNICON__HEADER_MAX)
     return unicon__fail(ctx, UNICON_ERR_FORMAT,
                         "%s: its header takes %" PRIu64 " bytes, but at most %d are read", name,
@@ -227,6 +222,7 @@ bool unicon__npy_looks_like(unicon__bytes bytes) {
 static unicon_dtype dtype_of(const char *descr) {
   if (descr[1] == 'i') return UNICON_I8;
   if (descr[1] == 'u') return UNICON_U8;
+  if (descr[1] == 'V') return UNICON_BF16;
   return descr[2] == '2' ? UNICON_F16 : descr[2] == '4' ? UNICON_F32 : UNICON_F64;
 }
 
@@ -260,7 +256,7 @@ static bool integer_of(const char *descr, const unsigned char *p, int64_t *out) 
     *out = (int64_t)value;
     return true;
   }
-  const uint64_t bits = little_endian(p, size);
+  const uint64_t bits = unicon__little_endian(p, size);
   const uint64_t sign = descr[1] == 'i' ? (uint64_t)1 << (8 * size - 1) : 0;
   const uint64_t wide = (bits ^ sign) - sign; /* extends the sign */
   memcpy(out, &wide, sizeof *out);
@@ -277,7 +273,7 @@ unicon_status unicon__npy_integers(unicon_ctx *ctx, const char *name, const unic
                           name, row, real_of(p));
     return unicon__fail(ctx, UNICON_ERR_FORMAT,
                         "%s: row %" PRId64 " has %" PRIu64 "; the largest number read is %" PRId64,
-                        name, row, little_endian(p, 8), INT64_MAX);
+                        name, row, unicon__little_endian(p, 8), INT64_MAX);
   }
   return UNICON_OK;
 }
@@ -291,6 +287,6 @@ void unicon__npy_reals(const unicon__npy *npy, int64_t column, double *out) {
     else if (integer_of(npy->descr, p, &whole))
       out[row] = (double)whole;
     else
-      out[row] = (double)little_endian(p, 8); /* uint64 from 2^63 on */
+      out[row] = (double)unicon__little_endian(p, 8); /* uint64 from 2^63 on */
   }
 }

@@ -17,6 +17,11 @@ typedef struct unicon__npy {
 /* Whether the bytes start as a .npy file does. */
 bool unicon__npy_looks_like(unicon__bytes bytes);
 
+/* Is this a table of whole numbers, an .npy file or, by its name, .ibin or .ivecs? (rows_vecs.c) */
+bool unicon__is_table(const char *name, unicon__bytes bytes);
+unicon_status unicon__table_open(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
+                                 unicon__npy *out);
+
 /* An array of one or two dimensions with integers of any size, or float64. */
 unicon_status unicon__npy_open_table(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
                                      unicon__npy *out);

@@ -14,10 +14,13 @@ static const struct {
 } dtypes[] = {{"F16", UNICON_F16}, {"BF16", UNICON_BF16}, {"F32", UNICON_F32},
               {"F64", UNICON_F64}, {"I8", UNICON_I8},     {"U8", UNICON_U8}};
 
-const char *unicon__tensor_part(const char *name) {
-  static const char mark[] = ".safetensors:";
-  const char *found = strstr(name, mark);
-  return found ? found + sizeof mark - 1 : NULL;
+const char *unicon__member_part(const char *name) {
+  static const char *const mark[] = {".safetensors:", ".npz:"};
+  for (size_t k = 0; k < sizeof mark / sizeof *mark; k++) {
+    const char *found = strstr(name, mark[k]);
+    if (found) return found + strlen(mark[k]);
+  }
+  return NULL;
 }
 
 /* "'a', 'b', ...", cut off where it gets long. */
@@ -33,7 +36,7 @@ static void list_names(const unicon__safetensors *file, char *out, size_t room) 
 /* The named tensor, or the only one with two dimensions; NULL with the error set. */
 static const unicon__tensor *choose(unicon_ctx *ctx, const char *name,
                                     const unicon__safetensors *file) {
-  const char *wanted = unicon__tensor_part(name);
+  const char *wanted = unicon__member_part(name);
   const unicon__tensor *found = wanted ? unicon__tensor_find(file, wanted) : NULL;
   if (found) return found;
   int64_t matrices = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrices to .npy and .fbin files. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -105,8 +106,21 @@ unicon_status unicon_writer_open(unicon_ctx *ctx, const char *path, unicon_file_
   return unicon__leave(ctx, writer_open(ctx, path, dtype, rows, width, out));
 }
 
+/* A finite value must not become an infinity. */
+static unicon_status check_half(unicon_ctx *ctx, const unicon_writer *writer, const float *values,
+                                int64_t count) {
+  const float limit = 65520; /* rounds up to 2^16 */
+  for (int64_t k = 0; k < count; k++)
+    if (fabsf(values[k]) >= limit && !isinf(values[k]))
+      return unicon__fail(ctx, UNICON_ERR_DATA,
+                          "%g in row %" PRId64 " is beyond float16 (65504); write float32",
+                          (double)values[k], writer->written + k / writer->width);
+  return UNICON_OK;
+}
+
 static unicon_status write_half(unicon_ctx *ctx, const unicon_writer *writer, const float *values,
                                 int64_t count) {
+  UNICON_TRY(check_half(ctx, writer, values, count));
   for (int64_t done = 0; done < count; done += CHUNK) {
     const int64_t now = count - done < CHUNK ? count - done : CHUNK;
     unicon__to_half(values + done, now, writer->half);

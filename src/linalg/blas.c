@@ -82,6 +82,8 @@ void unicon__blas_end(void) {
   pthread_mutex_unlock(&region_lock);
 }
 
+const unicon__region unicon__blas_region = {unicon__blas_begin, unicon__blas_end};
+
 /* One call of BLAS or LAPACK on one thread. */
 #define ALONE(call)       \
   do {                    \
@@ -115,11 +117,6 @@ void unicon__dgemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, 
                    double *c, int64_t ldc) {
   ALONE(cblas_dgemm(CblasRowMajor, op(trans_a), op(trans_b), narrow(m), narrow(n), narrow(k), alpha,
                     a, narrow(lda), b, narrow(ldb), beta, c, narrow(ldc)));
-}
-
-void unicon__ssyrk(int64_t n, int64_t k, const float *a, int64_t lda, float *c, int64_t ldc) {
-  ALONE(cblas_ssyrk(CblasRowMajor, CblasLower, CblasTrans, narrow(n), narrow(k), 1.0f, a,
-                    narrow(lda), 0.0f, c, narrow(ldc)));
 }
 
 void unicon__dsyrk(int64_t n, int64_t k, double alpha, const double *a, int64_t lda, double beta,
@@ -161,21 +158,6 @@ int unicon__dpotrf(int64_t n, double *a, int64_t lda) {
   for (int64_t i = 0; i < n && info == 0; i++) /* OpenBLAS lets a NaN through */
     if (!(a[i * lda + i] > 0)) info = (int)i + 1;
   return info;
-}
-
-unicon_status unicon__dpstrf(unicon_ctx *ctx, int64_t n, double *a, int *pivot, double floor,
-                             int64_t *rank) {
-  const int size = narrow(n);
-  int found = 0;
-  double *work;
-  UNICON_NEW(ctx, work, 2 * n);
-  int info;
-  ALONE(info =
-            LAPACKE_dpstrf_work(LAPACK_COL_MAJOR, 'U', size, a, size, pivot, &found, floor, work));
-  *rank = info < 0 ? 0 : found;
-  for (int64_t i = 0; i < n; i++) pivot[i]--;
-  unicon__drop(ctx, work);
-  return UNICON_OK;
 }
 
 /* The least that LAPACK asks for. Blocks that want more than this are small. */
@@ -312,6 +294,44 @@ unicon_status unicon__dstedc(unicon_ctx *ctx, int64_t n, double *diagonal, doubl
   UNICON_NEW(ctx, iwork, size_int);
   ALONE(*info = LAPACKE_dstedc_work(LAPACK_COL_MAJOR, 'I', narrow(n), diagonal, off_diagonal, z,
                                     narrow(n), work, narrow(size), iwork, narrow(size_int)));
+  unicon__drop(ctx, iwork);
+  unicon__drop(ctx, work);
+  return UNICON_OK;
+}
+
+static int64_t dbdsdc_room(int64_t n) {
+  return 4 * n + 3 * n * n;
+}
+
+unicon_status unicon__dbdsdc_fits(unicon_ctx *ctx, int64_t n) {
+  return dbdsdc_room(n) <= INT_MAX ? UNICON_OK
+                                   : too_large(ctx, "the singular vectors", n, n, 26753);
+}
+
+unicon_status unicon__dbdsdc(unicon_ctx *ctx, int64_t n, double *diagonal, double *off_diagonal,
+                             double *u, double *v, int *info) {
+  const int size = narrow(n);
+  double *work, *d, *e;
+  int *iwork;
+  UNICON_NEW(ctx, work, dbdsdc_room(n));
+  UNICON_NEW(ctx, iwork, 8 * n);
+  UNICON_NEW(ctx, d, n);
+  UNICON_NEW(ctx, e, n);
+  memcpy(d, diagonal, (size_t)n * sizeof *d);
+  memcpy(e, off_diagonal, (size_t)n * sizeof *e);
+  ALONE(*info = LAPACKE_dbdsdc_work(LAPACK_COL_MAJOR, 'U', 'I', size, diagonal, off_diagonal, u,
+                                    size, v, size, NULL, NULL, work, iwork));
+  if (unicon__fault(&ctx->faults.lapack)) *info = 1;
+  if (*info > 0) {
+    memset(u, 0, (size_t)(n * n) * sizeof *u);
+    memset(v, 0, (size_t)(n * n) * sizeof *v);
+    for (int64_t k = 0; k < n; k++) u[k * (n + 1)] = v[k * (n + 1)] = 1;
+    memcpy(diagonal, d, (size_t)n * sizeof *d);
+    ALONE(*info = LAPACKE_dbdsqr_work(LAPACK_COL_MAJOR, 'U', size, size, size, 0, diagonal, e, v,
+                                      size, u, size, NULL, 1, work));
+  }
+  unicon__drop(ctx, e);
+  unicon__drop(ctx, d);
   unicon__drop(ctx, iwork);
   unicon__drop(ctx, work);
   return UNICON_OK;

@@ -8,7 +8,7 @@
 #ifndef UNICON_LINALG_BLAS_H
 #define UNICON_LINALG_BLAS_H
 
-#include "base/ctx.h"
+#include "base/sweep.h"
 
 /* Most columns of rows. BLAS counts with 32-bit integers; widths are checked against this, and
  * numbers of rows against INT32_MAX, where data come in. */
@@ -18,6 +18,7 @@ enum { UNICON__MAX_WIDTH = 1 << 24 };
  * count comes back with the last end. A region around many products saves the switching. */
 void unicon__blas_begin(void);
 void unicon__blas_end(void);
+extern const unicon__region unicon__blas_region; /* both, for sweeps */
 
 /* "OpenBLAS 0.3.21 (SkylakeX)". */
 const char *unicon__blas_name(void);
@@ -29,8 +30,6 @@ void unicon__sgemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, 
 void unicon__dgemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, double alpha,
                    const double *a, int64_t lda, const double *b, int64_t ldb, double beta,
                    double *c, int64_t ldc);
-/* Lower triangle of C (n by n) = A^T A, A k by n. */
-void unicon__ssyrk(int64_t n, int64_t k, const float *a, int64_t lda, float *c, int64_t ldc);
 /* Lower triangle of C (n by n) = alpha A A^T + beta C, A n by k. */
 void unicon__dsyrk(int64_t n, int64_t k, double alpha, const double *a, int64_t lda, double beta,
                    double *c, int64_t ldc);
@@ -58,10 +57,6 @@ int64_t unicon__dgesdd_room(int64_t m, int64_t n);
 
 /* Lower Cholesky factor in place (row-major; only the lower triangle is read and written). */
 int unicon__dpotrf(int64_t n, double *a, int64_t lda);
-/* Cholesky with complete pivoting: A[pivot, pivot] = L L^T; the leading rank by rank part of a
- * becomes L (lower, row-major). Stops at a pivot below `floor`. */
-unicon_status unicon__dpstrf(unicon_ctx *ctx, int64_t n, double *a, int *pivot, double floor,
-                             int64_t *rank);
 /* Eigenvalues ascending in w; a becomes the eigenvectors, one per row. Reads the lower triangle. */
 unicon_status unicon__dsyevd(unicon_ctx *ctx, int64_t n, double *a, double *w, int *info);
 /* The same by QR iteration: slower, and converges where the other does not. */
@@ -88,6 +83,12 @@ void unicon__dgeqr2(int64_t n, int64_t k, double *a, int64_t lda, double *tau, d
 unicon_status unicon__dstedc_fits(unicon_ctx *ctx, int64_t n);
 unicon_status unicon__dstedc(unicon_ctx *ctx, int64_t n, double *diagonal, double *off_diagonal,
                              double *z, int *info);
+/* Singular values (descending, in place of the diagonal) of an upper bidiagonal matrix U diag V^T
+ * by divide and conquer, or else QR iteration: column k of U is row k of u, V is row by row in v.
+ * And whether LAPACK can count that far. */
+unicon_status unicon__dbdsdc_fits(unicon_ctx *ctx, int64_t n);
+unicon_status unicon__dbdsdc(unicon_ctx *ctx, int64_t n, double *diagonal, double *off_diagonal,
+                             double *u, double *v, int *info);
 /* Eigenvalues of a symmetric tridiagonal matrix, ascending, in place of its diagonal. */
 int unicon__dsterf(int64_t n, double *diagonal, double *off_diagonal);
 

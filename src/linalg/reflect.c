@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/number.h"
 #include "base/parallel.h"
 #include "linalg/blas.h"
 #include "linalg/tiled.h"
@@ -11,48 +12,35 @@ enum {
   EIGEN_FROM = 700,  /* below, LAPACK on one thread is as fast */
   PANEL = 32,        /* columns reduced between two updates of the rest */
   UPDATE_TILE = 384, /* rows and columns of a tile of that update */
-  BLOCK = 64,        /* reflections applied at once */
-  SLICE = 128        /* columns they are applied to at a time */
+  BLOCK = UNICON__REFLECT_BLOCK,
+  SLICE = UNICON__REFLECT_SLICE
 };
-
-static int64_t least(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
 
 /* ---- many reflections --------------------------------------------------------------------- */
 
-/* H_0 H_1 ... H_count-1 of length n, in LAPACK's form: the vector of H_j is column j of a matrix
- * that lies by columns, 1 at entry j, which is not stored, and zero before it. */
-typedef struct reflections {
-  int64_t n, count, ld;
-  const double *v, *tau;
-  double *factor; /* BLOCK squared for each block */
-} reflections;
-
-static int64_t block_count(const reflections *h) {
+static int64_t block_count(const unicon__reflections *h) {
   return (h->count + BLOCK - 1) / BLOCK;
 }
 
 static void make_factor(void *state, int64_t block, int worker) {
   (void)worker;
-  const reflections *h = state;
+  const unicon__reflections *h = state;
   const int64_t first = block * BLOCK;
-  unicon__dlarft(h->n - first, least(BLOCK, h->count - first), h->v + first * (h->ld + 1), h->ld,
-                 h->tau + first, h->factor + block * BLOCK * BLOCK);
+  unicon__dlarft(h->n - first, unicon__least(BLOCK, h->count - first), h->v + first * (h->ld + 1),
+                 h->ld, h->tau + first, h->factor + block * BLOCK * BLOCK);
 }
 
-static unicon_status make_factors(unicon_ctx *ctx, reflections *h) {
+unicon_status unicon__reflections_open(unicon_ctx *ctx, unicon__reflections *h) {
   UNICON_NEW(ctx, h->factor, block_count(h) * BLOCK * BLOCK);
   unicon__parallel_for(ctx, block_count(h), make_factor, h);
   return UNICON_OK;
 }
 
-/* C (n by cols, by columns) = H_0 ... H_last C; `room` has BLOCK cols numbers. */
-static void reflect(const reflections *h, int64_t last, double *c, int64_t ldc, int64_t cols,
-                    double *room) {
+void unicon__reflect(const unicon__reflections *h, int64_t last, double *c, int64_t ldc,
+                     int64_t cols, double *room) {
   for (int64_t block = last / BLOCK; block >= 0; block--) {
     const int64_t first = block * BLOCK;
-    unicon__dlarfb(false, h->n - first, cols, least(BLOCK, h->count - first),
+    unicon__dlarfb(false, h->n - first, cols, unicon__least(BLOCK, h->count - first),
                    h->v + first * (h->ld + 1), h->ld, h->factor + block * BLOCK * BLOCK, c + first,
                    ldc, room);
   }
@@ -61,7 +49,7 @@ static void reflect(const reflections *h, int64_t last, double *c, int64_t ldc, 
 /* ---- orthonormal columns ------------------------------------------------------------------ */
 
 typedef struct basis {
-  reflections h;
+  unicon__reflections h;
   double *columns;              /* m by n, by columns: V below, R on and above the diagonal */
   double *out;                  /* m by n, by rows */
   double *room;                 /* per worker: BLOCK SLICE, then m SLICE */
@@ -77,7 +65,7 @@ static double *basis_room(const basis *b, int worker) {
 static void update_slice(void *state, int64_t item, int worker) {
   const basis *b = state;
   const int64_t m = b->h.n, col = b->first + b->width + item * SLICE;
-  unicon__dlarfb(true, m - b->first, least(SLICE, b->h.count - col), b->width,
+  unicon__dlarfb(true, m - b->first, unicon__least(SLICE, b->h.count - col), b->width,
                  b->columns + b->first * (m + 1), m, b->factor, b->columns + col * m + b->first, m,
                  basis_room(b, worker));
 }
@@ -85,11 +73,12 @@ static void update_slice(void *state, int64_t item, int worker) {
 /* A slice of the columns of Q: reflections of the unit vectors. Later ones leave them alone. */
 static void form_slice(void *state, int64_t item, int worker) {
   const basis *b = state;
-  const int64_t m = b->h.n, n = b->h.count, col = item * SLICE, cols = least(SLICE, n - col);
+  const int64_t m = b->h.n, n = b->h.count, col = item * SLICE,
+                cols = unicon__least(SLICE, n - col);
   double *room = basis_room(b, worker), *q = room + BLOCK * SLICE;
   memset(q, 0, (size_t)(m * cols) * sizeof *q);
   for (int64_t c = 0; c < cols; c++) q[c * m + col + c] = 1;
-  reflect(&b->h, col + cols - 1, q, m, cols, room);
+  unicon__reflect(&b->h, col + cols - 1, q, m, cols, room);
   for (int64_t i = 0; i < m; i++)
     for (int64_t c = 0; c < cols; c++) b->out[i * n + col + c] = q[c * m + i];
 }
@@ -106,7 +95,7 @@ static unicon_status qr(unicon_ctx *ctx, int64_t m, int64_t n, double *a, double
   for (b.first = 0; b.first < n; b.first += b.width) {
     double *panel = b.columns + b.first * (m + 1);
     UNICON_TRY(unicon__poll(ctx));
-    b.width = least(PANEL, n - b.first);
+    b.width = unicon__least(PANEL, n - b.first);
     unicon__dgeqr2(m - b.first, b.width, panel, m, tau + b.first, work);
     unicon__dlarft(m - b.first, b.width, panel, m, tau + b.first, b.factor);
     unicon__parallel_for(ctx, (n - b.first - b.width + SLICE - 1) / SLICE, update_slice, &b);
@@ -115,7 +104,7 @@ static unicon_status qr(unicon_ctx *ctx, int64_t m, int64_t n, double *a, double
     for (int64_t j = 0; j < n; j++) r[i * n + j] = j < i ? 0.0 : b.columns[j * m + i];
   b.h.v = b.columns;
   b.h.tau = tau;
-  UNICON_TRY(make_factors(ctx, &b.h));
+  UNICON_TRY(unicon__reflections_open(ctx, &b.h));
   UNICON_TRY(unicon__poll(ctx));
   unicon__parallel_for(ctx, (n + SLICE - 1) / SLICE, form_slice, &b);
   return UNICON_OK;
@@ -199,8 +188,9 @@ static void update_tile(void *state, int64_t item, int worker) {
   int64_t i = 0;
   while ((i + 1) * (i + 2) / 2 <= item) i++;
   const int64_t row = start + i * UPDATE_TILE, col = start + (item - i * (i + 1) / 2) * UPDATE_TILE;
-  unicon__dgemm(true, false, least(UPDATE_TILE, n - row), least(UPDATE_TILE, n - col), 2 * r->width,
-                -1, r->vw + row, n, r->wv + col, n, 1, r->a + row * n + col, n);
+  unicon__dgemm(true, false, unicon__least(UPDATE_TILE, n - row),
+                unicon__least(UPDATE_TILE, n - col), 2 * r->width, -1, r->vw + row, n, r->wv + col,
+                n, 1, r->a + row * n + col, n);
 }
 
 static void reduce_panel(unicon_ctx *ctx, reduction *r) {
@@ -227,7 +217,7 @@ static unicon_status tridiagonalize(unicon_ctx *ctx, reduction *r) {
   UNICON_NEW(ctx, r->room, unicon__tiled_dsymv_room(r->n));
   for (r->first = 0; r->first < r->n; r->first += r->width) {
     UNICON_TRY(unicon__poll(ctx));
-    r->width = least(PANEL, r->n - r->first);
+    r->width = unicon__least(PANEL, r->n - r->first);
     reduce_panel(ctx, r);
   }
   unicon__frame_close(ctx, frame);
@@ -237,7 +227,7 @@ static unicon_status tridiagonalize(unicon_ctx *ctx, reduction *r) {
 /* ---- Q Z ---------------------------------------------------------------------------------- */
 
 typedef struct turning {
-  reflections h;
+  unicon__reflections h;
   int64_t first; /* slice of the round */
   double *z;     /* vectors, by rows */
   double *room;  /* BLOCK SLICE per worker */
@@ -246,19 +236,19 @@ typedef struct turning {
 static void turn_slice(void *state, int64_t item, int worker) {
   const turning *t = state;
   const int64_t n = t->h.n + 1, at = (t->first + item) * SLICE;
-  reflect(&t->h, t->h.count - 1, t->z + at * n + 1, n, least(SLICE, n - at),
-          t->room + (int64_t)worker * BLOCK * SLICE);
+  unicon__reflect(&t->h, t->h.count - 1, t->z + at * n + 1, n, unicon__least(SLICE, n - at),
+                  t->room + (int64_t)worker * BLOCK * SLICE);
 }
 
 /* Reflection j of the reduction has its 1 at j + 1: all of them live in rows 1 to n - 1. */
 static unicon_status turn_back(unicon_ctx *ctx, const reduction *r, double *z) {
   const int64_t n = r->n, slices = (n + SLICE - 1) / SLICE, round = unicon__workers(ctx);
   turning t = {.h = {.n = n - 1, .count = n - 1, .ld = n, .v = r->a + 1, .tau = r->tau}, .z = z};
-  UNICON_TRY(make_factors(ctx, &t.h));
+  UNICON_TRY(unicon__reflections_open(ctx, &t.h));
   UNICON_NEW(ctx, t.room, round * BLOCK * SLICE);
   for (; t.first < slices; t.first += round) {
     UNICON_TRY(unicon__poll(ctx));
-    unicon__parallel_for(ctx, least(round, slices - t.first), turn_slice, &t);
+    unicon__parallel_for(ctx, unicon__least(round, slices - t.first), turn_slice, &t);
   }
   return UNICON_OK;
 }
@@ -270,6 +260,7 @@ static unicon_status eigen(unicon_ctx *ctx, int64_t n, double *a, double *w, int
   UNICON_NEW(ctx, z, n * n);
   reduction r = {.n = n, .a = a, .diagonal = w, .off_diagonal = off_diagonal, .tau = tau};
   UNICON_TRY(tridiagonalize(ctx, &r));
+  UNICON_TRY(unicon__poll(ctx));
   UNICON_TRY(unicon__dstedc(ctx, n, w, off_diagonal, z, info));
   if (*info == 0) UNICON_TRY(turn_back(ctx, &r, z));
   memcpy(a, z, (size_t)(n * n) * sizeof *a);
@@ -277,14 +268,20 @@ static unicon_status eigen(unicon_ctx *ctx, int64_t n, double *a, double *w, int
 }
 
 unicon_status unicon__tiled_dsyevd(unicon_ctx *ctx, int64_t n, double *a, double *w, int *info) {
-  if (n < EIGEN_FROM) return unicon__dsyevd(ctx, n, a, w, info);
-  UNICON_TRY(unicon__dstedc_fits(ctx, n));
+  const int stage = unicon__stage_begin(ctx, "eigenvectors", 0);
   unicon__block *frame = unicon__frame_open(ctx);
-  unicon__blas_begin();
-  const unicon_status status = eigen(ctx, n, a, w, info);
-  unicon__blas_end();
-  UNICON_TRY(status);
-  if (unicon__fault(&ctx->faults.lapack)) *info = 1;
+  UNICON_TRY(unicon__poll(ctx));
+  if (n < EIGEN_FROM) {
+    UNICON_TRY(unicon__dsyevd(ctx, n, a, w, info));
+  } else {
+    UNICON_TRY(unicon__dstedc_fits(ctx, n));
+    unicon__blas_begin();
+    const unicon_status status = eigen(ctx, n, a, w, info);
+    unicon__blas_end();
+    UNICON_TRY(status);
+    if (unicon__fault(&ctx->faults.lapack)) *info = 1;
+  }
   unicon__frame_close(ctx, frame);
+  unicon__stage_end(ctx, stage);
   return UNICON_OK;
 }

@@ -7,6 +7,26 @@
 
 #include "base/ctx.h"
 
+enum {
+  UNICON__REFLECT_BLOCK = 64, /* reflections applied at once */
+  UNICON__REFLECT_SLICE = 128 /* columns they are applied to at a time */
+};
+
+/* H_0 H_1 ... H_count-1 of length n, in LAPACK's form: the vector of H_j is column j of a matrix
+ * that lies by columns, 1 at entry j, which is not stored, and zero before it. */
+typedef struct unicon__reflections {
+  int64_t n, count, ld;
+  const double *v, *tau;
+  double *factor; /* BLOCK squared for each block */
+} unicon__reflections;
+
+/* Makes the factors of the blocks, in the frame. */
+unicon_status unicon__reflections_open(unicon_ctx *ctx, unicon__reflections *h);
+
+/* C (n by cols, by columns) = H_0 ... H_last C; `room` has BLOCK cols numbers. For workers. */
+void unicon__reflect(const unicon__reflections *h, int64_t last, double *c, int64_t ldc,
+                     int64_t cols, double *room);
+
 /* Orthonormal basis of the columns of A (m by n, m >= n) in place; r (n by n, upper triangular) may
  * be NULL. Blocked as dgeqrf and dorgqr, 4 m n^2 flops. */
 unicon_status unicon__tiled_dqr(unicon_ctx *ctx, int64_t m, int64_t n, double *a, double *r);

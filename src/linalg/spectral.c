@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/rng.h"
 #include "linalg/reflect.h"
 #include "linalg/svd.h"
@@ -16,10 +17,6 @@ enum {
 
 static const double good_residual = 1e-5; /* near the float32 rounding of what M is made of */
 static const double poor_residual = 1e-2; /* worse than this, the dense way is taken instead */
-
-static int64_t smaller(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
 
 static unicon_status no_convergence(unicon_ctx *ctx, int64_t m, int64_t n) {
   return unicon__fail(ctx, UNICON_ERR_NUMERIC,
@@ -71,7 +68,7 @@ static unicon_status certify(unicon_ctx *ctx, const double *matrix, unicon__svd 
 }
 
 static unicon_status dense(unicon_ctx *ctx, const double *matrix, unicon__svd *svd) {
-  const int64_t m = svd->m, n = svd->n, q = smaller(m, n), r = svd->r;
+  const int64_t m = svd->m, n = svd->n, q = unicon__least(m, n), r = svd->r;
   double *copy, *s, *u, *vt;
   int info;
   UNICON_NEW(ctx, copy, m * n);
@@ -104,10 +101,10 @@ typedef struct krylov {
 } krylov;
 
 static unicon_status krylov_open(unicon_ctx *ctx, const unicon__svd *svd, krylov *k) {
-  const int64_t q = smaller(svd->m, svd->n), longer = svd->m > svd->n ? svd->m : svd->n;
+  const int64_t q = unicon__least(svd->m, svd->n), longer = svd->m > svd->n ? svd->m : svd->n;
   *k = (krylov){.m = svd->m, .n = svd->n};
-  k->block = smaller(smaller(svd->r / 8 > 32 ? svd->r / 8 : 32, START_COLUMNS), q);
-  k->most = smaller(q, 4 * svd->r + 2 * k->block);
+  k->block = unicon__least(unicon__least(svd->r / 8 > 32 ? svd->r / 8 : 32, START_COLUMNS), q);
+  k->most = unicon__least(q, 4 * svd->r + 2 * k->block);
   UNICON_NEW(ctx, k->right, k->n * k->most);
   UNICON_NEW(ctx, k->left, k->m * k->most);
   UNICON_NEW(ctx, k->image, k->m * k->most);
@@ -136,7 +133,7 @@ static unicon_status krylov_append(unicon_ctx *ctx, krylov *k, double *basis, in
 
 /* One more block on both sides: right from M^T times the last left block, left from M times it. */
 static unicon_status krylov_grow(unicon_ctx *ctx, const double *matrix, uint64_t seed, krylov *k) {
-  const int64_t b = smaller(k->block, k->most - k->width), m = k->m, n = k->n;
+  const int64_t b = unicon__least(k->block, k->most - k->width), m = k->m, n = k->n;
   const double *from = k->left + k->width - b;
   if (k->width == 0) { /* normals in the place of a left block */
     float row[START_COLUMNS];
@@ -186,16 +183,16 @@ static unicon_status random_krylov(unicon_ctx *ctx, const double *matrix, uint64
                                    unicon__svd *svd) {
   krylov k = {0};
   UNICON_TRY(krylov_open(ctx, svd, &k));
-  int64_t target = smaller(k.most, 2 * svd->r + k.block);
+  int64_t target = unicon__least(k.most, 2 * svd->r + k.block);
   for (;;) {
     while (k.width < target) {
-      UNICON_TRY(unicon__progress(ctx, "singular values", (double)k.width / (double)k.most));
+      UNICON_TRY(unicon__stage_step(ctx, k.width, k.most));
       UNICON_TRY(krylov_grow(ctx, matrix, seed, &k));
     }
     UNICON_TRY(krylov_extract(ctx, &k, svd));
     UNICON_TRY(certify(ctx, matrix, svd));
     if (svd->residual <= good_residual || k.width == k.most) return UNICON_OK;
-    target = smaller(k.most, target + svd->r / 2 + k.block);
+    target = unicon__least(k.most, target + svd->r / 2 + k.block);
   }
 }
 
@@ -235,6 +232,7 @@ unicon_status unicon__svd_warm(unicon_ctx *ctx, const double *matrix, int64_t m,
   double *left, *core;
   UNICON_TRY(svd_new(ctx, m, n, r, out));
   unicon__block *frame = unicon__frame_open(ctx);
+  const int stage = unicon__stage_begin(ctx, "singular values", 0);
   UNICON_NEW(ctx, left, m * w);
   UNICON_NEW(ctx, core, w * w);
   for (int k = 0; k < rounds; k++) {
@@ -244,6 +242,7 @@ unicon_status unicon__svd_warm(unicon_ctx *ctx, const double *matrix, int64_t m,
     UNICON_TRY(unicon__tiled_dqr(ctx, n, w, start, core));
   }
   UNICON_TRY(warm_extract(ctx, core, left, start, w, out));
+  unicon__stage_end(ctx, stage);
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }
@@ -251,7 +250,7 @@ unicon_status unicon__svd_warm(unicon_ctx *ctx, const double *matrix, int64_t m,
 unicon_status unicon__svd_top(unicon_ctx *ctx, const double *matrix, int64_t m, int64_t n,
                               int64_t r, unicon__svd_method method, uint64_t seed,
                               unicon__svd *out) {
-  const int64_t q = smaller(m, n);
+  const int64_t q = unicon__least(m, n);
   if (r < 1 || r > q)
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
                         "%lld singular values were asked of a %lld by %lld matrix", (long long)r,
@@ -260,6 +259,7 @@ unicon_status unicon__svd_top(unicon_ctx *ctx, const double *matrix, int64_t m, 
   if (method == UNICON__SVD_AUTO)
     method = q <= DENSE_UP_TO || 3 * r > q ? UNICON__SVD_DENSE : UNICON__SVD_RANDOM;
   unicon__block *frame = unicon__frame_open(ctx);
+  const int stage = unicon__stage_begin(ctx, "singular values", 0);
   if (method == UNICON__SVD_DENSE)
     UNICON_TRY(dense(ctx, matrix, out));
   else
@@ -269,6 +269,7 @@ unicon_status unicon__svd_top(unicon_ctx *ctx, const double *matrix, int64_t m, 
     UNICON_TRY(dense(ctx, matrix, out));
     UNICON_TRY(certify(ctx, matrix, out));
   }
+  unicon__stage_end(ctx, stage);
   unicon__frame_close(ctx, frame);
   fix_signs(out);
   return UNICON_OK;

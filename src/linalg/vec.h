@@ -56,11 +56,6 @@ typedef struct unicon__vec {
   /* With v = t s_j + b: s_j = -factor / (1 + e^-v); returns the sum of log(1 + e^v). */
   double (*sigmoid_weights)(float *s, int64_t n, float t, float b, float factor);
 
-  /* Forces of a Student t kernel on the point (px, py) of the plane: with d_j = (px - x_j, py -
-   * y_j) and w_j = 1 / (1 + |d_j|^2), out = sum w, sum a w d (2 numbers), sum w^2 d (2 numbers). */
-  void (*student_sums)(const float *x, const float *y, const float *a, int64_t n, float px,
-                       float py, float out[5]);
-
   /* Cosines in [-1, 1] become the arc-cosine kernel of order 0, 1 or 2, scaled to 1 at 1. */
   void (*arccos)(float *c, int64_t n, int order);
   /* Squares a^2 become e^-a, (1 + a) e^-a or (1 + a + a^2/3) e^-a. */

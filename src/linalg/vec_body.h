@@ -380,31 +380,6 @@ static double vec_sigmoid_weights(float *s, int64_t n, float t, float b, float f
   return (double)sum16(sum);
 }
 
-static inline void student16(v16 x, v16 y, v16 a, v16 px, v16 py, v16 sum[5]) {
-  const v16 dx = px - x, dy = py - y, one = splat(1);
-  const v16 w = one / (one + dx * dx + dy * dy), pull = a * w, push = w * w;
-  sum[0] += w;
-  sum[1] += pull * dx;
-  sum[2] += pull * dy;
-  sum[3] += push * dx;
-  sum[4] += push * dy;
-}
-
-static void vec_student_sums(const float *x, const float *y, const float *a, int64_t n, float px,
-                             float py, float out[5]) {
-  const v16 at_x = splat(px), at_y = splat(py);
-  v16 sum[5] = {splat(0), splat(0), splat(0), splat(0), splat(0)};
-  int64_t k = 0;
-  for (; k + LANES <= n; k += LANES)
-    student16(load(x + k), load(y + k), load(a + k), at_x, at_y, sum);
-  if (k < n) { /* points so far away that they do not count */
-    const float far = 1e15f;
-    student16(load_part(x + k, n - k, far), load_part(y + k, n - k, far),
-              load_part(a + k, n - k, 0), at_x, at_y, sum);
-  }
-  for (int s = 0; s < 5; s++) out[s] = sum16(sum[s]);
-}
-
 static inline v16 sqrt16(v16 x) {
   float t[LANES];
   store(t, x);
@@ -504,7 +479,6 @@ const unicon__vec VEC_TABLE = {
     vec_exp_weights,
     vec_exp_weights_shifted,
     vec_sigmoid_weights,
-    vec_student_sums,
     vec_arccos,
     vec_matern,
     vec_adam,

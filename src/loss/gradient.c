@@ -3,40 +3,38 @@
 
 #include <string.h>
 
-#include "base/parallel.h"
 #include "loss/pass.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
 
 typedef struct gradient {
   const unicon__plane *plane;
+  int64_t tile_x, width; /* rows and columns of a cell */
   float *out_x, *out_y;
-  float *partial; /* per slot: S^T Z_x, n_y by r */
-  int64_t items;
+  float *part_x, *part_y; /* per slot: S Z_y and S^T Z_x of a cell */
 } gradient;
 
 static void gradient_tile(void *state, const unicon__tile *tile, int slot) {
-  gradient *g = state;
+  const gradient *g = state;
   const int64_t r = g->plane->r;
-  float *columns = g->partial + (slot * g->plane->n_y + tile->y0) * r;
+  float *rows = g->part_x + slot * g->tile_x * r;
+  float *columns = g->part_y + (slot * g->width + tile->y0 - tile->cell) * r;
   unicon__sgemm(false, false, tile->nx, r, tile->ny, 1, tile->s, tile->ld,
-                g->plane->zy + tile->y0 * r, r, tile->y0 == 0 ? 0 : 1, g->out_x + tile->x0 * r, r);
+                g->plane->zy + tile->y0 * r, r, tile->y0 == tile->cell ? 0 : 1, rows, r);
   unicon__sgemm(true, false, tile->ny, r, tile->nx, 1, tile->s, tile->ld,
                 g->plane->zx + tile->x0 * r, r, 0, columns, r);
 }
 
-static void add_row(void *state, int64_t row, int worker) {
-  (void)worker;
+static void fold_rows(void *state, int64_t x0, int64_t nx, int slot) {
   const gradient *g = state;
-  const int64_t r = g->plane->r, n_y = g->plane->n_y;
-  for (int64_t item = 0; item < g->items; item++)
-    unicon__vec_best()->add_scaled(g->out_y + row * r, g->partial + (item * n_y + row) * r, r, 1);
+  const int64_t r = g->plane->r;
+  unicon__vec_best()->add_scaled(g->out_x + x0 * r, g->part_x + slot * g->tile_x * r, nx * r, 1);
 }
 
-static void gradient_fold(unicon_ctx *ctx, void *state, int64_t items) {
-  gradient *g = state;
-  g->items = items;
-  unicon__parallel_for(ctx, g->plane->n_y, add_row, g);
+static void fold_cols(void *state, int64_t y0, int64_t ny, int slot) {
+  const gradient *g = state;
+  const int64_t r = g->plane->r;
+  unicon__vec_best()->add_scaled(g->out_y + y0 * r, g->part_y + slot * g->width * r, ny * r, 1);
 }
 
 unicon_status unicon__gradient(unicon_ctx *ctx, const unicon__loss_params *params,
@@ -46,11 +44,14 @@ unicon_status unicon__gradient(unicon_ctx *ctx, const unicon__loss_params *param
   unicon__loss loss;
   unicon__plane_init(&plane, pairs, r, zx, zy);
   UNICON_TRY(unicon__loss_begin(ctx, params, &plane, &loss));
-  gradient g = {.plane = &plane, .out_x = out_x, .out_y = out_y};
-  UNICON_NEW(ctx, g.partial, loss.slots * plane.n_y * r);
+  gradient g = {
+      .plane = &plane, .tile_x = ctx->tile_x, .width = loss.width, .out_x = out_x, .out_y = out_y};
+  UNICON_NEW(ctx, g.part_x, loss.slots * g.tile_x * r);
+  UNICON_NEW(ctx, g.part_y, loss.slots * g.width * r);
+  memset(out_x, 0, (size_t)(plane.n_x * r) * sizeof *out_x);
   memset(out_y, 0, (size_t)(plane.n_y * r) * sizeof *out_y);
   if (!loss.ops->pointwise) UNICON_TRY(unicon__pass_observe(ctx, &loss));
-  const unicon__consumer consumer = {&g, gradient_tile, NULL, gradient_fold};
+  const unicon__consumer consumer = {&g, gradient_tile, fold_rows, fold_cols};
   UNICON_TRY(unicon__pass_weights(ctx, &loss, &consumer));
   *value = loss.value;
   return UNICON_OK;

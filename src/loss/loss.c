@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/parallel.h"
+#include "base/sweep.h"
 
 /* The general loss is one of two, by its psi. */
 static const unicon__loss_ops *const table[] = {
@@ -15,12 +15,15 @@ static const unicon__loss_ops *const table[] = {
     [UNICON__LOSS_SUPCON] = &unicon__loss_exp,
     [UNICON__LOSS_SIGLIP] = &unicon__loss_siglip,
     [UNICON__LOSS_SPECTRAL] = &unicon__loss_spectral,
+    [UNICON__LOSS_CUSTOM] = &unicon__loss_pairwise,
 };
 
 void unicon__loss_params_from(const unicon_options *options, unicon__loss_params *out) {
   *out = (unicon__loss_params){
       .kind = unicon__word(options, UNICON__LOSS),
-      .temperature = unicon__number(options, UNICON__TEMPERATURE),
+      .temperature = unicon__word(options, UNICON__TEMPERATURE) == 0
+                         ? 0.07 /* where CLIP begins */
+                         : unicon__number(options, UNICON__TEMPERATURE),
       .margin = unicon__number(options, UNICON__MARGIN),
       .scale = unicon__number(options, UNICON__SCALE),
       .bias = unicon__number(options, UNICON__BIAS),
@@ -28,25 +31,44 @@ void unicon__loss_params_from(const unicon_options *options, unicon__loss_params
       .phi = unicon__word(options, UNICON__PHI),
       .nu = unicon__number(options, UNICON__NU),
       .own = unicon__number(options, UNICON__EPSILON),
+      .direction = unicon__word(options, UNICON__DIRECTION),
+      .custom = unicon__custom_loss(options),
   };
 }
 
 /* The named losses as settings of the general one. */
 static void fill_params(unicon__loss_params *params) {
-  if (params->kind == UNICON__LOSS_GENERAL) return;
   const bool triplet = params->kind == UNICON__LOSS_TRIPLET;
+  if (params->kind == UNICON__LOSS_CUSTOM) {
+    params->psi = UNICON__PSI_CUSTOM;
+    params->phi = UNICON__PHI_CUSTOM;
+  }
+  if (params->kind == UNICON__LOSS_GENERAL || params->kind == UNICON__LOSS_CUSTOM) return;
   params->psi = triplet ? UNICON__PSI_HINGE : UNICON__PSI_EXP;
   params->phi = triplet ? UNICON__PHI_IDENTITY : UNICON__PHI_LOG;
   params->nu = 1;
   params->own = triplet ? 0 : 1;
 }
 
+/* infonce is the direction x of clip. */
+static void fill_shares(unicon__loss *loss) {
+  const bool infonce = loss->params.kind == UNICON__LOSS_INFONCE;
+  const int direction = infonce ? UNICON__DIRECTION_X : loss->params.direction;
+  loss->share[0] = direction == UNICON__DIRECTION_BOTH ? 0.5 : direction == UNICON__DIRECTION_X;
+  loss->share[1] = 1 - loss->share[0];
+}
+
 /* Combinations in which phi's argument could be 0 or less are refused. */
 static unicon_status check_params(unicon_ctx *ctx, const unicon__loss_params *params) {
   const int psi = params->psi, phi = params->phi;
+  if (params->kind == UNICON__LOSS_CUSTOM && (!params->custom.psi || !params->custom.phi))
+    return unicon__fail(ctx, UNICON_ERR_OPTION,
+                        "loss custom takes its psi and phi from a program: unicon_options_set_loss "
+                        "gives them, and a file or a command line cannot");
   if (params->kind != UNICON__LOSS_GENERAL || phi == UNICON__PHI_IDENTITY) return UNICON_OK;
-  if (psi == UNICON__PSI_IDENTITY)
-    return unicon__fail(ctx, UNICON_ERR_OPTION, "psi identity goes with phi identity only");
+  if (psi == UNICON__PSI_IDENTITY || psi == UNICON__PSI_SOFTMIN)
+    return unicon__fail(ctx, UNICON_ERR_OPTION, "psi %s goes with phi identity only",
+                        psi == UNICON__PSI_IDENTITY ? "identity" : "softmin");
   if (psi == UNICON__PSI_HINGE && phi == UNICON__PHI_LOG &&
       !(params->own > 0 && params->nu == 1 && params->margin > 0))
     return unicon__fail(ctx, UNICON_ERR_OPTION,
@@ -78,6 +100,18 @@ void unicon__plane_init(unicon__plane *plane, const unicon_pairs *pairs, int64_t
   plane->weight_y = normalizer(pairs, false);
 }
 
+/* A cell has as many tiles as leave enough cells for many threads: by the shape of the plane alone,
+ * for sums over a cell are part of the result. The numbers of pairwise losses per column are many
+ * where columns have many positives, so their cells are short. */
+static void cut_cells(const unicon_ctx *ctx, unicon__loss *loss) {
+  enum { CELLS_WANTED = 64, MOST_TILES = 8 };
+  const unicon__plane *plane = &loss->plane;
+  const double tiles = (double)((plane->n_x + ctx->tile_x - 1) / ctx->tile_x) *
+                       (double)((plane->n_y + ctx->tile_y - 1) / ctx->tile_y);
+  const double wish = loss->ops == &unicon__loss_pairwise ? 1 : floor(tiles / CELLS_WANTED);
+  loss->width = (int64_t)(wish < 1 ? 1 : wish > MOST_TILES ? MOST_TILES : wish) * ctx->tile_y;
+}
+
 unicon_status unicon__loss_begin(unicon_ctx *ctx, const unicon__loss_params *params,
                                  const unicon__plane *plane, unicon__loss *out) {
   UNICON_TRY(check_params(ctx, params));
@@ -85,13 +119,14 @@ unicon_status unicon__loss_begin(unicon_ctx *ctx, const unicon__loss_params *par
     return unicon__fail(ctx, UNICON_ERR_OPTION,
                         "loss moment has constant weights, so there is nothing to refine; use clip "
                         "or another loss");
-  *out = (unicon__loss){.ops = table[params->kind],
-                        .plane = *plane,
-                        .params = *params,
-                        .slots = unicon__workers(ctx)};
+  *out = (unicon__loss){.ops = table[params->kind], .plane = *plane, .params = *params};
   fill_params(&out->params);
+  fill_shares(out);
   if (out->params.psi != UNICON__PSI_EXP) out->ops = &unicon__loss_pairwise;
-  UNICON_NEW(ctx, out->tile_value, (plane->n_x + ctx->tile_x - 1) / ctx->tile_x);
+  cut_cells(ctx, out);
+  const int64_t down = (plane->n_x + ctx->tile_x - 1) / ctx->tile_x;
+  out->slots = unicon__sweep_slots(ctx, down * unicon__loss_cells(out));
+  UNICON_NEW(ctx, out->cell_value, down * unicon__loss_cells(out));
   return out->ops->begin(ctx, out);
 }
 
@@ -114,28 +149,50 @@ double unicon__log_add(double u, double v) {
   return high == -INFINITY ? high : high + log1p(exp(low - high));
 }
 
-static void hide(unicon__partners p, int64_t y0, int64_t ny, float *s) {
+/* Scores of positives: hidden, or copied from `from`. */
+static void mask_positives(unicon__partners p, int64_t y0, int64_t ny, const float *from,
+                           float *to) {
   int64_t length;
   const int64_t first = unicon__list_range(p, y0, y0 + ny, &length);
-  for (int64_t k = first; k < first + length; k++) s[p.item[k] - y0] = -INFINITY;
+  for (int64_t k = first; k < first + length; k++) {
+    const int64_t at = unicon__partner(p, k) - y0;
+    to[at] = from ? from[at] : -INFINITY;
+  }
 }
 
-/* Copies the listed scores of `from` into `to`. */
-static void show(unicon__partners p, int64_t y0, int64_t ny, const float *from, float *to) {
-  int64_t length;
-  const int64_t first = unicon__list_range(p, y0, y0 + ny, &length);
-  for (int64_t k = first; k < first + length; k++) to[p.item[k] - y0] = from[p.item[k] - y0];
-}
-
-void unicon__mask_row(const unicon_pairs *pairs, int64_t i, int64_t y0, int64_t ny, float *s,
-                      bool keep_positives, float *held) {
-  if (pairs->only_listed) {
+void unicon__mask_row(const unicon_pairs *pairs, int64_t i, int64_t y0, int64_t ny,
+                      double temperature, bool keep_positives, float *s, float *held) {
+  const bool only = pairs->only_listed;
+  const int64_t self = unicon__self_x(pairs, i) - y0;
+  if (only) {
     memcpy(held, s, (size_t)ny * sizeof *s);
     for (int64_t j = 0; j < ny; j++) s[j] = -INFINITY;
-    show(unicon__list_at(&pairs->negative.by_x, i), y0, ny, held, s);
-    if (keep_positives) show(unicon__positives_x(pairs, i), y0, ny, held, s);
-    return;
   }
-  if (!keep_positives) hide(unicon__positives_x(pairs, i), y0, ny, s);
-  if (pairs->ignore.count > 0) hide(unicon__list_at(&pairs->ignore.by_x, i), y0, ny, s);
+  if (only == keep_positives)
+    mask_positives(unicon__positives_x(pairs, i), y0, ny, only ? held : NULL, s);
+  if (self >= 0 && self < ny) s[self] = -INFINITY;
+  if (!only && pairs->ignore.count == 0) return;
+  const unicon__partners listed = unicon__listed(pairs, true, i);
+  int64_t length;
+  const int64_t first = unicon__list_range(listed, y0, y0 + ny, &length);
+  for (int64_t k = first; k < first + length; k++) {
+    const int64_t at = listed.item[k] - y0;
+    const double epsilon = unicon__epsilon(pairs, listed, k);
+    const double shift = epsilon > 0 ? temperature * log(epsilon) : -INFINITY;
+    s[at] = (float)((double)(only ? held : s)[at] + shift);
+  }
+}
+
+void unicon__epsilon_row(const unicon_pairs *pairs, int64_t i, int64_t y0, int64_t ny,
+                         float *epsilon) {
+  const int64_t self = unicon__self_x(pairs, i) - y0;
+  for (int64_t j = 0; j < ny; j++) epsilon[j] = pairs->only_listed ? 0 : 1;
+  const unicon__partners listed = unicon__listed(pairs, true, i);
+  const unicon__partners positive = unicon__positives_x(pairs, i);
+  int64_t length, first = unicon__list_range(listed, y0, y0 + ny, &length);
+  for (int64_t k = first; k < first + length; k++)
+    epsilon[listed.item[k] - y0] = (float)unicon__epsilon(pairs, listed, k);
+  first = unicon__list_range(positive, y0, y0 + ny, &length);
+  for (int64_t k = first; k < first + length; k++) epsilon[unicon__partner(positive, k) - y0] = 0;
+  if (self >= 0 && self < ny) epsilon[self] = 0;
 }

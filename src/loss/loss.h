@@ -2,14 +2,15 @@
 /* A loss is one thing: given the scores s of the n_x by n_y plane, tile by tile, and the pairs, it
  * gives the value L and the weights S = -dL/ds (paper, Definition 3).
  *
- * The plane is never stored. The pass (pass.c) walks it in tiles; a loss first observes every tile
- * to collect a few numbers per row and column, then turns each tile of scores into a tile of S.
- * Rows of a tile belong to one worker; numbers per column go to the worker's slot and are folded
- * into the totals in tile order, so that nothing depends on the number of threads.
+ * The plane is never stored. The pass (pass.c) walks it in cells: a few tiles side by side, one
+ * tile high. A loss first observes every tile to collect a few numbers per row and column, then
+ * turns each tile of scores into a tile of S. What a cell says of its rows and columns goes to its
+ * slot and is folded into the totals in order, so that nothing depends on the number of threads.
  *
  * Weights of positives, one per direction (docs/method.md section 1):
  *     omega^x_ik = (w_ik / |P_x(i)|) / Z_x,   Z_x = sum over P of w_ik / |P_x(i)|
- * and likewise omega^y with |P_y(k)|. L = share_x L_x + share_y L_y. */
+ * and likewise omega^y with |P_y(k)|. L = share_x L_x + share_y L_y. A negative counts epsilon_ij,
+ * 1 unless it is listed. */
 #ifndef UNICON_LOSS_LOSS_H
 #define UNICON_LOSS_LOSS_H
 
@@ -24,15 +25,25 @@ typedef struct unicon__plane {
   double weight_x, weight_y; /* Z_x, Z_y */
 } unicon__plane;
 
-/* Scores of rows x0.. and columns y0.. of the plane, ld floats between rows. */
+/* Scores of rows x0.. and columns y0.. of the plane, ld floats between rows, in the cell whose
+ * columns begin at `cell`, by a worker. */
 typedef struct unicon__tile {
-  int64_t x0, nx, y0, ny, ld;
+  int64_t x0, nx, y0, ny, ld, cell;
   float *s;
+  int worker;
 } unicon__tile;
 
 /* psi and phi of the general loss, in the order of the words of their options. */
-enum { UNICON__PSI_EXP, UNICON__PSI_HINGE, UNICON__PSI_SOFTPLUS, UNICON__PSI_IDENTITY };
-enum { UNICON__PHI_LOG, UNICON__PHI_LOG1P, UNICON__PHI_IDENTITY };
+enum {
+  UNICON__PSI_EXP,
+  UNICON__PSI_HINGE,
+  UNICON__PSI_SOFTPLUS,
+  UNICON__PSI_SOFTMIN,
+  UNICON__PSI_IDENTITY,
+  UNICON__PSI_CUSTOM /* no word: of the loss custom */
+};
+enum { UNICON__PHI_LOG, UNICON__PHI_LOG1P, UNICON__PHI_IDENTITY, UNICON__PHI_CUSTOM };
+enum { UNICON__DIRECTION_BOTH, UNICON__DIRECTION_X, UNICON__DIRECTION_Y };
 
 typedef struct unicon__loss_params {
   int kind; /* position in the table, the word of option `loss` */
@@ -42,6 +53,8 @@ typedef struct unicon__loss_params {
   int psi, phi;       /* general */
   double nu;          /* general */
   double own;         /* general: epsilon+, the weight of the positive's own term */
+  int direction;      /* word of the option: both, x or y */
+  unicon_loss custom; /* psi and phi of the caller */
 } unicon__loss_params;
 
 typedef struct unicon__loss unicon__loss;
@@ -54,8 +67,9 @@ typedef struct unicon__loss_ops {
   /* How many times every tile must be observed before weigh. */
   int (*sweeps)(const unicon__loss *loss);
   void (*observe)(unicon__loss *loss, int sweep, const unicon__tile *tile, int slot);
-  /* Folds a slot's numbers of columns from..to-1 into the totals and clears them. */
-  void (*fold)(unicon__loss *loss, int sweep, int slot, int64_t from, int64_t to);
+  /* Fold what a slot says of rows x0.., or columns y0.., into the totals and clear it. */
+  void (*fold_rows)(unicon__loss *loss, int sweep, int64_t x0, int64_t nx, int slot);
+  void (*fold_cols)(unicon__loss *loss, int sweep, int64_t y0, int64_t ny, int slot);
   unicon_status (*settle)(unicon_ctx *ctx, unicon__loss *loss, int sweep);
   /* Scores become weights, in place. */
   void (*weigh)(unicon__loss *loss, const unicon__tile *tile, int slot);
@@ -65,9 +79,11 @@ struct unicon__loss {
   const unicon__loss_ops *ops;
   unicon__plane plane;
   unicon__loss_params params;
-  int slots;
+  int64_t width;      /* columns of a cell */
+  int64_t slots;      /* of cells that are not folded yet */
+  double share[2];    /* of L_x and L_y in L */
   double value;       /* L, once settled */
-  double *tile_value; /* parts of L by tile row, summed in order */
+  double *cell_value; /* parts of L by cell, summed in order */
   void *state;        /* of the kind of loss */
 };
 
@@ -80,7 +96,8 @@ enum {
   UNICON__LOSS_SUPCON,
   UNICON__LOSS_SIGLIP,
   UNICON__LOSS_SPECTRAL,
-  UNICON__LOSS_MOMENT
+  UNICON__LOSS_MOMENT,
+  UNICON__LOSS_CUSTOM
 };
 
 /* Options to parameters. */
@@ -94,7 +111,18 @@ void unicon__plane_init(unicon__plane *plane, const unicon_pairs *pairs, int64_t
 unicon_status unicon__loss_begin(unicon_ctx *ctx, const unicon__loss_params *params,
                                  const unicon__plane *plane, unicon__loss *out);
 
+/* Number of cells in a row of the plane. */
+static inline int64_t unicon__loss_cells(const unicon__loss *loss) {
+  return (loss->plane.n_y + loss->width - 1) / loss->width;
+}
+
 /* ---- for the losses themselves ------------------------------------------------------------ */
+
+/* Where the cell of a tile leaves its part of L. */
+static inline double *unicon__cell_value(unicon__loss *loss, const unicon__tile *tile,
+                                         int64_t tile_x) {
+  return loss->cell_value + tile->x0 / tile_x * unicon__loss_cells(loss) + tile->cell / loss->width;
+}
 
 static inline double unicon__pair_weight(unicon__partners partners, int64_t k) {
   return partners.weight ? (double)partners.weight[k] : 1.0;
@@ -108,11 +136,16 @@ static inline double unicon__omega_y(const unicon__plane *plane, int64_t count, 
   return weight > 0 ? weight / ((double)count * plane->weight_y) : 0;
 }
 
-/* Sets the scores of row i, columns y0.., that are no negatives to -INFINITY: ignored pairs,
- * everything not listed where negatives are listed, and positives unless `keep_positives`. `held`
- * is scratch of ny floats. */
-void unicon__mask_row(const unicon_pairs *pairs, int64_t i, int64_t y0, int64_t ny, float *s,
-                      bool keep_positives, float *held);
+/* Sets the scores of row i, columns y0.., that are no negatives to -INFINITY: ignored pairs, the
+ * row itself, everything not listed where negatives are listed, and positives unless
+ * `keep_positives`. Where a negative counts epsilon, temperature log(epsilon) is added, so that
+ * e^{s/tau} has the factor; with temperature 0 it stays. `held` is scratch of ny floats. */
+void unicon__mask_row(const unicon_pairs *pairs, int64_t i, int64_t y0, int64_t ny,
+                      double temperature, bool keep_positives, float *s, float *held);
+
+/* What the pairs of row i, columns y0.., count as negatives. */
+void unicon__epsilon_row(const unicon_pairs *pairs, int64_t i, int64_t y0, int64_t ny,
+                         float *epsilon);
 
 /* Running log-sum-exp: folds count e^v into (top, sum) with total = sum e^top. */
 void unicon__lse_add(double *top, double *sum, double v, double count);
@@ -122,7 +155,7 @@ double unicon__log_add(double u, double v);
 
 extern const unicon__loss_ops unicon__loss_exp; /* clip, infonce, supcon, general exp */
 extern const unicon__loss_ops
-    unicon__loss_pairwise; /* triplet, general hinge, softplus, identity */
+    unicon__loss_pairwise; /* triplet, custom, general hinge, softplus, softmin, identity */
 extern const unicon__loss_ops unicon__loss_siglip;
 extern const unicon__loss_ops unicon__loss_spectral;
 

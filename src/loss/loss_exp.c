@@ -17,7 +17,7 @@
  * labels it takes a second look at every tile (N must be known first). */
 #include <math.h>
 
-#include "base/parallel.h"
+#include "base/sweep.h"
 #include "loss/loss.h"
 #include "linalg/vec.h"
 
@@ -38,10 +38,11 @@ typedef struct exp_state {
   double nu, own;
   int phi;
   side x, y;
-  float *slot_max, *slot_sum;   /* sweep 0, per slot: n_y */
-  double *slot_top, *slot_part; /* sweep 1, per slot: n_y */
+  double *row_top, *row_sum;    /* per slot: tile_x */
+  float *slot_max, *slot_sum;   /* sweep 0, per slot: columns of a cell */
+  double *slot_top, *slot_part; /* sweep 1, likewise */
   float *held, *positive;       /* per slot: tile_y scores */
-  int64_t tile_y, tile_x;
+  int64_t tile_y, tile_x, width;
   double *block_value; /* settle: parts of L */
 } exp_state;
 
@@ -85,8 +86,13 @@ static unicon_status side_begin(unicon_ctx *ctx, side *s, int64_t n, double shar
   return UNICON_OK;
 }
 
+/* Where the running maximum of a cell's row starts: sums that need no shift are of e^0. */
+static double start_of(const exp_state *st) {
+  return st->shifted ? -INFINITY : 0;
+}
+
 static unicon_status exp_begin(unicon_ctx *ctx, unicon__loss *loss) {
-  const int64_t slots = loss->slots, n_y = loss->plane.n_y;
+  const int64_t slots = loss->slots, n_y = loss->plane.n_y, width = loss->width;
   exp_state *st;
   UNICON_NEW(ctx, st, 1);
   loss->state = st;
@@ -98,15 +104,18 @@ static unicon_status exp_begin(unicon_ctx *ctx, unicon__loss *loss) {
   st->supcon = loss->params.kind == UNICON__LOSS_SUPCON;
   st->tile_y = ctx->tile_y;
   st->tile_x = ctx->tile_x;
-  const bool one_way = loss->params.kind == UNICON__LOSS_INFONCE;
-  UNICON_TRY(side_begin(ctx, &st->x, loss->plane.n_x, one_way ? 1 : 0.5));
-  UNICON_TRY(side_begin(ctx, &st->y, n_y, one_way ? 0 : 0.5));
-  UNICON_NEW(ctx, st->slot_sum, slots * n_y);
+  st->width = width;
+  UNICON_TRY(side_begin(ctx, &st->x, loss->plane.n_x, loss->share[0]));
+  UNICON_TRY(side_begin(ctx, &st->y, n_y, loss->share[1]));
+  UNICON_NEW(ctx, st->row_top, slots * st->tile_x);
+  UNICON_NEW(ctx, st->row_sum, slots * st->tile_x);
+  for (int64_t k = 0; k < slots * st->tile_x; k++) st->row_top[k] = start_of(st);
+  UNICON_NEW(ctx, st->slot_sum, slots * width);
   UNICON_NEW(ctx, st->held, slots * ctx->tile_y);
   UNICON_NEW(ctx, st->positive, slots * ctx->tile_y);
   if (st->shifted) {
-    UNICON_NEW(ctx, st->slot_max, slots * n_y);
-    for (int64_t k = 0; k < slots * n_y; k++) st->slot_max[k] = -INFINITY;
+    UNICON_NEW(ctx, st->slot_max, slots * width);
+    for (int64_t k = 0; k < slots * width; k++) st->slot_max[k] = -INFINITY;
   }
   const int64_t larger = st->x.n > n_y ? st->x.n : n_y;
   UNICON_NEW(ctx, st->block_value, (larger + SETTLE_ROWS - 1) / SETTLE_ROWS);
@@ -124,15 +133,15 @@ static void observe_scores(unicon__loss *loss, const unicon__tile *tile, int slo
   exp_state *st = loss->state;
   const unicon__vec *vec = unicon__vec_best();
   const float a = (float)st->a;
-  const int64_t column = slot * loss->plane.n_y + tile->y0;
+  const int64_t column = slot * st->width + tile->y0 - tile->cell;
+  double *row_top = st->row_top + slot * st->tile_x, *row_sum = st->row_sum + slot * st->tile_x;
   for (int64_t row = 0; row < tile->nx; row++) {
     const int64_t i = tile->x0 + row;
     float *s = tile->s + row * tile->ld;
-    unicon__mask_row(loss->plane.pairs, i, tile->y0, tile->ny, s, st->supcon,
+    unicon__mask_row(loss->plane.pairs, i, tile->y0, tile->ny, 1 / st->a, st->supcon, s,
                      st->held + slot * st->tile_y);
     if (!st->shifted) {
-      st->x.top[i] = 0;
-      st->x.sum[i] += (double)vec->exp_sums(s, tile->ny, a, st->slot_sum + column);
+      row_sum[row] += (double)vec->exp_sums(s, tile->ny, a, st->slot_sum + column);
       continue;
     }
     const float top = vec->max(s, tile->ny);
@@ -140,22 +149,21 @@ static void observe_scores(unicon__loss *loss, const unicon__tile *tile, int slo
     const float sum =
         vec->exp_sums_shifted(s, tile->ny, a, shift, st->slot_max + column, st->slot_sum + column);
     if (top > -INFINITY)
-      unicon__lse_add(&st->x.top[i], &st->x.sum[i], st->a * (double)top, (double)sum);
+      unicon__lse_add(&row_top[row], &row_sum[row], st->a * (double)top, (double)sum);
   }
 }
 
-static void fold_scores(exp_state *st, int slot, int64_t from, int64_t to) {
-  float *sum = st->slot_sum + slot * st->y.n;
-  for (int64_t j = from; j < to; j++) {
-    if (!st->shifted) {
-      st->y.top[j] = 0;
-      st->y.sum[j] += (double)sum[j];
-    } else {
-      float *top = st->slot_max + slot * st->y.n;
-      unicon__lse_add(&st->y.top[j], &st->y.sum[j], st->a * (double)top[j], (double)sum[j]);
-      top[j] = -INFINITY;
+static void fold_scores(exp_state *st, int slot, int64_t y0, int64_t ny) {
+  float *sum = st->slot_sum + slot * st->width;
+  for (int64_t k = 0; k < ny; k++) {
+    double top = 0;
+    if (st->shifted) {
+      float *slot_top = st->slot_max + slot * st->width + k;
+      top = st->a * (double)*slot_top;
+      *slot_top = -INFINITY;
     }
-    sum[j] = 0;
+    unicon__lse_add(&st->y.top[y0 + k], &st->y.sum[y0 + k], top, (double)sum[k]);
+    sum[k] = 0;
   }
 }
 
@@ -173,6 +181,7 @@ static double observe_one(const exp_state *st, double u, double log_n, double om
 static void observe_positives(unicon__loss *loss, const unicon__tile *tile, int slot) {
   exp_state *st = loss->state;
   const unicon__plane *plane = &loss->plane;
+  double *row_top = st->row_top + slot * st->tile_x, *row_sum = st->row_sum + slot * st->tile_x;
   double value = 0;
   for (int64_t row = 0; row < tile->nx; row++) {
     const int64_t i = tile->x0 + row;
@@ -180,25 +189,25 @@ static void observe_positives(unicon__loss *loss, const unicon__tile *tile, int 
     int64_t length;
     const int64_t first = unicon__list_range(p, tile->y0, tile->y0 + tile->ny, &length);
     for (int64_t k = first; k < first + length; k++) {
-      const int64_t j = p.item[k], column = slot * st->y.n + j;
+      const int64_t j = unicon__partner(p, k), column = slot * st->width + j - tile->cell;
       const double u = st->a * (double)tile->s[row * tile->ld + j - tile->y0];
       const double omega_x = unicon__omega_x(plane, p.count, 1);
       const double omega_y = unicon__omega_y(plane, unicon__positives_y(plane->pairs, j).count, 1);
       value +=
-          st->x.share * observe_one(st, u, st->x.log_n[i], omega_x, &st->x.top[i], &st->x.sum[i]);
+          st->x.share * observe_one(st, u, st->x.log_n[i], omega_x, &row_top[row], &row_sum[row]);
       value += st->y.share * observe_one(st, u, st->y.log_n[j], omega_y, &st->slot_top[column],
                                          &st->slot_part[column]);
     }
   }
-  loss->tile_value[tile->x0 / st->tile_x] += value;
+  *unicon__cell_value(loss, tile, st->tile_x) += value;
 }
 
-static void fold_positives(exp_state *st, int slot, int64_t from, int64_t to) {
-  double *top = st->slot_top + slot * st->y.n, *sum = st->slot_part + slot * st->y.n;
-  for (int64_t j = from; j < to; j++) {
-    if (sum[j] > 0) unicon__lse_add(&st->y.top[j], &st->y.sum[j], top[j], sum[j]);
-    top[j] = -INFINITY;
-    sum[j] = 0;
+static void fold_positives(exp_state *st, int slot, int64_t y0, int64_t ny) {
+  double *top = st->slot_top + slot * st->width, *sum = st->slot_part + slot * st->width;
+  for (int64_t k = 0; k < ny; k++) {
+    unicon__lse_add(&st->y.top[y0 + k], &st->y.sum[y0 + k], top[k], sum[k]);
+    top[k] = -INFINITY;
+    sum[k] = 0;
   }
 }
 
@@ -209,11 +218,21 @@ static void exp_observe(unicon__loss *loss, int sweep, const unicon__tile *tile,
     observe_positives(loss, tile, slot);
 }
 
-static void exp_fold(unicon__loss *loss, int sweep, int slot, int64_t from, int64_t to) {
+static void exp_fold_rows(unicon__loss *loss, int sweep, int64_t x0, int64_t nx, int slot) {
+  exp_state *st = loss->state;
+  double *top = st->row_top + slot * st->tile_x, *sum = st->row_sum + slot * st->tile_x;
+  for (int64_t row = 0; row < nx; row++) {
+    unicon__lse_add(&st->x.top[x0 + row], &st->x.sum[x0 + row], top[row], sum[row]);
+    top[row] = sweep == 0 ? start_of(st) : -INFINITY;
+    sum[row] = 0;
+  }
+}
+
+static void exp_fold_cols(unicon__loss *loss, int sweep, int64_t y0, int64_t ny, int slot) {
   if (sweep == 0)
-    fold_scores(loss->state, slot, from, to);
+    fold_scores(loss->state, slot, y0, ny);
   else
-    fold_positives(loss->state, slot, from, to);
+    fold_positives(loss->state, slot, y0, ny);
 }
 
 /* ---- settling ----------------------------------------------------------------------------- */
@@ -242,7 +261,7 @@ static double settle_general(const settling *s, int64_t i, unicon__partners p) {
   const exp_state *st = s->loss->state;
   double value = 0;
   for (int64_t k = 0; k < p.count; k++)
-    value += observe_one(st, st->a * score(s, i, p.item[k]), s->side->log_n[i],
+    value += observe_one(st, st->a * score(s, i, unicon__partner(p, k)), s->side->log_n[i],
                          omega(s, p.count, unicon__pair_weight(p, k)), &s->side->top[i],
                          &s->side->sum[i]);
   return value;
@@ -257,25 +276,26 @@ static double settle_supcon(const settling *s, int64_t i, unicon__partners p) {
     const float *mine = (s->x ? plane->zx : plane->zy) + i * plane->r;
     const int32_t class = (s->x ? plane->pairs->class_x : plane->pairs->class_y)[i];
     const double *sum = s->class_sum + class * plane->r;
+    const int64_t self = s->x ? unicon__self_x(plane->pairs, i) : unicon__self_y(plane->pairs, i);
     for (int64_t k = 0; k < plane->r; k++) scores += (double)mine[k] * sum[k];
+    if (self >= 0) scores -= score(s, i, self);
     scores *= omega(s, p.count, 1);
     total = omega(s, p.count, 1) * (double)p.count;
   }
   for (int64_t k = 0; !s->class_sum && k < p.count; k++) {
     const double w = omega(s, p.count, unicon__pair_weight(p, k));
     total += w;
-    scores += w * score(s, i, p.item[k]);
+    scores += w * score(s, i, unicon__partner(p, k));
   }
   s->side->top[i] = total > 0 ? log(total) - s->side->log_n[i] : -INFINITY;
   s->side->sum[i] = total > 0 ? 1 : 0;
   return total * s->side->log_n[i] / st->a - scores;
 }
 
-static void settle_block(void *state, int64_t block, int worker) {
-  (void)worker;
+static void settle_block(void *state, unicon__cell cell) {
   settling *s = state;
   exp_state *st = s->loss->state;
-  const int64_t first = block * SETTLE_ROWS;
+  const int64_t first = cell.row * SETTLE_ROWS;
   const int64_t last = first + SETTLE_ROWS < s->side->n ? first + SETTLE_ROWS : s->side->n;
   double value = 0;
   for (int64_t i = first; i < last; i++) {
@@ -285,7 +305,7 @@ static void settle_block(void *state, int64_t block, int worker) {
     s->side->sum[i] = 0;
     if (p.count > 0) value += st->supcon ? settle_supcon(s, i, p) : settle_general(s, i, p);
   }
-  st->block_value[block] = value;
+  st->block_value[cell.row] = value;
 }
 
 /* Sums of the rows of each class, classes by r. */
@@ -310,7 +330,7 @@ static unicon_status settle_side(unicon_ctx *ctx, unicon__loss *loss, side *whic
     s.class_sum = sums;
   }
   const int64_t blocks = (which->n + SETTLE_ROWS - 1) / SETTLE_ROWS;
-  unicon__parallel_for(ctx, blocks, settle_block, &s);
+  UNICON_TRY(unicon__sweep_rows(ctx, NULL, NULL, blocks, settle_block, &s));
   for (int64_t b = 0; b < blocks; b++) loss->value += which->share * st->block_value[b];
   return UNICON_OK;
 }
@@ -339,10 +359,11 @@ static unicon_status exp_settle(unicon_ctx *ctx, unicon__loss *loss, int sweep) 
     for (int64_t i = 0; i < st->x.n; i++) st->x.top[i] = -INFINITY, st->x.sum[i] = 0;
     for (int64_t j = 0; j < st->y.n; j++) st->y.top[j] = -INFINITY, st->y.sum[j] = 0;
     if (!st->slot_top) {
-      UNICON_NEW(ctx, st->slot_top, loss->slots * st->y.n);
-      UNICON_NEW(ctx, st->slot_part, loss->slots * st->y.n);
+      UNICON_NEW(ctx, st->slot_top, loss->slots * st->width);
+      UNICON_NEW(ctx, st->slot_part, loss->slots * st->width);
     }
-    for (int64_t k = 0; k < loss->slots * st->y.n; k++) st->slot_top[k] = -INFINITY;
+    for (int64_t k = 0; k < loss->slots * st->width; k++) st->slot_top[k] = -INFINITY;
+    for (int64_t k = 0; k < loss->slots * st->tile_x; k++) st->row_top[k] = -INFINITY;
     return UNICON_OK;
   }
   if (sweep == 0) {
@@ -379,15 +400,15 @@ static void exp_weigh(unicon__loss *loss, const unicon__tile *tile, int slot) {
     const unicon__partners p = unicon__positives_x(loss->plane.pairs, i);
     int64_t length;
     const int64_t first = unicon__list_range(p, tile->y0, tile->y0 + tile->ny, &length);
-    for (int64_t k = 0; k < length; k++) positive[k] = s[p.item[first + k] - tile->y0];
-    unicon__mask_row(loss->plane.pairs, i, tile->y0, tile->ny, s, st->supcon,
+    for (int64_t k = 0; k < length; k++) positive[k] = s[unicon__partner(p, first + k) - tile->y0];
+    unicon__mask_row(loss->plane.pairs, i, tile->y0, tile->ny, 1 / st->a, st->supcon, s,
                      st->held + slot * st->tile_y);
     if (st->shifted)
       vec->exp_weights_shifted(s, tile->ny, a, st->x.weight[i], st->y.weight + tile->y0);
     else
       vec->exp_weights(s, tile->ny, a, st->x.weight[i], st->y.weight + tile->y0);
     for (int64_t k = 0; k < length; k++) {
-      const int64_t j = p.item[first + k];
+      const int64_t j = unicon__partner(p, first + k);
       const double weight = positive_weight(loss, i, j, p.count, unicon__pair_weight(p, first + k),
                                             st->a * (double)positive[k]);
       float *to = s + (j - tile->y0);
@@ -397,5 +418,6 @@ static void exp_weigh(unicon__loss *loss, const unicon__tile *tile, int slot) {
 }
 
 const unicon__loss_ops unicon__loss_exp = {
-    "exp", true, false, exp_begin, exp_sweeps, exp_observe, exp_fold, exp_settle, exp_weigh,
+    "exp",       true,          false,         exp_begin,  exp_sweeps,
+    exp_observe, exp_fold_rows, exp_fold_cols, exp_settle, exp_weigh,
 };

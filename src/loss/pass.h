@@ -2,9 +2,10 @@
 /* The tiled pass: the only code that walks the n_x by n_y plane.
  *
  * Tiles of scores come from one product each, s = Z_x Z_y^T; a loss observes them or turns them
- * into weights S; the weights are used at once and forgotten. Each worker takes whole rows of tiles
- * with single-threaded BLAS; what crosses rows is folded in tile order, so results depend on the
- * tile size but not on the number of threads. */
+ * into weights S; the weights are used at once and forgotten. Workers take cells, a few tiles side
+ * by side, with single-threaded BLAS; what cells say of rows and columns is folded in order
+ * (base/sweep), so results depend on the tile size but not on the number of threads, and a plane of
+ * few rows keeps as many threads busy as one of few columns. */
 #ifndef UNICON_LOSS_PASS_H
 #define UNICON_LOSS_PASS_H
 
@@ -20,14 +21,13 @@ unicon_status unicon__pass_observe(unicon_ctx *ctx, unicon__loss *loss);
 unicon_status unicon__pass_cross(unicon_ctx *ctx, unicon__loss *loss, const unicon__source *x,
                                  const unicon__source *y, double *c);
 
-/* What to do with each tile of weights, for other uses of S (gradients, a picture of S). `tile` is
- * called by workers, `row_done` after the last tile of a row of tiles, `fold` by the calling thread
- * after a round of `items` rows of tiles, in order. */
+/* What to do with each tile of weights, for other uses of S (gradients, a picture of S). The slot
+ * (below loss->slots) is that of the cell; the folds, or NULL, are called in order. */
 typedef struct unicon__consumer {
   void *state;
   void (*tile)(void *state, const unicon__tile *tile, int slot);
-  void (*row_done)(void *state, int64_t x0, int64_t nx, int slot);
-  void (*fold)(unicon_ctx *ctx, void *state, int64_t items);
+  void (*fold_rows)(void *state, int64_t x0, int64_t nx, int slot);
+  void (*fold_cols)(void *state, int64_t y0, int64_t ny, int slot);
 } unicon__consumer;
 
 unicon_status unicon__pass_weights(unicon_ctx *ctx, unicon__loss *loss,

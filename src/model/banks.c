@@ -23,8 +23,8 @@ static unicon_status embed_drawn(unicon_ctx *ctx, unicon__arena *arena,
   unicon__source drawn;
   int64_t *row = NULL, count = 0;
   float *z;
-  UNICON_TRY(
-      unicon__bank_draw(ctx, plan->pairs, side, source->count, most, plan->seed, &row, &count));
+  const unicon__bank_rows from = {plan->pairs, side, source->count, NULL};
+  UNICON_TRY(unicon__bank_draw(ctx, &from, most, plan->seed, &row, &count));
   UNICON_TRY(unicon__source_narrow(ctx, source, row, count, &drawn));
   if (arena == &ctx->arena)
     UNICON_NEW(ctx, z, count * model->rank);
@@ -78,17 +78,18 @@ static unicon_status take_bank(unicon_ctx *ctx, const unicon_rows *rows, int64_t
   int64_t column;
   if (width != r && width != r + 1)
     return unicon__fail(ctx, UNICON_ERR_SHAPE,
-                        "%s has rows of %lld numbers; a bank needs embedded rows of %lld",
-                        rows->name, (long long)width, (long long)r);
+                        "%s has rows of %lld numbers; a bank needs embedded rows of %lld, or of "
+                        "%lld with a bias behind",
+                        rows->name, (long long)width, (long long)r, (long long)r + 1);
   if (n < FEWEST_ROWS)
     return unicon__fail(ctx, UNICON_ERR_DATA, "%s has %lld rows; a bank needs at least %d",
                         rows->name, (long long)n, FEWEST_ROWS);
   UNICON_ARENA_NEW(ctx, arena, z, n * width);
   unicon__rows_load(rows, NULL, 0, n, z, width);
-  const int64_t bad = unicon__first_bad_row(z, n, width, UNICON__ROW_DIRECTED, &column);
-  if (bad >= 0) return unicon__bad_row(ctx, rows, bad, column);
   for (int64_t i = 0; i < n && width > r; i++)
     memmove(z + i * r, z + i * width, (size_t)r * sizeof *z);
+  const int64_t bad = unicon__first_bad_row(z, n, r, UNICON__ROW_DIRECTED, &column);
+  if (bad >= 0) return unicon__bad_row(ctx, rows, bad, column);
   unicon__scale_rows(z, n, r, r, 1);
   unicon__bank_round(z, n * r);
   *out = (unicon__bank){n, z};
@@ -111,6 +112,19 @@ static unicon_status borrow_bank(unicon_ctx *ctx, const unicon_model *model, int
   return UNICON_OK;
 }
 
+/* The dimensions of the space: the model's, or those of the banks, which must then agree: nothing
+ * else would tell a vector from one with a bias behind. */
+static unicon_status space_of(unicon_ctx *ctx, const unicon_model *model,
+                              const unicon_rows *const rows[2], int64_t *r) {
+  *r = model ? model->rank : rows[0] ? rows[0]->width : rows[1] ? rows[1]->width : 0;
+  if (model || !rows[0] || !rows[1] || rows[0]->width == rows[1]->width) return UNICON_OK;
+  return unicon__fail(ctx, UNICON_ERR_SHAPE,
+                      "%s has rows of %lld numbers and %s of %lld; without a model both banks need "
+                      "vectors of the shared space, without a bias",
+                      rows[0]->name, (long long)rows[0]->width, rows[1]->name,
+                      (long long)rows[1]->width);
+}
+
 static unicon_status fill_balance(unicon_ctx *ctx, const unicon_model *model,
                                   const unicon_options *options, const unicon_rows *const rows[2],
                                   unicon_balance *out) {
@@ -118,7 +132,7 @@ static unicon_status fill_balance(unicon_ctx *ctx, const unicon_model *model,
   const unicon__balancing own =
       model ? model->balance.how : (unicon__balancing){UNICON__BALANCE_OFF, 0};
   out->how = own;
-  out->r = model ? model->rank : rows[0] ? rows[0]->width : rows[1] ? rows[1]->width : 0;
+  UNICON_TRY(space_of(ctx, model, rows, &out->r));
   if (unicon__word(options, UNICON__BALANCE) != 0)
     UNICON_TRY(unicon__balancing_parse(ctx, unicon__text(options, UNICON__BALANCE), &out->how));
   else if (given && (own.kind == UNICON__BALANCE_OFF || own.kind == UNICON__BALANCE_QUADRATIC))
@@ -177,6 +191,20 @@ int64_t unicon_balance_rows(const unicon_balance *balance, unicon_side side) {
 
 /* ---- unicon_model_rebalance --------------------------------------------------------------- */
 
+/* Rows that may enter a bank, or from which a quadratic form is made. */
+static unicon_status check_enough(unicon_ctx *ctx, const unicon__bank_plan *plan) {
+  for (int s = 0; s < 2 && plan->how.kind != UNICON__BALANCE_OFF; s++) {
+    const unicon__bank_rows from = {plan->pairs, s, plan->side[s].count, NULL};
+    int64_t *row = NULL, count = 0;
+    UNICON_TRY(unicon__bank_draw(ctx, &from, FEWEST_ROWS, plan->seed, &row, &count));
+    if (count < FEWEST_ROWS)
+      return unicon__fail(ctx, UNICON_ERR_DATA,
+                          "%s has %lld rows that can be used; a bank needs at least %d",
+                          plan->side[s].rows->name, (long long)count, FEWEST_ROWS);
+  }
+  return UNICON_OK;
+}
+
 static unicon_status rebalance(unicon_ctx *ctx, const unicon_model *model,
                                const unicon__dataset *set, const unicon_options *options,
                                bool paired, unicon_model *out) {
@@ -189,13 +217,9 @@ static unicon_status rebalance(unicon_ctx *ctx, const unicon_model *model,
     UNICON_TRY(unicon__balancing_parse(ctx, unicon__text(options, UNICON__BALANCE), &plan.how));
   else if (plan.how.kind == UNICON__BALANCE_OFF)
     plan.how = unicon__balancing_usual(set->whole.y.count);
+  UNICON_TRY(check_enough(ctx, &plan));
   UNICON_TRY(unicon__model_copy(ctx, model, out));
   UNICON_TRY(unicon__banks_make(ctx, &plan, out));
-  for (int s = 0; s < 2 && out->balance.bank[s].row; s++)
-    if (out->balance.bank[s].count < FEWEST_ROWS)
-      return unicon__fail(
-          ctx, UNICON_ERR_DATA, "%s has %lld rows that can be used; a bank needs at least %d",
-          plan.side[s].rows->name, (long long)out->balance.bank[s].count, FEWEST_ROWS);
   char text[UNICON__BALANCING_TEXT];
   unicon__balancing_print(plan.how, text);
   UNICON_TRY(unicon__model_note_text(ctx, out, "balance", text));
@@ -214,9 +238,6 @@ static unicon_status check_widths(unicon_ctx *ctx, const unicon_model *model,
       return unicon__fail(ctx, UNICON_ERR_SHAPE,
                           "%s has rows of %lld values, but side %c of the model takes %lld",
                           rows[s]->name, (long long)rows[s]->width, "xy"[s], (long long)width);
-    if (rows[s]->count < FEWEST_ROWS)
-      return unicon__fail(ctx, UNICON_ERR_DATA, "%s has %lld rows; a bank needs at least %d",
-                          rows[s]->name, (long long)rows[s]->count, FEWEST_ROWS);
   }
   return UNICON_OK;
 }

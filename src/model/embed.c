@@ -50,10 +50,19 @@ static unicon_status take_balance(unicon_ctx *ctx, const unicon_view *view, unic
   if (!balance || balance->how.kind == UNICON__BALANCE_OFF) return UNICON_OK;
   if (balance->r != lens->r)
     return unicon__fail(ctx, UNICON_ERR_SHAPE,
-                        "the banks have rows of %lld numbers, but the shared space has %lld",
-                        (long long)balance->r, (long long)lens->r);
+                        "the banks have rows of %lld numbers, but the shared space has %lld%s",
+                        (long long)balance->r, (long long)lens->r,
+                        balance->r == lens->r + 1 ? ": leave out the bias behind each row" : "");
   lens->balance = balance;
   return UNICON_OK;
+}
+
+/* Whether all rows embedded, in any form, have a number of floats that can be counted. */
+static unicon_status check_extent(unicon_ctx *ctx, const unicon__lens *lens) {
+  if (lens->count <= INT64_MAX / 8 / (lens->r + 2)) return UNICON_OK;
+  return unicon__fail(ctx, UNICON_ERR_MEMORY,
+                      "%s has %lld rows, too many for vectors of %lld dimensions", lens->rows->name,
+                      (long long)lens->count, (long long)lens->r);
 }
 
 unicon_status unicon__lens_open(unicon_ctx *ctx, const unicon_view *view, unicon__lens *lens) {
@@ -63,6 +72,7 @@ unicon_status unicon__lens_open(unicon_ctx *ctx, const unicon_view *view, unicon
   if (!view->model) {
     lens->r -= extra_columns(view->form);
     lens->ready = extra_columns(view->form) > 0;
+    UNICON_TRY(check_extent(ctx, lens));
     return take_balance(ctx, view, lens);
   }
   const int64_t width = unicon_model_width(view->model, view->side);
@@ -71,6 +81,7 @@ unicon_status unicon__lens_open(unicon_ctx *ctx, const unicon_view *view, unicon
         ctx, UNICON_ERR_SHAPE, "%s has rows of %lld values, but side %s of the model takes %lld",
         rows->name, (long long)rows->width, view->side == UNICON_X ? "x" : "y", (long long)width);
   lens->r = view->model->rank;
+  UNICON_TRY(check_extent(ctx, lens));
   return take_balance(ctx, view, lens);
 }
 
@@ -99,6 +110,16 @@ unicon_status unicon__lens_rows(unicon_ctx *ctx, const unicon__lens *lens, int64
   if (!lens->model) return plain_rows(ctx, lens, first, count, unit, out, ld);
   return unicon__model_embed(ctx, lens->model, lens->side, &source, first, count, unit, true, out,
                              ld);
+}
+
+double unicon__lens_longest(const unicon__lens *lens, const float *rows, int64_t count,
+                            int64_t width) {
+  double square = lens->ready ? 0 : 2;
+  for (int64_t i = 0; i < count && lens->ready; i++) {
+    const double sum = unicon__vec_best()->dot(rows + i * width, rows + i * width, width);
+    square = sum > square ? sum : square;
+  }
+  return sqrt(square);
 }
 
 unicon_status unicon__model_embed(unicon_ctx *ctx, const unicon_model *model, int side,

@@ -29,6 +29,10 @@ unicon_status unicon__lens_rows(unicon_ctx *ctx, const unicon__lens *lens, int64
 /* unicon_embed, inside a call. */
 unicon_status unicon__embed(unicon_ctx *ctx, const unicon_view *view, int64_t first, int64_t count,
                             unicon_form form, float *out);
+/* The length of the longest of such rows, `width` floats each: sqrt 2 at most for a unit vector and
+ * its bias, anything for rows that are taken as they are. */
+double unicon__lens_longest(const unicon__lens *lens, const float *rows, int64_t count,
+                            int64_t width);
 
 /* Rows of a source (whose map is not read) through a model. */
 unicon_status unicon__model_embed(unicon_ctx *ctx, const unicon_model *model, int side,

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/number.h"
+#include "io/text.h"
 
 unicon_status unicon__model_create(unicon_ctx *ctx, unicon_model **out) {
   unicon__arena arena;
@@ -27,13 +28,6 @@ void unicon_model_destroy(unicon_model *model) {
   unicon__arena_release(&arena);
 }
 
-static char *copy_text(unicon_ctx *ctx, unicon__arena *arena, const char *text) {
-  const size_t size = strlen(text) + 1;
-  char *copy = unicon__arena_new(ctx, arena, (int64_t)size, 1);
-  if (copy) memcpy(copy, text, size);
-  return copy;
-}
-
 unicon_status unicon__model_note_text(unicon_ctx *ctx, unicon_model *model, const char *key,
                                       const char *value) {
   if (model->metas == model->meta_room) { /* the old list stays in the arena: it is small */
@@ -45,8 +39,8 @@ unicon_status unicon__model_note_text(unicon_ctx *ctx, unicon_model *model, cons
     model->meta_room = room;
   }
   unicon__meta *entry = &model->meta[model->metas];
-  entry->key = copy_text(ctx, &model->arena, key);
-  entry->value = entry->key ? copy_text(ctx, &model->arena, value) : NULL;
+  entry->key = unicon__text_copy(ctx, &model->arena, key);
+  entry->value = entry->key ? unicon__text_copy(ctx, &model->arena, value) : NULL;
   if (!entry->value) return UNICON_ERR_MEMORY;
   model->metas++;
   return UNICON_OK;
@@ -117,9 +111,23 @@ static unicon_status copy_likeness(unicon_ctx *ctx, const unicon_model *from, in
                      &to->curve[side].knot);
 }
 
+/* The held-out score, too, was one of scores balanced in that way. */
 static bool is_about_balance(const char *key) {
   return strcmp(key, "balance") == 0 || strcmp(key, "option.balance") == 0 ||
-         strcmp(key, "option.balance_bank") == 0;
+         strcmp(key, "option.balance_bank") == 0 || strcmp(key, "auto_score") == 0;
+}
+
+/* What was chosen, "kernel linear, ..., balance off, refine ...", without its balance. */
+static unicon_status note_chosen(unicon_ctx *ctx, unicon_model *model, const char *text) {
+  const char *at = strstr(text, ", balance ");
+  char *rest;
+  if (!at) return unicon__model_note_text(ctx, model, "auto_chosen", text);
+  const size_t kept = (size_t)(at - text), size = strlen(text) + 1;
+  UNICON_NEW(ctx, rest, (int64_t)size);
+  memcpy(rest, text, kept);
+  at += 2 + strcspn(at + 2, ",");
+  memcpy(rest + kept, at, strlen(at) + 1);
+  return unicon__model_note_text(ctx, model, "auto_chosen", rest);
 }
 
 unicon_status unicon__model_copy(unicon_ctx *ctx, const unicon_model *from, unicon_model *to) {
@@ -131,9 +139,13 @@ unicon_status unicon__model_copy(unicon_ctx *ctx, const unicon_model *from, unic
       UNICON_TRY(unicon__part_copy_side(ctx, &to->arena, &from->part[b], side, &to->part[b]));
   for (int side = 0; side < 2; side++) UNICON_TRY(copy_likeness(ctx, from, side, to));
   UNICON_TRY(copy_floats(ctx, &to->arena, from->spectrum, from->rank, &to->spectrum));
-  for (int64_t k = 0; k < from->metas; k++)
-    if (!is_about_balance(from->meta[k].key))
-      UNICON_TRY(unicon__model_note_text(ctx, to, from->meta[k].key, from->meta[k].value));
+  for (int64_t k = 0; k < from->metas; k++) {
+    const char *key = from->meta[k].key;
+    if (is_about_balance(key)) continue;
+    UNICON_TRY(strcmp(key, "auto_chosen") == 0
+                   ? note_chosen(ctx, to, from->meta[k].value)
+                   : unicon__model_note_text(ctx, to, key, from->meta[k].value));
+  }
   return UNICON_OK;
 }
 

@@ -66,7 +66,8 @@ unicon_status unicon__model_note_real(unicon_ctx *ctx, unicon_model *model, cons
 unicon_status unicon__model_note_numbers(unicon_ctx *ctx, unicon_model *model, const char *key,
                                          const double *values, int count);
 
-/* Fills an empty model with all of another but its balance and the metadata about that. */
+/* Fills an empty model with all of another but its balance and what the metadata say of it: the
+ * held-out score is left out as well. */
 unicon_status unicon__model_copy(unicon_ctx *ctx, const unicon_model *from, unicon_model *to);
 
 /* A copy of a part's map and weights of one side, in the model's arena. */

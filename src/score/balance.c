@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/parallel.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
 #include "linalg/convert.h"
@@ -65,13 +64,13 @@ static float within(double bias) {
   return (float)(bias > 1 ? 1 : bias < -1 ? -1 : bias);
 }
 
-static void bias_block(void *state, int64_t item, int worker) {
+static void bias_block(void *state, unicon__cell cell) {
   const biases *b = state;
-  const int64_t r = b->balance->r, first = item * BIAS_ROWS, left = b->n - first;
+  const int64_t r = b->balance->r, first = cell.row * BIAS_ROWS, left = b->n - first;
   const int64_t rows = left < BIAS_ROWS ? left : BIAS_ROWS;
   const double beta = b->balance->how.strength;
-  float *scores = b->scores + (int64_t)worker * BIAS_ROWS * BANK_ROWS;
-  float *nearest = b->nearest ? b->nearest + worker * BIAS_ROWS * b->k : NULL;
+  float *scores = b->scores + cell.worker * BIAS_ROWS * BANK_ROWS;
+  float *nearest = b->nearest ? b->nearest + cell.worker * BIAS_ROWS * b->k : NULL;
   running sum[BIAS_ROWS];
   for (int64_t i = 0; i < rows; i++) sum[i] = (running){-INFINITY, 0};
   for (int64_t i = 0; nearest && i < rows * b->k; i++) nearest[i] = -INFINITY;
@@ -92,10 +91,9 @@ static void bias_block(void *state, int64_t item, int worker) {
                        : sum[i].top + log(sum[i].sum / (double)b->bank.count) / beta);
 }
 
-static void curve_block(void *state, int64_t item, int worker) {
-  (void)worker;
+static void curve_block(void *state, unicon__cell cell) {
   const biases *b = state;
-  const int64_t r = b->balance->r, first = item * BIAS_ROWS;
+  const int64_t r = b->balance->r, first = cell.row * BIAS_ROWS;
   const int64_t last = first + BIAS_ROWS < b->n ? first + BIAS_ROWS : b->n;
   const float *w = b->curve + 1, *q = w + r;
   for (int64_t i = first; i < last; i++) {
@@ -127,11 +125,8 @@ unicon_status unicon__bias(unicon_ctx *ctx, const unicon_balance *balance, int s
                                                         : b.bank.count;
     UNICON_NEW(ctx, b.nearest, workers * BIAS_ROWS * b.k);
   }
-  unicon__blas_begin();
-  const unicon_status status =
-      unicon__parallel_rounds(ctx, "balance", 0, 1, items, curve ? curve_block : bias_block, &b);
-  unicon__blas_end();
-  UNICON_TRY(status);
+  UNICON_TRY(unicon__sweep_rows(ctx, "balance", &unicon__blas_region, items,
+                                curve ? curve_block : bias_block, &b));
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }
@@ -161,21 +156,25 @@ static uint64_t key_of(uint64_t seed, int side, int64_t row) {
   return (uint64_t)word[0] << 32 | word[1];
 }
 
-static bool is_paired(const unicon_pairs *pairs, int side, int64_t row) {
+static bool may_enter(const unicon__bank_rows *from, int64_t row) {
+  const unicon_pairs *pairs = from->pairs;
+  if (from->barred && from->barred[row]) return false;
   if (!pairs) return true;
-  return (side == 0 ? unicon__positives_x(pairs, row) : unicon__positives_y(pairs, row)).count > 0;
+  return (from->side == 0 ? unicon__positives_x(pairs, row) : unicon__positives_y(pairs, row))
+             .count > 0;
 }
 
-unicon_status unicon__bank_draw(unicon_ctx *ctx, const unicon_pairs *pairs, int side, int64_t n,
-                                int64_t count, uint64_t seed, int64_t **row, int64_t *drawn) {
+unicon_status unicon__bank_draw(unicon_ctx *ctx, const unicon__bank_rows *from, int64_t count,
+                                uint64_t seed, int64_t **row, int64_t *drawn) {
   draw *heap; /* the largest key on top */
+  if (count > from->n) count = from->n;
   unsigned char *taken;
   int64_t filled = 0;
   UNICON_NEW(ctx, heap, count);
-  UNICON_NEW(ctx, taken, n);
-  for (int64_t i = 0; i < n; i++) {
-    if (!is_paired(pairs, side, i)) continue;
-    const draw now = {key_of(seed, side, i), i};
+  UNICON_NEW(ctx, taken, from->n);
+  for (int64_t i = 0; i < from->n; i++) {
+    if (!may_enter(from, i)) continue;
+    const draw now = {key_of(seed, from->side, i), i};
     if (filled < count) {
       heap[filled++] = now;
       for (int64_t at = filled / 2; filled == count && at-- > 0;) sift_down(heap, filled, at);
@@ -186,7 +185,7 @@ unicon_status unicon__bank_draw(unicon_ctx *ctx, const unicon_pairs *pairs, int 
   }
   for (int64_t k = 0; k < filled; k++) taken[heap[k].row] = 1;
   UNICON_NEW(ctx, *row, filled);
-  for (int64_t i = 0, next = 0; i < n; i++)
+  for (int64_t i = 0, next = 0; i < from->n; i++)
     if (taken[i]) (*row)[next++] = i;
   *drawn = filled;
   return UNICON_OK;
@@ -258,5 +257,5 @@ unicon_status unicon__curve_fit(unicon_ctx *ctx, const unicon_balance *balance, 
   unicon__tiled_dtrsm_left(ctx, true, size, 1, matrix, size, target, 1);
   for (int64_t k = 0; k < size; k++) curve[k] = (float)target[k];
   unicon__frame_close(ctx, frame);
-  return UNICON_OK;
+  return unicon__poll(ctx);
 }

@@ -38,11 +38,18 @@ struct unicon_balance {
 unicon_status unicon__bias(unicon_ctx *ctx, const unicon_balance *balance, int side, const float *z,
                            int64_t n, int64_t ld, float *out, int64_t stride);
 
-/* Rows of a side that a bank is made of, ascending: those that have a pair and the smallest
- * numbers of the generator among them, at most `count`. So a bank of more rows has those of a
- * smaller one. `pairs` NULL: any of the n rows. */
-unicon_status unicon__bank_draw(unicon_ctx *ctx, const unicon_pairs *pairs, int side, int64_t n,
-                                int64_t count, uint64_t seed, int64_t **row, int64_t *drawn);
+/* The rows of a side that may enter a bank. */
+typedef struct unicon__bank_rows {
+  const unicon_pairs *pairs; /* those that have a pair; NULL: any */
+  int side;
+  int64_t n;
+  const unsigned char *barred; /* per row: is it left out? NULL: none is */
+} unicon__bank_rows;
+
+/* Those that a bank is made of, ascending: the ones with the smallest numbers of the generator, at
+ * most `count`. So a bank of more rows has those of a smaller one. */
+unicon_status unicon__bank_draw(unicon_ctx *ctx, const unicon__bank_rows *from, int64_t count,
+                                uint64_t seed, int64_t **row, int64_t *drawn);
 
 /* Rounds to float16 and back: what a model file will hold. */
 void unicon__bank_round(float *rows, int64_t count);

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/parallel.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
@@ -20,6 +19,11 @@ enum { QUERY_ROWS = 128, SCORE_COLS = 1024, RESAMPLES = 1000 };
 
 /* Places for the positives of a block of queries: fewer queries where each has many. */
 enum { BLOCK_POSITIVES = 1 << 18, FEWEST_ROWS = 8 };
+
+/* Few blocks of queries share the candidates among the threads: so many cells are wanted, of so
+ * many candidates at least. By the numbers of rows alone, for means of scores are sums over cells.
+ */
+enum { CELLS_WANTED = 32, FEWEST_CANDIDATES = 4 * SCORE_COLS };
 
 static const char *const names[UNICON_METRIC_COUNT] = {
     "hit@1", "hit@5", "hit@10",  "recall@1",    "recall@5", "recall@10",
@@ -32,7 +36,7 @@ const char *unicon_metric_name(size_t index) {
 /* A query's best candidates so far: the first is the one to beat. */
 typedef struct best_list {
   int64_t count, id[UNICON__HUB_TOP];
-  float score[UNICON__HUB_TOP];
+  double score[UNICON__HUB_TOP];
 } best_list;
 
 /* What a query's other candidates look like. */
@@ -46,15 +50,18 @@ typedef struct ranking {
   int64_t queries, candidates, r;
   const unicon_pairs *pairs;
   bool from_x;
-  best_list *best;             /* per worker: one per query of the block, or NULL */
-  others *other;               /* per worker, likewise */
   atomic_int_least64_t *found; /* per candidate, or NULL */
   double *margin;              /* per query, or NULL */
   int64_t most;                /* longest list of positives */
   int64_t block;               /* queries at a time */
+  int64_t cells, width;        /* of a row of cells, and candidates of one */
   float *scores;               /* per worker: block by SCORE_COLS */
-  double *threshold;           /* per worker: block by most */
-  int64_t *above;              /* per worker: block by most */
+  /* per slot, and where there are several cells then per block of queries: */
+  double *threshold; /* block by most */
+  int64_t *above;    /* block by most */
+  best_list *best;   /* one per query of the block, or NULL */
+  others *other;     /* likewise */
+  int64_t slots;
   double *value; /* UNICON_METRIC_COUNT per query; a first rank of 0: no match to find */
 } ranking;
 
@@ -87,14 +94,21 @@ static int64_t first_beaten(const double *threshold, int64_t count, double score
 static void hide(unicon__partners p, int64_t from, int64_t count, float *scores) {
   int64_t length;
   const int64_t first = unicon__list_range(p, from, from + count, &length);
-  for (int64_t k = first; k < first + length; k++) scores[p.item[k] - from] = -INFINITY;
+  for (int64_t k = first; k < first + length; k++) scores[unicon__partner(p, k) - from] = -INFINITY;
+}
+
+/* A row does not find itself. */
+static void hide_self(const ranking *g, int64_t query, int64_t from, int64_t count, float *scores) {
+  const int64_t self =
+      g->from_x ? unicon__self_x(g->pairs, query) : unicon__self_y(g->pairs, query);
+  if (self >= from && self < from + count) scores[self - from] = -INFINITY;
 }
 
 /* Counts, for each threshold of the query, the candidates of this tile at or above it. */
 static void count_above(const ranking *g, int64_t query, int64_t from, int64_t count, float *scores,
                         const double *threshold, int64_t *above) {
   const unicon__partners p = positives(g, query);
-  const double margin = unicon__score_error(g->r);
+  const double margin = unicon__score_error(g->r, 2);
   const double lowest = threshold[p.count - 1] - margin;
   hide(p, from, count, scores);
   if (g->pairs->ignore.count > 0)
@@ -110,23 +124,32 @@ static void count_above(const ranking *g, int64_t query, int64_t from, int64_t c
   }
 }
 
-/* Offers the candidates of a tile to a query's list of the first ones; of equals the first stays.
- */
-static void offer(best_list *best, int64_t from, int64_t count, const float *scores) {
+/* Puts a candidate into a list that is kept best last; they come by row, and of equals the first
+ * stays. */
+static void insert(best_list *best, int64_t id, double score) {
+  const bool full = best->count == UNICON__HUB_TOP;
+  if (full && score <= best->score[0]) return;
+  int64_t at = full ? 0 : best->count++;
+  for (; !full && at > 0 && best->score[at - 1] >= score; at--) {
+    best->score[at] = best->score[at - 1];
+    best->id[at] = best->id[at - 1];
+  }
+  for (; full && at + 1 < best->count && best->score[at + 1] < score; at++) {
+    best->score[at] = best->score[at + 1];
+    best->id[at] = best->id[at + 1];
+  }
+  best->score[at] = score;
+  best->id[at] = id;
+}
+
+/* Offers the candidates of a tile to a query's list of the first ones. */
+static void offer(const ranking *g, int64_t query, int64_t from, int64_t count, const float *scores,
+                  best_list *best) {
+  const double margin = unicon__score_error(g->r, 2);
   for (int64_t j = 0; j < count; j++) {
-    const bool full = best->count == UNICON__HUB_TOP;
-    if (full && scores[j] <= best->score[0]) continue;
-    int64_t at = full ? 0 : best->count++;
-    for (; !full && at > 0 && best->score[at - 1] >= scores[j]; at--) {
-      best->score[at] = best->score[at - 1];
-      best->id[at] = best->id[at - 1];
-    }
-    for (; full && at + 1 < best->count && best->score[at + 1] < scores[j]; at++) {
-      best->score[at] = best->score[at + 1];
-      best->id[at] = best->id[at + 1];
-    }
-    best->score[at] = scores[j];
-    best->id[at] = from + j;
+    if (scores[j] == -INFINITY) continue; /* hidden */
+    if (best->count < UNICON__HUB_TOP || (double)scores[j] >= best->score[0] - margin)
+      insert(best, from + j, exact_score(g, query, from + j));
   }
 }
 
@@ -171,20 +194,18 @@ static void query_metrics(const int64_t *above, int64_t count, double *value) {
   value[UNICON_MEAN_RANK] = first;
 }
 
-/* A worker's room for one block of queries. */
+/* What is known of a block of queries: of a cell, by its slot, or of all its cells so far. */
 typedef struct desk {
-  float *scores;
   double *threshold;
   int64_t *above;
   best_list *best;
   others *other;
 } desk;
 
-static desk desk_of(const ranking *g, int64_t worker) {
-  const int64_t first = worker * g->block;
-  return (desk){g->scores + first * SCORE_COLS, g->threshold + first * g->most,
-                g->above + first * g->most, g->best ? g->best + first : NULL,
-                g->other ? g->other + first : NULL};
+static desk desk_of(const ranking *g, int64_t number) {
+  const int64_t first = number * g->block;
+  return (desk){g->threshold + first * g->most, g->above + first * g->most,
+                g->best ? g->best + first : NULL, g->other ? g->other + first : NULL};
 }
 
 static void desk_clear(const ranking *g, const desk *d, int64_t first, int64_t rows) {
@@ -192,40 +213,72 @@ static void desk_clear(const ranking *g, const desk *d, int64_t first, int64_t r
   for (int64_t i = 0; i < rows; i++) {
     const unicon__partners p = positives(g, first + i);
     for (int64_t k = 0; k < p.count; k++)
-      d->threshold[i * g->most + k] = exact_score(g, first + i, p.item[k]);
+      d->threshold[i * g->most + k] = exact_score(g, first + i, unicon__partner(p, k));
     qsort(d->threshold + i * g->most, (size_t)p.count, sizeof *d->threshold, descending);
     if (d->best) d->best[i].count = 0;
     if (d->other) d->other[i] = (others){-INFINITY, 0, 0};
   }
 }
 
-static void rank_block(void *state, int64_t item, int worker) {
+static int64_t rows_of(const ranking *g, unicon__cell cell) {
+  const int64_t left = g->queries - cell.row * g->block;
+  return left < g->block ? left : g->block;
+}
+
+/* The metrics of a block of queries whose candidates have all been seen. */
+static void finish(const ranking *g, const desk *d, int64_t first, int64_t rows) {
+  for (int64_t i = 0; i < rows; i++) {
+    const int64_t count = positives(g, first + i).count;
+    for (int64_t k = 0; d->best && k < d->best[i].count; k++)
+      atomic_fetch_add(&g->found[d->best[i].id[k]], 1);
+    if (count == 0) continue;
+    query_metrics(d->above + i * g->most, count, g->value + (first + i) * UNICON_METRIC_COUNT);
+    if (d->other) g->margin[first + i] = margin_of(&d->other[i], d->threshold[i * g->most]);
+  }
+}
+
+static void rank_cell(void *state, unicon__cell cell) {
   const ranking *g = state;
-  const int64_t first = item * g->block, left = g->queries - first;
-  const int64_t rows = left < g->block ? left : g->block;
-  const desk d = desk_of(g, worker);
+  const int64_t first = cell.row * g->block, rows = rows_of(g, cell);
+  const int64_t end =
+      g->candidates < (cell.col + 1) * g->width ? g->candidates : (cell.col + 1) * g->width;
+  const desk d = desk_of(g, cell.slot);
+  float *tile = g->scores + cell.worker * g->block * SCORE_COLS;
   desk_clear(g, &d, first, rows);
-  for (int64_t from = 0; from < g->candidates; from += SCORE_COLS) {
-    const int64_t cols = g->candidates - from < SCORE_COLS ? g->candidates - from : SCORE_COLS;
+  for (int64_t from = cell.col * g->width; from < end; from += SCORE_COLS) {
+    const int64_t cols = end - from < SCORE_COLS ? end - from : SCORE_COLS;
     unicon__sgemm(false, true, rows, cols, g->r, 1, g->query + first * g->r, g->r,
-                  g->candidate + from * g->r, g->r, 0, d.scores, SCORE_COLS);
+                  g->candidate + from * g->r, g->r, 0, tile, SCORE_COLS);
     for (int64_t i = 0; i < rows; i++) {
-      float *scores = d.scores + i * SCORE_COLS;
-      if (d.best) offer(&d.best[i], from, cols, scores);
+      float *scores = tile + i * SCORE_COLS;
+      hide_self(g, first + i, from, cols, scores);
+      if (d.best) offer(g, first + i, from, cols, scores, &d.best[i]);
       if (positives(g, first + i).count == 0) continue;
       count_above(g, first + i, from, cols, scores, d.threshold + i * g->most,
                   d.above + i * g->most);
       if (d.other) observe(&d.other[i], cols, scores);
     }
   }
+  if (g->cells == 1) finish(g, &d, first, rows);
+}
+
+/* Adds what a cell has seen to what the cells before it in the row have, the first to nothing. */
+static void add_cell(void *state, unicon__cell cell) {
+  const ranking *g = state;
+  const int64_t first = cell.row * g->block, rows = rows_of(g, cell);
+  const desk now = desk_of(g, cell.slot), all = desk_of(g, g->slots + cell.row);
+  if (cell.col == 0) desk_clear(g, &all, first, rows);
+  for (int64_t k = 0; k < rows * g->most; k++) all.above[k] += now.above[k];
   for (int64_t i = 0; i < rows; i++) {
-    const int64_t count = positives(g, first + i).count;
-    for (int64_t k = 0; d.best && k < d.best[i].count; k++)
-      atomic_fetch_add(&g->found[d.best[i].id[k]], 1);
-    if (count == 0) continue;
-    query_metrics(d.above + i * g->most, count, g->value + (first + i) * UNICON_METRIC_COUNT);
-    if (d.other) g->margin[first + i] = margin_of(&d.other[i], d.threshold[i * g->most]);
+    /* of equals in a list the first row is the last: it is offered first */
+    for (int64_t k = now.best ? now.best[i].count : 0; k-- > 0;)
+      insert(&all.best[i], now.best[i].id[k], now.best[i].score[k]);
+    if (!now.other) continue;
+    all.other[i].top = fmax(all.other[i].top, now.other[i].top);
+    all.other[i].sum += now.other[i].sum;
+    all.other[i].count += now.other[i].count;
   }
+  if (cell.col + 1 == g->cells) finish(g, &all, first, rows);
 }
 
 /* ---- averages and intervals --------------------------------------------------------------- */
@@ -265,17 +318,17 @@ typedef struct bootstrap {
   double *draws; /* RESAMPLES by UNICON_METRIC_COUNT */
 } bootstrap;
 
-static void resample(void *state, int64_t item, int worker) {
+static void resample(void *state, unicon__cell cell) {
   const bootstrap *b = state;
-  average(b->value, b->list, b->count, item, b->seed, b->ranks + worker * b->count,
-          b->draws + item * UNICON_METRIC_COUNT);
+  average(b->value, b->list, b->count, cell.row, b->seed, b->ranks + cell.worker * b->count,
+          b->draws + cell.row * UNICON_METRIC_COUNT);
 }
 
 /* The central 95 % of the resampled means. */
 static unicon_status intervals_of(unicon_ctx *ctx, bootstrap *b, unicon_metrics *out) {
   double column[RESAMPLES];
   UNICON_NEW(ctx, b->draws, RESAMPLES * UNICON_METRIC_COUNT);
-  unicon__parallel_for(ctx, RESAMPLES, resample, b);
+  UNICON_TRY(unicon__sweep_rows(ctx, "intervals", NULL, RESAMPLES, resample, b));
   for (int m = 0; m < UNICON_METRIC_COUNT; m++) {
     for (int k = 0; k < RESAMPLES; k++) column[k] = b->draws[k * UNICON_METRIC_COUNT + m];
     qsort(column, RESAMPLES, sizeof *column, ascending);
@@ -305,8 +358,10 @@ static unicon_status summarize(unicon_ctx *ctx, const ranking *g, bool intervals
     const int64_t count = positives(g, i).count;
     if (count == 0) continue;
     list[b.count++] = i;
+    const int64_t self = g->from_x ? unicon__self_x(g->pairs, i) : unicon__self_y(g->pairs, i);
     const int64_t ignored =
-        unicon__list_at(g->from_x ? &g->pairs->ignore.by_x : &g->pairs->ignore.by_y, i).count;
+        unicon__list_at(g->from_x ? &g->pairs->ignore.by_x : &g->pairs->ignore.by_y, i).count +
+        (self >= 0);
     for (int c = 0; c < 3; c++)
       out->chance[UNICON_HIT_1 + c] += chance_hit(g->candidates - ignored, count, cut[c]);
   }
@@ -322,26 +377,39 @@ static unicon_status summarize(unicon_ctx *ctx, const ranking *g, bool intervals
   return intervals ? intervals_of(ctx, &b, out) : UNICON_OK;
 }
 
-/* Room for a block of queries on every worker. */
-static unicon_status ranking_open(unicon_ctx *ctx, const unicon__retrieval *of, ranking *g) {
+/* Blocks of queries, and cells of candidates where there are few blocks. */
+static int64_t cut_cells(ranking *g) {
+  g->block = BLOCK_POSITIVES / g->most;
+  g->block = g->block < FEWEST_ROWS ? FEWEST_ROWS : g->block > QUERY_ROWS ? QUERY_ROWS : g->block;
+  const int64_t blocks = (g->queries + g->block - 1) / g->block;
+  const int64_t wish = (CELLS_WANTED + blocks - 1) / blocks;
+  const int64_t most = g->candidates / FEWEST_CANDIDATES, cells = wish < most ? wish : most;
+  const int64_t tiles = (g->candidates + SCORE_COLS - 1) / SCORE_COLS;
+  g->width = (cells > 1 ? (tiles + cells - 1) / cells : tiles) * SCORE_COLS;
+  g->cells = g->width > 0 ? (g->candidates + g->width - 1) / g->width : 1;
+  return blocks;
+}
+
+static unicon_status ranking_open(unicon_ctx *ctx, const unicon__retrieval *of, ranking *g,
+                                  int64_t *blocks) {
   for (int64_t i = 0; i < g->queries; i++) {
     const int64_t count = positives(g, i).count;
     g->most = count > g->most ? count : g->most;
   }
-  g->block = BLOCK_POSITIVES / g->most;
-  g->block = g->block < FEWEST_ROWS ? FEWEST_ROWS : g->block > QUERY_ROWS ? QUERY_ROWS : g->block;
-  const int64_t blocks = (g->queries + g->block - 1) / g->block;
-  const int64_t workers = unicon__workers_for(ctx, blocks);
+  *blocks = cut_cells(g);
+  const int64_t workers = unicon__workers_for(ctx, *blocks * g->cells);
+  g->slots = g->cells > 1 ? unicon__sweep_slots(ctx, *blocks * g->cells) : workers;
+  const int64_t desks = (g->slots + (g->cells > 1 ? *blocks : 0)) * g->block;
   UNICON_NEW(ctx, g->scores, workers * g->block * SCORE_COLS);
-  UNICON_NEW(ctx, g->threshold, workers * g->block * g->most);
-  UNICON_NEW(ctx, g->above, workers * g->block * g->most);
+  UNICON_NEW(ctx, g->threshold, desks * g->most);
+  UNICON_NEW(ctx, g->above, desks * g->most);
   UNICON_NEW(ctx, g->value, g->queries * UNICON_METRIC_COUNT);
   if (of->found) {
-    UNICON_NEW(ctx, g->best, workers * g->block);
+    UNICON_NEW(ctx, g->best, desks);
     UNICON_NEW(ctx, g->found, g->candidates);
   }
   if (of->margin) {
-    UNICON_NEW(ctx, g->other, workers * g->block);
+    UNICON_NEW(ctx, g->other, desks);
     UNICON_NEW(ctx, g->margin, g->queries);
   }
   return UNICON_OK;
@@ -369,13 +437,15 @@ unicon_status unicon__retrieval_of(unicon_ctx *ctx, const unicon__retrieval *of,
                .candidates = of->from_x ? pairs->n_y : pairs->n_x,
                .from_x = of->from_x,
                .most = 1};
-  UNICON_TRY(ranking_open(ctx, of, &g));
-  const double begin = of->from_x ? 0 : 0.5;
-  unicon__blas_begin();
-  const unicon_status status = unicon__parallel_rounds(
-      ctx, "metrics", begin, begin + 0.5, (g.queries + g.block - 1) / g.block, rank_block, &g);
-  unicon__blas_end();
-  UNICON_TRY(status);
+  int64_t blocks = 0;
+  UNICON_TRY(ranking_open(ctx, of, &g, &blocks));
+  UNICON_TRY(unicon__sweep_run(ctx, &(unicon__sweep){.name = "metrics",
+                                                     .rows = blocks,
+                                                     .cols = g.cells,
+                                                     .region = &unicon__blas_region,
+                                                     .state = &g,
+                                                     .body = rank_cell,
+                                                     .fold_row = g.cells > 1 ? add_cell : NULL}));
   UNICON_TRY(summarize(ctx, &g, of->intervals, of->seed, out));
   hand_out(&g, of, out->queries);
   unicon__frame_close(ctx, frame);

@@ -3,6 +3,8 @@
 #ifndef UNICON_SCORE_RETRIEVAL_H
 #define UNICON_SCORE_RETRIEVAL_H
 
+#include <math.h>
+
 #include "base/ctx.h"
 #include "io/pairs.h"
 
@@ -33,10 +35,12 @@ unicon_status unicon__retrieval_of(unicon_ctx *ctx, const unicon__retrieval *of,
 void unicon__hubness(const int64_t *found, int64_t count, double *skew, double *never);
 
 /* How far a float32 product of two rows of `width` entries can be from the exact one: that many
- * roundings of 2^-24 each, of terms whose moduli add up to at most 2: 1 for the unit vectors, 1 for
- * the bias. */
-static inline double unicon__score_error(int64_t width) {
-  return 2 * (double)(width + 8) * 0x1p-24;
+ * roundings of 2^-24 each, of terms whose moduli add up to at most the product of the rows'
+ * lengths, and what is lost below the smallest number. Unit vectors with a bias of 1 at most have a
+ * length of sqrt 2 at most. */
+static inline double unicon__score_error(int64_t width, double lengths) {
+  if (lengths > 0x1p100) return INFINITY; /* a product may be beyond float32 */
+  return (double)(width + 8) * (0x1p-24 * lengths + 0x1p-126);
 }
 
 #endif

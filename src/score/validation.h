@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Held-out pairs, and the score by which candidates are compared: the mean over both directions of
  * (mrr + hit@10) / 2, so that the top of the list and its first page both count. Scores are
- * balanced as in use, from banks of training rows. No held-out row stands in a bank, but where rows
- * of one side alone are held out their partners, which are training rows too, may. */
+ * balanced as in use, from banks of training rows, none of which is held out as well. */
 #ifndef UNICON_SCORE_VALIDATION_H
 #define UNICON_SCORE_VALIDATION_H
 
@@ -16,10 +15,18 @@ typedef struct unicon__validation {
   unicon__balancing balance; /* in force */
 } unicon__validation;
 
+/* Makes v->bank[side] from at most `most` rows of `train`, whose pairs are given. Where rows of one
+ * side alone are held out their partners are training rows too: these are left out, unless hardly
+ * any other is there (a side of few rows, all of them partners). */
+unicon_status unicon__validation_bank(unicon_ctx *ctx, const unicon__source *train,
+                                      const unicon_pairs *pairs, int side, int64_t most,
+                                      uint64_t seed, unicon__validation *v);
+
 /* Embeddings of the held-out and of the bank rows, not scaled. */
 typedef struct unicon__embedded {
   int64_t r;
   float *held[2], *bank[2];
+  const unicon_balance *made; /* banks or curves of a finished model, used as they are; or NULL */
 } unicon__embedded;
 
 /* All four sets times F_x or F_y (features by r). */

@@ -7,45 +7,68 @@
 
 #include "base/clock.h"
 #include "base/number.h"
-#include "base/parallel.h"
-#include "linalg/blas.h"
+#include "linalg/rate.h"
 
 enum { FOLDS_MAX = 8, KERNELS_MAX = 6, FINALISTS = 3 };
 
 /* A later kernel, or refine, must be better by more than the margin that breaks ties: it costs
- * more.
- */
+ * more. */
 static const double worth = 1e-5;
+
+/* The linear kernel is swept only where its first score is as near as this to the best of another:
+ * a sweep gains less. */
+static const double near_enough = 0.01;
+
+typedef struct kernel_name {
+  const char *name;
+  unicon__kernel_kind kind;
+} kernel_name;
+
+/* Those that auto tries, and the rest, which best tries as well. */
+static const kernel_name all_kernels[KERNELS_MAX] = {
+    {"angular", UNICON__KERNEL_ARCCOS1}, {"linear", UNICON__KERNEL_LINEAR},
+    {"rbf", UNICON__KERNEL_RBF},         {"arccos0", UNICON__KERNEL_ARCCOS0},
+    {"arccos2", UNICON__KERNEL_ARCCOS2}, {"matern32", UNICON__KERNEL_MATERN32}};
+enum { KERNELS_AUTO = 2 };
 
 /* A kernel's best setting, closed form or refined. */
 typedef struct candidate {
-  char kernel[32];
+  const kernel_name *kernel;
   unicon__setting setting;
   int epochs, schedule; /* of refine: run, and of the falling rate */
   double temperature;
   double score; /* -1: none yet */
+  int tried;    /* refined: epochs that were run, and the scores after them */
+  double by_epoch[UNICON__EPOCH_LOG];
 } candidate;
 
+/* A kernel with its rows prepared and its splits open. */
+typedef struct opened {
+  const kernel_name *kernel; /* NULL: nothing is open */
+  unicon__prepared *prepared;
+  unicon__trial *trial[FOLDS_MAX];
+  unicon__block *frame;
+} opened;
+
 typedef struct selection {
-  unicon_options *options;
-  unicon__select_scope scope;
-  const unicon__dataset *train, *held;
+  const unicon__select_job *job;
+  unicon__params *params; /* what is being tried; the choice in the end */
   int folds;
-  bool fixed;             /* the user gave the kernel or the map */
-  bool larger;            /* preset best */
-  double deadline;        /* of the settings, or infinity: half of the budget */
-  double refine_deadline; /* four fifths: the fit that follows needs its time too */
+  bool all, larger;   /* scope, preset best */
+  kernel_name given;  /* the user's kernel, where it is not open */
+  double begun, rate; /* seconds; flops a second */
   unicon__select_log *log;
   unicon_status none;  /* why no kernel may be left */
   bool quarter_is_bad; /* power 1/4 lost clearly with another kernel: not tried again */
-  /* the trials of one kernel at a time */
-  unicon__block *frame;
-  const char *open; /* kernel, or NULL */
-  unicon__trial *trial[FOLDS_MAX];
-  candidate now;                 /* best of the kernel that is open */
-  double first[FOLDS_MAX];       /* score after the first epoch of the best refine, per fold */
+  opened open[UNICON__SELECT_SLOTS];
+  unicon__prepared *slot;
+  candidate now;                      /* best of the kernel that is being tried */
+  double first[FOLDS_MAX];            /* score after the first epoch of the best refine, per fold */
+  double by_epoch[UNICON__EPOCH_LOG]; /* of the first refine of the kernel */
+  int tried;
   candidate kernel[KERNELS_MAX]; /* best of each kernel */
   int kernels;
+  int shown, planned; /* candidates of the kernel so far, and in all, about */
 } selection;
 
 /* ---- words -------------------------------------------------------------------------------- */
@@ -77,263 +100,325 @@ static int setting_words(const candidate *c, const char *comma, char *out, size_
   return used;
 }
 
-static void remember(unicon_ctx *ctx, selection *w, const candidate *c) {
+static void remember(unicon_ctx *ctx, const selection *w, const candidate *c) {
   char words[256], kernel[80];
   setting_words(c, "", words, sizeof words);
-  kernel_words(w->options, c->kernel, kernel, sizeof kernel);
+  kernel_words(w->job->options, c->kernel->name, kernel, sizeof kernel);
   const size_t used = strlen(w->log->tried);
   unicon__number_print(w->log->tried + used, sizeof w->log->tried - used, "%s%s %s: %.4f",
                        used ? "; " : "", kernel, words, c->score);
   unicon__log(ctx, UNICON_LOG_INFO, "%-8s %s: held-out score %.4f", kernel, words, c->score);
 }
 
+/* ---- time --------------------------------------------------------------------------------- */
+
+/* Seconds that are left when `share` of the budget is gone. */
+static double seconds_left(const selection *w, double share) {
+  return share * w->params->budget - (unicon__now() - w->begun);
+}
+
+/* Seconds until the first setting of a kernel on so many landmarks: kernel values, features and
+ * statistics; eigenvectors of the part that is looked at, on one thread at a tenth of the rate. */
+static double preparation(const selection *w, int64_t landmarks) {
+  const unicon__batch *data = w->job->data;
+  const double n[2] = {(double)data->x.count, (double)data->y.count};
+  const double d[2] = {(double)data->x.rows->width, (double)data->y.rows->width};
+  double flops = 0;
+  for (int s = 0; s < 2; s++) {
+    const double m = fmin(n[s], (double)landmarks), q = fmin(m, UNICON__SELECT_LANDMARKS);
+    flops += n[s] * m * (2 * d[s] + 2 * m) + n[0] * m * m + 9 * q * q * q * 10 * w->folds;
+  }
+  return flops / w->rate;
+}
+
+/* As many landmarks as a third of the budget has time for. */
+static int64_t landmarks_for(const selection *w, int64_t wanted) {
+  static const int64_t fewer[] = {1000, 500, 250};
+  int64_t best = wanted;
+  for (size_t k = 0; k < 3 && preparation(w, best) > w->params->budget / 3; k++)
+    if (fewer[k] < wanted) best = fewer[k];
+  return best;
+}
+
 /* ---- trials ------------------------------------------------------------------------------- */
 
-static void close_trials(unicon_ctx *ctx, selection *w) {
-  if (!w->open) return;
-  for (int f = 0; f < w->folds; f++)
-    if (w->trial[f]) unicon__trial_close(w->trial[f]);
-  unicon__frame_close(ctx, w->frame);
-  w->open = NULL;
+static void close_kernel(unicon_ctx *ctx, opened *o) {
+  if (!o->kernel) return;
+  for (int f = 0; f < FOLDS_MAX; f++)
+    if (o->trial[f]) unicon__trial_close(o->trial[f]);
+  unicon__prepared_close(o->prepared);
+  unicon__frame_close(ctx, o->frame);
+  *o = (opened){0};
 }
 
-/* Sets the kernel, and few landmarks where the user has not said how many: they tell the settings
- * apart as well as many do, at a tenth of the time. */
-static unicon_status set_kernel(unicon_ctx *ctx, const selection *w, const char *kernel) {
-  char count[16];
-  const unicon_options *o = w->options;
-  const bool free = !unicon__given(o, UNICON__MAP) && !unicon__given(o, UNICON__LANDMARKS) &&
-                    !unicon__given(o, UNICON__LANDMARK_METHOD);
-  if (!w->fixed) UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__KERNEL, kernel));
-  if (!free || w->scope != UNICON__SELECT_ALL || strcmp(kernel, "linear") == 0) return UNICON_OK;
-  snprintf(count, sizeof count, "%d", UNICON__SELECT_LANDMARKS);
-  UNICON_TRY(unicon__options_choose(ctx, w->options, UNICON__MAP, "nystrom"));
-  return unicon__options_choose(ctx, w->options, UNICON__LANDMARKS, count);
-}
-
-/* Map and landmarks as they were before set_kernel. */
-static unicon_status restore_map(unicon_ctx *ctx, const selection *w) {
-  static const int id[] = {UNICON__MAP, UNICON__LANDMARKS};
-  for (int k = 0; k < 2; k++)
-    if (!unicon__given(w->options, id[k]))
-      UNICON_TRY(
-          unicon__options_choose(ctx, w->options, id[k], unicon__option_row(id[k])->default_value));
-  return UNICON_OK;
+/* Sets kernel and landmarks where the user has not. */
+static void set_kernel(selection *w, const kernel_name *kernel) {
+  unicon__params *params = w->params;
+  if (params->open.kernel && w->all) params->map.kernel[0] = params->map.kernel[1] = kernel->kind;
+  params->kernel = kernel->name;
+  if (!params->open.landmarks || !w->all) return;
+  params->map.landmarks =
+      landmarks_for(w, w->larger ? UNICON__SELECT_LANDMARKS : UNICON__AUTO_LANDMARKS);
+  params->map.by_size = !w->larger || kernel->kind == UNICON__KERNEL_LINEAR;
+  params->map.kind = UNICON__MAP_NYSTROM;
 }
 
 /* The highest rank that is tried. */
 static int64_t most_rank(const selection *w) {
-  const bool given = unicon__word(w->options, UNICON__RANK) != 0;
-  return given ? unicon__asked_rank(w->options) : w->larger ? 512 : unicon__asked_rank(w->options);
+  return w->params->open.rank && w->larger ? 512 : w->params->rank;
 }
 
-static unicon_status open_trials(unicon_ctx *ctx, selection *w, const char *kernel) {
-  if (w->open && strcmp(w->open, kernel) == 0) return UNICON_OK;
-  close_trials(ctx, w);
-  w->frame = unicon__frame_open(ctx);
-  w->open = kernel;
-  memset(w->trial, 0, sizeof w->trial);
-  UNICON_TRY(set_kernel(ctx, w, kernel));
+static unicon_status open_rows(unicon_ctx *ctx, selection *w, opened *o) {
+  unicon__prepare_plan plan = unicon__params_prepare(w->params, w->job->data);
+  plan.cache = false;
+  plan.holds |= UNICON__STATS_GRAM_X | UNICON__STATS_GRAM_Y; /* whatever the power that is tried */
+  UNICON_TRY(unicon__prepare(ctx, &plan, o->prepared));
   for (int f = 0; f < w->folds; f++) {
-    const unicon__batch *held = &w->held[f].whole;
-    const unicon__validation rows = {.side = {held->x, held->y}, .pairs = held->pairs};
-    UNICON_NEW(ctx, w->trial[f], 1);
-    UNICON_TRY(
-        unicon__trial_open(ctx, w->options, &w->train[f].whole, &rows, most_rank(w), w->trial[f]));
+    UNICON_NEW(ctx, o->trial[f], 1);
+    UNICON_TRY(unicon__trial_open(ctx, w->params, o->prepared, &w->job->train[f], &w->job->held[f],
+                                  most_rank(w), o->trial[f]));
   }
   return UNICON_OK;
 }
 
-/* A rank that was asked for and that the landmarks of a kernel do not reach. */
-static bool too_few_landmarks(const selection *w, const char *kernel) {
-  const unicon_options *o = w->options;
-  return strcmp(kernel, "linear") != 0 && unicon__word(o, UNICON__RANK) < 0 &&
-         unicon__given(o, UNICON__LANDMARKS) &&
-         unicon__integer(o, UNICON__RANK) > unicon__integer(o, UNICON__LANDMARKS);
+static opened *find_open(selection *w, const kernel_name *kernel) {
+  for (int k = 0; k < UNICON__SELECT_SLOTS; k++)
+    if (w->open[k].kernel == kernel) return &w->open[k];
+  return NULL;
+}
+
+/* The kernel's trials, made if they are not there; what was opened last makes room. */
+static unicon_status open_kernel(unicon_ctx *ctx, selection *w, const kernel_name *kernel,
+                                 opened **out) {
+  *out = find_open(w, kernel);
+  if (*out) return UNICON_OK;
+  int at = 0;
+  while (at + 1 < UNICON__SELECT_SLOTS && w->open[at].kernel && !w->larger) at++;
+  for (int k = UNICON__SELECT_SLOTS - 1; k >= at; k--) close_kernel(ctx, &w->open[k]);
+  *out = &w->open[at];
+  **out = (opened){.kernel = kernel, .prepared = &w->slot[at], .frame = unicon__frame_open(ctx)};
+  set_kernel(w, kernel);
+  return open_rows(ctx, w, *out);
+}
+
+/* Before more than one setting is tried. */
+static unicon_status turn(unicon_ctx *ctx, const selection *w, opened *o) {
+  for (int f = 0; f < w->folds; f++) UNICON_TRY(unicon__trial_turn(ctx, o->trial[f]));
+  return UNICON_OK;
 }
 
 /* Ranks that all folds have. */
-static int64_t common_rank(const selection *w) {
-  int64_t rank = w->trial[0]->most;
+static int64_t common_rank(const selection *w, const opened *o) {
+  int64_t rank = o->trial[0]->most;
   for (int f = 1; f < w->folds; f++)
-    if (w->trial[f]->most < rank) rank = w->trial[f]->most;
+    if (o->trial[f]->most < rank) rank = o->trial[f]->most;
   return rank;
 }
 
 /* ---- settings ----------------------------------------------------------------------------- */
 
 /* Scores a setting on every fold and takes it if it is the best of its kernel. */
-static unicon_status consider(unicon_ctx *ctx, selection *w, unicon__setting setting,
+static unicon_status consider(unicon_ctx *ctx, selection *w, opened *o, unicon__setting setting,
                               double *score) {
-  candidate c = {.setting = setting, .score = 0};
-  snprintf(c.kernel, sizeof c.kernel, "%s", w->open);
+  candidate c = {.kernel = o->kernel, .setting = setting, .score = 0};
   *score = -1;
-  if (w->now.score >= 0 && unicon__now() > w->deadline) return UNICON_OK;
+  if (w->now.score >= 0 && seconds_left(w, 0.6) < 0) return UNICON_OK;
+  w->planned = ++w->shown > w->planned ? w->shown : w->planned;
+  unicon__stage_label(ctx, "candidate %d of %d, %s", w->shown, w->planned, o->kernel->name);
+  const int stage = unicon__stage_begin(ctx, NULL, 0.3 / w->planned);
   for (int f = 0; f < w->folds; f++) {
     double own;
-    UNICON_TRY(unicon__trial_score(ctx, w->trial[f], &setting, &own));
+    UNICON_TRY(unicon__trial_score(ctx, o->trial[f], &setting, &own));
     c.score += own / w->folds;
   }
+  unicon__stage_end(ctx, stage);
   *score = c.score;
   remember(ctx, w, &c);
   if (c.score > w->now.score) w->now = c;
   return UNICON_OK;
 }
 
-/* Full whitening from ridge .01 downhill and uphill by factors of 3. */
-static unicon_status sweep_ridge(unicon_ctx *ctx, selection *w) {
-  static const double ladder[] = {0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3};
-  enum { STEPS = 7, MIDDLE = 3 };
+/* Walks from the place `at` of a ladder in both directions while that helps; `set` writes a rung
+ * into a setting. */
+static unicon_status walk(unicon_ctx *ctx, selection *w, opened *o, const double *ladder, int steps,
+                          int at, void (*set)(unicon__setting *, double)) {
   for (int way = -1; way <= 1; way += 2) {
-    const double before = w->now.setting.ridge;
-    for (int k = MIDDLE + way; k >= 0 && k < STEPS; k += way) {
+    const double before = w->now.score;
+    for (int k = at + way; k >= 0 && k < steps; k += way) {
       unicon__setting s = w->now.setting;
       const double best = w->now.score;
       double score;
-      s.ridge = ladder[k];
-      UNICON_TRY(consider(ctx, w, s, &score));
+      set(&s, ladder[k]);
+      UNICON_TRY(consider(ctx, w, o, s, &score));
       if (score <= best) break;
     }
-    if (w->now.setting.ridge != before) break; /* the other side was passed already */
+    if (w->now.score > before) break; /* the other side was passed already */
   }
   return UNICON_OK;
+}
+
+static int place_in(const double *ladder, int steps, double value) {
+  int at = 0;
+  while (at + 1 < steps && ladder[at] < value * (1 - 1e-9)) at++;
+  return at;
+}
+
+static void set_ridge(unicon__setting *s, double value) {
+  s->ridge = value;
+}
+
+static void set_exponent(unicon__setting *s, double value) {
+  s->exponent = value;
+}
+
+static void set_softmax(unicon__setting *s, double value) {
+  s->balance = (unicon__balancing){UNICON__BALANCE_SOFTMAX, value};
+}
+
+static unicon_status sweep_ridge(unicon_ctx *ctx, selection *w, opened *o) {
+  static const double ladder[] = {0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3};
+  enum { STEPS = 7 };
+  return walk(ctx, w, o, ladder, STEPS, place_in(ladder, STEPS, w->now.setting.ridge), set_ridge);
+}
+
+static unicon_status sweep_exponent(unicon_ctx *ctx, selection *w, opened *o) {
+  static const double ladder[] = {1, 1.5, 2, 2.5};
+  enum { STEPS = 4 };
+  return walk(ctx, w, o, ladder, STEPS, place_in(ladder, STEPS, w->now.setting.exponent),
+              set_exponent);
 }
 
 /* The half-strength metric at the best ridge and a tenth of it. */
-static unicon_status sweep_power(unicon_ctx *ctx, selection *w) {
-  const bool ridge_given = unicon__given(w->options, UNICON__RIDGE);
+static unicon_status sweep_power(unicon_ctx *ctx, selection *w, opened *o) {
   const double full = w->now.score, ridge = w->now.setting.ridge;
   double best = -1, score;
-  for (int k = 0; k < (ridge_given ? 1 : 2) && !w->quarter_is_bad; k++) {
+  for (int k = 0; k < (w->params->open.ridge ? 2 : 1) && !w->quarter_is_bad; k++) {
     unicon__setting s = w->now.setting;
     s.power = 0.25;
     s.ridge = k == 0 ? ridge : ridge / 10;
-    UNICON_TRY(consider(ctx, w, s, &score));
+    UNICON_TRY(consider(ctx, w, o, s, &score));
     best = score > best ? score : best;
+    if (score >= 0 && score < full - 0.05) break; /* a tenth of the ridge does not mend that */
   }
-  w->quarter_is_bad = best >= 0 && best < full - 0.02;
+  w->quarter_is_bad = w->quarter_is_bad || (best >= 0 && best < full - 0.02);
   return UNICON_OK;
 }
 
-static unicon_status sweep_exponent(unicon_ctx *ctx, selection *w) {
-  static const double all[] = {1, 1.5, 2};
-  const double tried = w->now.setting.exponent;
-  for (int k = 0; k < 3; k++) {
+/* Strengths up and down from the usual one while they help, the nearest bank rows, none at all. */
+static unicon_status sweep_balance(unicon_ctx *ctx, selection *w, opened *o) {
+  static const double ladder[] = {2.5, 5, 10, 15, 20, 30};
+  static const unicon__balancing others[] = {
+      {UNICON__BALANCE_CSLS, 10}, {UNICON__BALANCE_OFF, 0}, {UNICON__BALANCE_CSLS, 50}};
+  enum { STEPS = 6 };
+  const int at = place_in(ladder, STEPS, w->now.setting.balance.strength);
+  UNICON_TRY(walk(ctx, w, o, ladder, STEPS, at, set_softmax));
+  for (int k = 0; k < (w->larger ? 3 : 2); k++) {
     unicon__setting s = w->now.setting;
     double score;
-    if (all[k] == tried) continue;
-    s.exponent = all[k];
-    UNICON_TRY(consider(ctx, w, s, &score));
-  }
-  return UNICON_OK;
-}
-
-/* Strengths up and down from the usual one while they help, and none at all. */
-static unicon_status sweep_balance(unicon_ctx *ctx, selection *w) {
-  static const double ladder[] = {2.5, 5, 10, 15, 20, 30};
-  enum { STEPS = 6 };
-  const double usual = w->now.setting.balance.strength;
-  unicon__setting s = w->now.setting;
-  double score;
-  int at = 0;
-  while (at + 1 < STEPS && ladder[at] < usual) at++;
-  for (int way = -1; way <= 1; way += 2)
-    for (int k = at + way; k >= 0 && k < STEPS; k += way) {
-      const double best = w->now.score;
-      s.balance = (unicon__balancing){UNICON__BALANCE_SOFTMAX, ladder[k]};
-      UNICON_TRY(consider(ctx, w, s, &score));
-      if (score <= best) break;
-    }
-  s.balance = (unicon__balancing){UNICON__BALANCE_OFF, 0};
-  UNICON_TRY(consider(ctx, w, s, &score));
-  for (int k = 10; k <= 50 && w->larger; k += 40) {
-    s.balance = (unicon__balancing){UNICON__BALANCE_CSLS, k};
-    UNICON_TRY(consider(ctx, w, s, &score));
+    s.balance = others[k];
+    UNICON_TRY(consider(ctx, w, o, s, &score));
   }
   return UNICON_OK;
 }
 
 /* Half the rank while that helps. */
-static unicon_status sweep_rank(unicon_ctx *ctx, selection *w) {
+static unicon_status sweep_rank(unicon_ctx *ctx, selection *w, opened *o) {
   for (int64_t rank = w->now.setting.rank / 2; rank >= 16; rank /= 2) {
     unicon__setting s = w->now.setting;
     const double best = w->now.score;
     double score;
     s.rank = rank;
-    UNICON_TRY(consider(ctx, w, s, &score));
+    UNICON_TRY(consider(ctx, w, o, s, &score));
     if (score <= best) break;
   }
   return UNICON_OK;
 }
 
-/* What the options leave open, one axis after the other, those that matter most first. */
-static unicon_status sweep_settings(unicon_ctx *ctx, selection *w) {
-  const unicon_options *o = w->options;
-  const bool all = w->scope == UNICON__SELECT_ALL;
-  const bool ridge = all && !unicon__given(o, UNICON__RIDGE);
-  const bool power = all && !unicon__given(o, UNICON__METRIC);
-  const bool exponent = unicon__word(o, UNICON__EXPONENT) == 0;
-  const bool balance = unicon__word(o, UNICON__BALANCE) == 0;
-  const unicon__setting first = {
-      .power = power ? 0.5 : unicon__common_power(o),
-      .ridge = ridge ? 0.01 : unicon__number(o, UNICON__RIDGE),
-      .exponent = unicon__exponent_from(o),
-      .rank = common_rank(w),
-      .balance = unicon__balancing_from(o, unicon__balancing_usual(w->train[0].whole.y.count)),
+/* Where a kernel's settings begin: kernels bear less ridge and a steeper spectrum than the plain
+ * rows do. */
+static unicon__setting first_setting(const selection *w, const opened *o) {
+  const unicon__params *p = w->params;
+  const bool linear = o->kernel->kind == UNICON__KERNEL_LINEAR;
+  return (unicon__setting){
+      .power = w->all && p->open.power ? 0.5 : p->power[0],
+      .ridge = w->all && p->open.ridge ? (linear ? 0.01 : 0.003) : p->ridge,
+      .exponent = !p->open.exponent ? p->exponent
+                  : linear          ? 1.5
+                                    : 2,
+      .rank = common_rank(w, o),
+      .balance = p->balance,
   };
+}
+
+/* The best score of the kernels tried before; -1 where there are none. */
+static double best_before(const selection *w) {
+  double best = -1;
+  for (int k = 0; k < w->kernels; k++) best = fmax(best, w->kernel[k].score);
+  return best;
+}
+
+/* How many settings a sweep tries where none but the first of each axis helps. */
+static int count_settings(const selection *w) {
+  const unicon__params *p = w->params;
+  return 1 + (p->open.exponent ? 2 : 0) + (p->open.balance ? 4 + w->larger : 0) +
+         (w->all ? (p->open.ridge ? 2 : 0) + p->open.power + p->open.rank : 0);
+}
+
+/* What is left open, one axis after the other, those that matter most first. */
+static unicon_status sweep_settings(unicon_ctx *ctx, selection *w, opened *o) {
+  const unicon__params *p = w->params;
   double score;
   w->now = (candidate){.score = -1};
-  UNICON_TRY(consider(ctx, w, first, &score));
-  if (ridge) UNICON_TRY(sweep_ridge(ctx, w));
-  if (power) UNICON_TRY(sweep_power(ctx, w));
-  if (exponent) UNICON_TRY(sweep_exponent(ctx, w));
-  if (balance) UNICON_TRY(sweep_balance(ctx, w));
-  if (all && unicon__word(o, UNICON__RANK) == 0) UNICON_TRY(sweep_rank(ctx, w));
+  UNICON_TRY(consider(ctx, w, o, first_setting(w, o), &score));
+  if (score < best_before(w) - near_enough) return UNICON_OK;
+  UNICON_TRY(turn(ctx, w, o));
+  if (w->all && p->open.ridge) UNICON_TRY(sweep_ridge(ctx, w, o));
+  if (w->all && p->open.power) UNICON_TRY(sweep_power(ctx, w, o));
+  if (p->open.exponent) UNICON_TRY(sweep_exponent(ctx, w, o));
+  if (p->open.balance) UNICON_TRY(sweep_balance(ctx, w, o));
+  if (w->all && p->open.rank) UNICON_TRY(sweep_rank(ctx, w, o));
   return UNICON_OK;
 }
 
 /* ---- kernels ------------------------------------------------------------------------------ */
 
-/* Seconds until the first setting of a kernel, at the rate of a slow machine. The eigenvectors of
- * both covariances take most of them. */
-static double preparation(const unicon_ctx *ctx, const selection *w, const char *kernel) {
-  const int64_t n[2] = {w->train[0].whole.x.count, w->train[0].whole.y.count};
-  const int64_t landmarks = unicon__given(w->options, UNICON__LANDMARKS)
-                                ? unicon__integer(w->options, UNICON__LANDMARKS)
-                                : UNICON__SELECT_LANDMARKS;
-  double flops = 0;
-  if (strcmp(kernel, "linear") == 0) return 0;
-  for (int s = 0; s < 2; s++) {
-    const double p = (double)(n[s] < landmarks ? n[s] : landmarks);
-    flops += w->folds * p * p * (9 * p + 2 * (double)n[s]);
-  }
-  return flops / (1e10 * unicon__workers(ctx));
+/* Whether another kernel has time; says so if the budget is the reason. */
+static bool time_for(unicon_ctx *ctx, const selection *w, const kernel_name *kernel) {
+  const bool linear = kernel->kind == UNICON__KERNEL_LINEAR;
+  const double wanted = preparation(w, linear ? 1 : UNICON__SELECT_LANDMARKS);
+  if (w->kernels == 0 || wanted < seconds_left(w, 0.5)) return true;
+  unicon__log(ctx, UNICON_LOG_WARNING, "the budget leaves no time for kernel %s", kernel->name);
+  return false;
 }
 
-/* Whether another kernel has time; says so if the budget is the reason. */
-static bool time_for(unicon_ctx *ctx, const selection *w, const char *kernel) {
-  const double now = unicon__now();
-  if (w->kernels == 0) return true;
-  if (now < w->deadline && now + preparation(ctx, w, kernel) < w->refine_deadline) return true;
-  unicon__log(ctx, UNICON_LOG_WARNING, "the budget leaves no time for kernel %s", kernel);
-  return false;
+/* A rank that was asked for and that the landmarks of a kernel do not reach. */
+static bool too_few_landmarks(const selection *w, const kernel_name *kernel) {
+  return kernel->kind != UNICON__KERNEL_LINEAR && w->params->rank_given &&
+         w->params->map.landmarks_given && w->params->rank > w->params->map.landmarks;
 }
 
 /* The sweep of one kernel. One that does not fit under max_mem is left out where there are others;
  * the sentence stays, in case that none is left. */
-static unicon_status try_kernel(unicon_ctx *ctx, selection *w, const char *kernel) {
+static unicon_status try_kernel(unicon_ctx *ctx, selection *w, const kernel_name *kernel) {
+  const bool alone = kernel == &w->given;
+  const bool limited = unicon__budget_limit(ctx->arena.budget) != UINT64_MAX;
+  opened *o = NULL;
   if (!time_for(ctx, w, kernel)) return UNICON_OK;
-  if (!w->fixed && too_few_landmarks(w, kernel)) {
+  if (!alone && too_few_landmarks(w, kernel)) {
     unicon__log(ctx, UNICON_LOG_WARNING, "kernel %s is left out: rank %lld needs more landmarks",
-                kernel, (long long)unicon__integer(w->options, UNICON__RANK));
+                kernel->name, (long long)w->params->rank);
     return UNICON_OK;
   }
-  unicon_status status = open_trials(ctx, w, kernel);
-  if (status == UNICON_OK) status = sweep_settings(ctx, w);
-  const bool limited = unicon__budget_limit(ctx->arena.budget) != UINT64_MAX;
-  if (!w->fixed && status == UNICON_ERR_MEMORY && limited) {
-    unicon__log(ctx, UNICON_LOG_WARNING, "kernel %s is left out: %s", kernel, ctx->error);
-    close_trials(ctx, w);
+  const int stage = unicon__stage_begin(ctx, NULL, 1);
+  w->shown = 0;
+  w->planned = count_settings(w);
+  unicon__stage_label(ctx, "candidate 1 of %d, %s", w->planned, kernel->name);
+  unicon_status status = open_kernel(ctx, w, kernel, &o);
+  if (status == UNICON_OK) status = sweep_settings(ctx, w, o);
+  unicon__stage_end(ctx, stage);
+  if (!alone && status == UNICON_ERR_MEMORY && limited) {
+    unicon__log(ctx, UNICON_LOG_WARNING, "kernel %s is left out: %s", kernel->name, ctx->error);
+    close_kernel(ctx, o);
     w->none = status;
     return UNICON_OK;
   }
@@ -343,10 +428,12 @@ static unicon_status try_kernel(unicon_ctx *ctx, selection *w, const char *kerne
 }
 
 static unicon_status try_kernels(unicon_ctx *ctx, selection *w) {
-  static const char *const some[KERNELS_MAX] = {"linear",  "angular", "rbf",
-                                                "arccos0", "arccos2", "matern32"};
-  if (w->fixed) return try_kernel(ctx, w, unicon__text(w->options, UNICON__KERNEL));
-  for (int k = 0; k < (w->larger ? KERNELS_MAX : 2); k++) UNICON_TRY(try_kernel(ctx, w, some[k]));
+  if (!w->all || !w->params->open.kernel) return try_kernel(ctx, w, &w->given);
+  const int count = w->larger ? KERNELS_MAX : KERNELS_AUTO;
+  for (int k = 0; k < count; k++) {
+    UNICON_TRY(unicon__stage_step(ctx, k, count));
+    UNICON_TRY(try_kernel(ctx, w, &all_kernels[k]));
+  }
   if (w->kernels == 0) return w->none; /* the last sentence says what is missing */
   unicon__clear_error(ctx);
   return UNICON_OK;
@@ -354,37 +441,68 @@ static unicon_status try_kernels(unicon_ctx *ctx, selection *w) {
 
 /* ---- refine ------------------------------------------------------------------------------- */
 
-/* About 45 steps: fewer epochs for many rows, more for few. */
-static void plan_refine(const selection *w, unicon__refine_params *params) {
-  const unicon__batch *train = &w->train[0].whole;
-  const unicon_options *o = w->options;
+/* About 60 steps: fewer epochs for many rows, more for few. Small batches are as good as large ones
+ * at half of their cost (docs/results). */
+static void plan_refine(const selection *w, unicon__refine_params *refine) {
+  enum { STEPS = 60, EPOCHS_MOST = 12, BATCH = 1000, BATCH_LARGER = 2000 };
+  const unicon__batch *train = &w->job->train[0].whole;
+  const unicon__params *p = w->params;
   const bool refinable =
-      params->loss.kind != UNICON__LOSS_MOMENT && params->loss.kind != UNICON__LOSS_SPECTRAL;
-  if (unicon__given(o, UNICON__REFINE)) return;
-  params->epochs = 0;
-  if (!refinable || w->scope != UNICON__SELECT_ALL) return;
-  if (!unicon__given(o, UNICON__REFINE_BATCH) && params->batch > train->x.count / 2)
-    params->batch = train->x.count / 2 > 2 ? train->x.count / 2 : 2;
-  const int64_t steps = unicon__epoch_steps(train->pairs, params->batch);
-  const int64_t epochs = (w->larger ? 90 : 45) / steps;
-  params->epochs = (int)(epochs < 1 ? 1 : epochs > 12 ? 12 : epochs);
+      refine->loss.kind != UNICON__LOSS_MOMENT && refine->loss.kind != UNICON__LOSS_SPECTRAL;
+  if (p->open.batch) {
+    const int64_t half = train->x.count / 2 > 2 ? train->x.count / 2 : 2;
+    refine->batch = w->larger ? BATCH_LARGER : BATCH;
+    if (refine->batch > half) refine->batch = half;
+  }
+  if (!p->open.refine) return;
+  refine->epochs = 0;
+  if (!refinable || !w->all) return;
+  const int64_t epochs = STEPS / unicon__epoch_steps(train->pairs, refine->batch);
+  refine->epochs = (int)(epochs < 1 ? 1 : epochs > EPOCHS_MOST ? EPOCHS_MOST : epochs);
+}
+
+/* Seconds of a refine in the trial and of the one in the fit that follows. */
+static double refine_time(const selection *w, const unicon__refine_params *refine) {
+  const unicon__batch *data = w->job->data;
+  const double steps = refine->epochs * (double)unicon__epoch_steps(data->pairs, refine->batch);
+  const double b = (double)refine->batch, r = (double)w->params->rank;
+  const double m = (double)w->params->map.landmarks;
+  const double turning = (double)(data->x.count + data->y.count) * m * (m + 1);
+  return (steps * (8 * b * r * (m + UNICON__SELECT_LANDMARKS) + 12 * b * b * r) + 2 * turning) /
+         w->rate;
 }
 
 /* Ways to balance that refined factors, whose scores spread wider, may like better. */
 static const unicon__balancing stronger[] = {
-    {UNICON__BALANCE_SOFTMAX, 15}, {UNICON__BALANCE_SOFTMAX, 20}, {UNICON__BALANCE_SOFTMAX, 30}};
+    {UNICON__BALANCE_SOFTMAX, 15}, {UNICON__BALANCE_SOFTMAX, 20}, {UNICON__BALANCE_CSLS, 10}};
 enum { STRONGER = 3 };
 
-/* Mean held-out score of each epoch over the folds decides how many epochs are run. `barred`: a
- * fold that is behind the best run after an epoch is given up. */
-static unicon_status refine_once(unicon_ctx *ctx, selection *w, const candidate *from,
+/* The epoch with the best mean score over the folds, and the balance that its factors like. */
+static void pick_epoch(const selection *w, const int *returned, const double *balanced,
+                       candidate *c) {
+  bool same = true; /* the balanced factors are those of the epoch that is chosen */
+  c->epochs = 1;
+  for (int e = 2; e <= c->tried; e++)
+    if (c->by_epoch[e] > c->by_epoch[c->epochs]) c->epochs = e;
+  c->score = c->by_epoch[c->epochs];
+  for (int f = 0; f < w->folds; f++) same = same && returned[f] == c->epochs;
+  for (int k = 0; w->params->open.balance && same && k < STRONGER; k++)
+    if (balanced[k] > c->score) {
+      c->score = balanced[k];
+      c->setting.balance = stronger[k];
+    }
+}
+
+/* `barred`: a fold that is behind the best run after an epoch is given up. */
+static unicon_status refine_once(unicon_ctx *ctx, selection *w, opened *o, const candidate *from,
                                  const unicon__refine_params *params, bool barred,
                                  candidate *best) {
-  double score[UNICON__EPOCH_LOG] = {0}, balanced[STRONGER] = {0}, first[FOLDS_MAX] = {0};
-  int returned[FOLDS_MAX] = {0}; /* epoch whose factors were balanced */
-  const bool open = unicon__word(w->options, UNICON__BALANCE) == 0;
+  const int most = UNICON__EPOCH_LOG - 1;
+  double balanced[STRONGER] = {0}, first[FOLDS_MAX] = {0};
+  int returned[FOLDS_MAX] = {0};
   candidate c = *from;
-  int tried = params->epochs < UNICON__EPOCH_LOG ? params->epochs : UNICON__EPOCH_LOG - 1;
+  memset(c.by_epoch, 0, sizeof c.by_epoch);
+  c.tried = params->epochs < most ? params->epochs : most;
   c.temperature = params->loss.temperature;
   c.schedule = params->epochs;
   for (int f = 0; f < w->folds; f++) {
@@ -392,59 +510,60 @@ static unicon_status refine_once(unicon_ctx *ctx, selection *w, const candidate 
     double own[STRONGER];
     unicon__refine_params here = *params;
     if (barred) here.bar = w->first[f];
-    UNICON_TRY(unicon__trial_refine(ctx, w->trial[f], &c.setting, &here, &log, stronger,
-                                    open ? STRONGER : 0, own));
+    UNICON_TRY(unicon__trial_refine(ctx, o->trial[f], &c.setting, &here, &log, stronger,
+                                    w->params->open.balance ? STRONGER : 0, own));
     first[f] = log.score[1];
     returned[f] = log.best;
-    for (int k = 0; open && k < STRONGER; k++) balanced[k] += own[k] / w->folds;
-    if (log.epochs < tried) tried = log.epochs; /* patience or the bar ended it */
-    for (int e = 0; e <= tried; e++) score[e] += log.score[e] / w->folds;
+    for (int k = 0; w->params->open.balance && k < STRONGER; k++) balanced[k] += own[k] / w->folds;
+    if (log.epochs < c.tried) c.tried = log.epochs; /* patience or the bar ended it */
+    for (int e = 0; e <= c.tried; e++) c.by_epoch[e] += log.score[e] / w->folds;
   }
-  c.epochs = 1;
-  for (int e = 2; e <= tried; e++)
-    if (score[e] > score[c.epochs]) c.epochs = e;
-  c.score = score[c.epochs];
-  bool same = true; /* the balanced factors are those of the epoch that is chosen */
-  for (int f = 0; f < w->folds; f++) same = same && returned[f] == c.epochs;
-  for (int k = 0; open && same && k < STRONGER; k++)
-    if (balanced[k] > c.score) {
-      c.score = balanced[k];
-      c.setting.balance = stronger[k];
-    }
+  pick_epoch(w, returned, balanced, &c);
   remember(ctx, w, &c);
-  if (c.score > best->score || w->log->epochs == 0) {
-    w->log->epochs = tried;
-    memcpy(w->log->by_epoch, score, sizeof score);
-  }
   if (c.score > best->score || !barred) memcpy(w->first, first, sizeof first);
+  if (!barred) {
+    memcpy(w->by_epoch, c.by_epoch, sizeof w->by_epoch);
+    w->tried = c.tried;
+  }
   if (c.score > best->score) *best = c;
   return UNICON_OK;
 }
 
-/* Refines a kernel's best setting at three times its ridge (the true loss fits the training pairs
- * more closely than the closed form, so it wants more shrinkage), at the ridge itself and, where
- * that helped, at half the temperature, which near-exact pairs like. What is behind the best after
- * an epoch stays behind and is given up. */
+/* Refines a kernel's best setting at three times its ridge: the true loss fits the training pairs
+ * more closely than the closed form, so it wants more shrinkage. Near-exact pairs, which score
+ * high, like half the temperature; preset best asks for the ridge itself as well. What is behind
+ * the best after an epoch stays behind and is given up.
+ *
+ * With validation pairs the fit that follows judges its own epochs, so a few steps tell whether it
+ * is to refine at all. */
 static unicon_status refine_kernel(unicon_ctx *ctx, selection *w, const candidate *from,
                                    const unicon__refine_params *params, candidate *best) {
-  const bool ridge_given = unicon__given(w->options, UNICON__RIDGE);
-  const bool heat_given = unicon__given(w->options, UNICON__TEMPERATURE);
+  enum { FEW_STEPS = 15 };
+  const bool ridge = w->params->open.ridge;
+  const double near_exact = 0.7;
   candidate own = *from, start = *from;
   unicon__refine_params next = *params;
-  UNICON_TRY(open_trials(ctx, w, from->kernel));
-  if (!ridge_given) {
-    start.setting.ridge *= 3;
-    UNICON_TRY(refine_once(ctx, w, &start, &next, false, &own));
-    start.setting.ridge = from->setting.ridge;
-  }
-  if (unicon__now() < w->refine_deadline || ridge_given)
-    UNICON_TRY(refine_once(ctx, w, &start, &next, !ridge_given, &own));
-  if (own.score > from->score && unicon__now() < w->refine_deadline && !heat_given) {
+  opened *o = NULL;
+  if (w->job->judged && !w->larger) next.most_steps = FEW_STEPS;
+  UNICON_TRY(open_kernel(ctx, w, from->kernel, &o));
+  if (ridge) start.setting.ridge *= 3;
+  UNICON_TRY(refine_once(ctx, w, o, &start, &next, false, &own));
+  start.setting.ridge = from->setting.ridge;
+  if (ridge && w->larger && refine_time(w, params) < seconds_left(w, 0.8))
+    UNICON_TRY(refine_once(ctx, w, o, &start, &next, true, &own));
+  if (own.epochs > 0 && own.score > near_exact && w->params->open.temperature &&
+      refine_time(w, params) < seconds_left(w, 0.8)) {
     start.setting.ridge = own.setting.ridge;
     next.loss.temperature /= 2;
-    UNICON_TRY(refine_once(ctx, w, &start, &next, true, &own));
+    UNICON_TRY(refine_once(ctx, w, o, &start, &next, true, &own));
   }
-  if (own.score > best->score + worth) *best = own;
+  if (next.most_steps > 0 && own.epochs > 0) own.epochs = params->epochs;
+  if (own.score > best->score + worth) {
+    *best = own;
+  } else if (best->kernel == from->kernel && best->epochs == 0) { /* what refine would have given */
+    memcpy(best->by_epoch, w->by_epoch, sizeof best->by_epoch);
+    best->tried = w->tried;
+  }
   return UNICON_OK;
 }
 
@@ -463,8 +582,10 @@ static unicon_status choose(unicon_ctx *ctx, selection *w, const unicon__refine_
   *best = w->kernel[next_kernel(w, done)];
   for (int round = 0; round < (w->larger ? FINALISTS : 1) && params->epochs > 0; round++) {
     const int k = next_kernel(w, done);
-    if (k < 0 || (round > 0 && unicon__now() > w->refine_deadline)) break;
+    if (k < 0 || (w->params->open.refine && refine_time(w, params) > seconds_left(w, 0.9))) break;
     done[k] = true;
+    UNICON_TRY(unicon__stage_step(ctx, round, w->larger ? FINALISTS : 1));
+    unicon__stage_label(ctx, "%s, refined", w->kernel[k].kernel->name);
     UNICON_TRY(refine_kernel(ctx, w, &w->kernel[k], params, best));
   }
   return UNICON_OK;
@@ -472,102 +593,105 @@ static unicon_status choose(unicon_ctx *ctx, selection *w, const unicon__refine_
 
 /* ---- the choice --------------------------------------------------------------------------- */
 
-static unicon_status write_number(unicon_ctx *ctx, unicon_options *options, int id, double value) {
-  char text[32];
-  unicon__number_print(text, sizeof text, "%.10g", value);
-  return unicon__options_choose(ctx, options, id, text);
+static void describe(unicon_ctx *ctx, const selection *w, const candidate *best) {
+  unicon__select_log *log = w->log;
+  char kernel[80];
+  kernel_words(w->job->options, best->kernel->name, kernel, sizeof kernel);
+  const int used = snprintf(log->chosen, sizeof log->chosen, "kernel %s, ", kernel);
+  setting_words(best, ",", log->chosen + used, sizeof log->chosen - (size_t)used);
+  memcpy(log->by_epoch, best->by_epoch, sizeof log->by_epoch);
+  log->epochs = best->tried;
+  log->score = best->score;
+  log->held[0] = w->job->held[0].whole.x.count;
+  log->held[1] = w->job->held[0].whole.y.count;
+  log->folds = w->folds;
+  unicon__log(ctx, UNICON_LOG_INFO, "chosen: %s (held-out score %.4f)", log->chosen, log->score);
 }
 
-static unicon_status write_choice(unicon_ctx *ctx, const selection *w, candidate *best,
-                                  const unicon__refine_params *params) {
-  unicon__setting *s = &best->setting;
-  unicon_options *o = w->options;
-  if (unicon__word(o, UNICON__RANK) < 0) s->rank = unicon__integer(o, UNICON__RANK);
-  char text[64], kernel[80];
-  UNICON_TRY(restore_map(ctx, w));
-  UNICON_TRY(write_number(ctx, o, UNICON__EXPONENT, s->exponent));
-  unicon__balancing_print(s->balance, text);
-  if (unicon__word(o, UNICON__BALANCE) == 0)
-    UNICON_TRY(unicon__options_choose(ctx, o, UNICON__BALANCE, text));
-  if (w->scope == UNICON__SELECT_ALL) {
-    if (!w->fixed) UNICON_TRY(unicon__options_choose(ctx, o, UNICON__KERNEL, best->kernel));
-    UNICON_TRY(write_number(ctx, o, UNICON__RIDGE, s->ridge));
-    if (s->power == 0.5)
-      UNICON_TRY(unicon__options_choose(ctx, o, UNICON__METRIC, "whiten"));
-    else
-      UNICON_TRY(write_number(ctx, o, UNICON__METRIC, s->power));
-    if (unicon__word(o, UNICON__RANK) == 0)
-      UNICON_TRY(write_number(ctx, o, UNICON__RANK, (double)s->rank));
-    snprintf(text, sizeof text, "%d", best->epochs);
-    UNICON_TRY(unicon__options_replace(ctx, o, UNICON__REFINE, text)); /* given: at most */
-    if (best->epochs > 0) {
-      UNICON_TRY(write_number(ctx, o, UNICON__TEMPERATURE, best->temperature));
-      UNICON_TRY(write_number(ctx, o, UNICON__REFINE_BATCH, (double)params->batch));
-    }
+static bool uses_landmarks(const unicon__prepared *prepared) {
+  return prepared->side[0].map.kind == UNICON__MAP_NYSTROM ||
+         prepared->side[1].map.kind == UNICON__MAP_NYSTROM;
+}
+
+/* The choice as parameters of the fit that follows. */
+static void take(selection *w, const candidate *best, const unicon__refine_params *refine,
+                 bool landmarks) {
+  unicon__params *p = w->params;
+  const unicon__setting *s = &best->setting;
+  const int64_t number = p->map.landmarks;
+  set_kernel(w, best->kernel);
+  p->map.landmarks = number;
+  p->landmarks_chosen = landmarks && p->open.landmarks && w->all;
+  if (w->larger && p->open.landmarks) {
+    p->map.landmarks = landmarks_for(w, UNICON__BEST_LANDMARKS);
+    p->map.by_size = best->kernel->kind == UNICON__KERNEL_LINEAR;
   }
-  kernel_words(o, best->kernel, kernel, sizeof kernel);
-  const int used = snprintf(w->log->chosen, sizeof w->log->chosen, "kernel %s, ", kernel);
-  setting_words(best, ",", w->log->chosen + used, sizeof w->log->chosen - (size_t)used);
-  w->log->schedule = best->epochs > 0 ? best->schedule : 0;
-  w->log->score = best->score;
-  w->log->held[0] = w->held[0].whole.x.count;
-  w->log->held[1] = w->held[0].whole.y.count;
-  w->log->folds = w->folds;
-  unicon__log(ctx, UNICON_LOG_INFO, "chosen: %s (held-out score %.4f)", w->log->chosen,
-              w->log->score);
+  p->ridge = s->ridge;
+  p->exponent = s->exponent;
+  p->balance = s->balance;
+  for (int k = 0; k < 2 && !p->sided; k++) p->power[k] = s->power;
+  if (p->open.rank) p->rank = s->rank;
+  p->refine = *refine;
+  p->refine.epochs = best->epochs;
+  p->refine.schedule = best->schedule;
+  if (best->epochs > 0) p->refine.loss.temperature = best->temperature;
+}
+
+unicon__select_scope unicon__select_scope_of(const unicon__params *params, int64_t rows_y) {
+  enum { FEW_ROWS = 4000 }; /* below, a choice costs little, and a rule fits less well */
+  const bool closed =
+      params->cut.size == 0 && params->identity == 0 && params->start == UNICON__START_MOMENT &&
+      params->map.method != UNICON__LANDMARKS_GIVEN && !params->shared && params->iterations == 0;
+  if (!closed) return UNICON__SELECT_NOTHING;
+  if (params->goal != UNICON__GOAL_FIXED) return UNICON__SELECT_ALL;
+  const bool open = params->open.exponent || params->open.balance;
+  return open && rows_y < FEW_ROWS && params->refine.epochs == 0 ? UNICON__SELECT_SCORES
+                                                                 : UNICON__SELECT_NOTHING;
+}
+
+static unicon_status run(unicon_ctx *ctx, selection *w, unicon__prepared **kept) {
+  unicon__refine_params refine = w->params->refine;
+  candidate best = {0};
+  w->rate = INFINITY;
+  if (!isinf(w->params->budget)) UNICON_TRY(unicon__product_rate(ctx, &w->rate, NULL));
+  int stage = unicon__stage_begin(ctx, NULL, 0.6);
+  UNICON_TRY(try_kernels(ctx, w));
+  unicon__stage_end(ctx, stage);
+  plan_refine(w, &refine);
+  stage = unicon__stage_begin(ctx, NULL, 0.4);
+  UNICON_TRY(choose(ctx, w, &refine, &best));
+  unicon__stage_end(ctx, stage);
+  if (!w->params->open.rank) best.setting.rank = w->params->rank; /* splits may allow less */
+  describe(ctx, w, &best);
+  const opened *o = find_open(w, best.kernel);
+  const bool landmarks = !o || uses_landmarks(o->prepared);
+  take(w, &best, &refine, landmarks);
+  if (o && !(w->larger && w->params->open.landmarks)) *kept = o->prepared;
   return UNICON_OK;
 }
 
-unicon__select_scope unicon__select_scope_of(const unicon_options *options, int64_t rows_y) {
-  enum { FEW_ROWS = 4000 }; /* below, a choice costs little, and a rule fits less well */
-  const bool closed = unicon__word(options, UNICON__BATCH) == 0 &&
-                      unicon__word(options, UNICON__START) == 0 &&
-                      unicon__word(options, UNICON__LANDMARK_METHOD) >= 0 &&
-                      unicon__word(options, UNICON__SHARED_ENCODER) != 0 &&
-                      unicon__integer(options, UNICON__ITERATIONS) == 0;
-  if (!closed) return UNICON__SELECT_NOTHING;
-  if (unicon__has_preset(options, "auto") || unicon__has_preset(options, "best"))
-    return UNICON__SELECT_ALL;
-  const bool open =
-      unicon__word(options, UNICON__EXPONENT) == 0 || unicon__word(options, UNICON__BALANCE) == 0;
-  return open && rows_y < FEW_ROWS && unicon__integer(options, UNICON__REFINE) == 0
-             ? UNICON__SELECT_SCORES
-             : UNICON__SELECT_NOTHING;
-}
-
-static bool is_fixed(const unicon_options *options) {
-  return unicon__given(options, UNICON__KERNEL) || unicon__given(options, UNICON__KERNEL_X) ||
-         unicon__given(options, UNICON__KERNEL_Y) || unicon__given(options, UNICON__MAP);
-}
-
-static unicon_status run(unicon_ctx *ctx, selection *w) {
-  unicon__refine_params params;
-  candidate best;
-  UNICON_TRY(try_kernels(ctx, w));
-  unicon__refine_params_from(w->options, &params);
-  plan_refine(w, &params);
-  UNICON_TRY(choose(ctx, w, &params, &best));
-  return write_choice(ctx, w, &best, &params);
-}
-
-unicon_status unicon__select(unicon_ctx *ctx, unicon__select_scope scope, unicon_options *options,
-                             const unicon__dataset *train, const unicon__dataset *held, int folds,
+unicon_status unicon__select(unicon_ctx *ctx, const unicon__select_job *job, unicon__params *params,
+                             unicon__prepared slot[UNICON__SELECT_SLOTS], unicon__prepared **kept,
                              unicon__select_log *log) {
-  const double budget = unicon__word(options, UNICON__BUDGET) == 0
-                            ? INFINITY
-                            : unicon__number(options, UNICON__BUDGET);
-  selection w = {.options = options,
-                 .scope = scope,
-                 .train = train,
-                 .held = held,
-                 .folds = folds < FOLDS_MAX ? folds : FOLDS_MAX,
-                 .fixed = scope != UNICON__SELECT_ALL || is_fixed(options),
-                 .log = log,
-                 .larger = unicon__has_preset(options, "best"),
-                 .deadline = unicon__now() + 0.5 * budget,
-                 .refine_deadline = unicon__now() + 0.8 * budget};
+  selection w = {.job = job,
+                 .params = params,
+                 .folds = job->folds < FOLDS_MAX ? job->folds : FOLDS_MAX,
+                 .all = job->scope == UNICON__SELECT_ALL,
+                 .larger = params->goal == UNICON__GOAL_BEST,
+                 .given = {unicon__text(job->options, UNICON__KERNEL), params->map.kernel[0]},
+                 .begun = unicon__now(),
+                 .slot = slot,
+                 .log = log};
+  unicon__block *frame = unicon__frame_open(ctx);
   *log = (unicon__select_log){0};
-  const unicon_status status = run(ctx, &w);
-  close_trials(ctx, &w);
-  return status;
+  *kept = NULL;
+  const unicon_status status = run(ctx, &w, kept);
+  for (int k = 0; k < UNICON__SELECT_SLOTS; k++) {
+    for (int f = 0; f < FOLDS_MAX; f++)
+      if (w.open[k].trial[f]) unicon__trial_close(w.open[k].trial[f]);
+    if (w.open[k].kernel && w.open[k].prepared != *kept) unicon__prepared_close(w.open[k].prepared);
+  }
+  UNICON_TRY(status);
+  unicon__frame_close(ctx, frame);
+  return UNICON_OK;
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One kernel tried on one training and one held-out part. The features, the eigenvectors of both
- * covariances and C are made once; then rows live in the leading q eigenvector coordinates, where
- * the metric is diagonal:
+/* One kernel tried on one split. The features and their statistics are made once for all rows and
+ * splits (solve/prepared); the moments of a training part are those of all rows less those of the
+ * held-out ones. Of landmark features the first 1024 are looked at: they are those of the first
+ * 1024 landmarks, the factor being triangular.
  *
- *     M = D_x^{-power} (Q_x^T C Q_y) D_y^{-power},  D = eigenvalues + ridge * largest
- *
- * So a setting (power, ridge) costs one small SVD, and exponents, ranks and balances only scale,
- * cut and shift the embeddings that it gives. Refine works in the same coordinates. */
+ * Turned into eigenvector coordinates, where whitening is diagonal, a setting (power, ridge) costs
+ * one small SVD, and exponents, ranks and balances only scale, cut and shift the embeddings that it
+ * gives. Refine works in the same coordinates. */
 #ifndef UNICON_SELECT_TRIAL_H
 #define UNICON_SELECT_TRIAL_H
 
-#include "select/part.h"
+#include "features/dataset.h"
+#include "select/params.h"
 
 typedef struct unicon__setting {
   double power, ridge, exponent;
@@ -19,23 +20,24 @@ typedef struct unicon__setting {
 } unicon__setting;
 
 typedef struct unicon__trial {
-  const unicon_options *options;
-  unicon__side side[2];
-  const unicon_pairs *pairs;
-  int64_t q[2];            /* coordinates in use */
-  double *values[2];       /* their eigenvalues, largest first */
-  float *axes[2];          /* features by q: eigenvectors by column */
-  unicon__map plain[2];    /* what rows in coordinates are seen through: nothing but q columns */
-  unicon__validation held; /* held-out and bank rows in coordinates */
-  double *cross;           /* Q_x^T C Q_y, q_x by q_y */
-  double *start;           /* q_y by start_width: right basis of the last setting, or NULL */
-  int64_t start_width;
-  bool warm;    /* start comes from a setting, not from the generator */
+  const unicon__params *params;
+  const unicon__prepared *prepared;
+  unicon__batch train;         /* through the maps of what is prepared */
+  unicon__moments moments;     /* of the training rows */
+  unicon__validation held;     /* held-out and bank rows, in the coordinates in force */
+  unicon__validation features; /* the same as features */
+  bool turned;
+  int64_t features_used[2], q[2]; /* features, and coordinates, in use */
+  float *axes[2];                 /* features by q: eigenvectors by column */
+  float *offset[2];               /* q: the mean of the training rows in coordinates */
+  unicon__map seen[2]; /* what rows are seen through: the map about their own mean or, turned,
+                          nothing but q columns */
+  unicon__svd_start start;
   int64_t most; /* highest rank */
   /* The last setting that was decomposed, and what it made of the held-out and bank rows before
    * the singular values come in: */
   double power, ridge;
-  unicon__svd svd;
+  unicon__state state;
   int64_t signal; /* directions above rounding */
   unicon__embedded z;
   /* Training rows in coordinates, for refine; opened on first use. */
@@ -43,12 +45,15 @@ typedef struct unicon__trial {
   unicon__problem part; /* where only some of the rows have room */
 } unicon__trial;
 
-/* Prepares the sides and everything shared; `most` bounds the rank. The trial must stay where it
- * is; unicon__trial_close frees what is not of the frame, also after a failure. */
-unicon_status unicon__trial_open(unicon_ctx *ctx, const unicon_options *options,
-                                 const unicon__batch *train, const unicon__validation *held,
-                                 int64_t most, unicon__trial *out);
+/* Prepares a split; `most` bounds the rank. The trial must stay where it is; unicon__trial_close
+ * frees what is not of the frame, also after a failure. */
+unicon_status unicon__trial_open(unicon_ctx *ctx, const unicon__params *params,
+                                 const unicon__prepared *prepared, const unicon__dataset *train,
+                                 const unicon__dataset *held, int64_t most, unicon__trial *out);
 void unicon__trial_close(unicon__trial *trial);
+
+/* Turns into eigenvector coordinates: before more than one setting is tried. */
+unicon_status unicon__trial_turn(unicon_ctx *ctx, unicon__trial *trial);
 
 /* Held-out score of a setting. */
 unicon_status unicon__trial_score(unicon_ctx *ctx, unicon__trial *trial,

@@ -127,8 +127,8 @@ static void draw_batch(refiner *f) {
   for (int64_t k = 0; k < wanted; k++) {
     const int64_t at = f->step * wanted + k, i = f->order[at % f->rows];
     const unicon__partners p = unicon__positives_x(pairs, i);
-    const int64_t j =
-        p.item[unicon__below(seed, UNICON__STREAM_REFINE, (uint64_t)at, UINT32_MAX, p.count)];
+    const int64_t j = unicon__partner(
+        p, unicon__below(seed, UNICON__STREAM_REFINE, (uint64_t)at, UINT32_MAX, p.count));
     x->row[k] = i;
     if (f->seen[j]) continue;
     f->seen[j] = 1;
@@ -244,12 +244,14 @@ static unicon_status run_epoch(unicon_ctx *ctx, refiner *f, int epoch) {
   for (int64_t i = 0, next = 0; i < f->data->pairs->n_x; i++)
     if (unicon__positives_x(f->data->pairs, i).count > 0) f->order[f->rows + next++] = i;
   for (int64_t k = 0; k < f->rows; k++) f->order[k] = f->order[f->rows + f->order[k]];
-  for (int64_t k = 0; k < f->steps; k++) {
-    UNICON_TRY(unicon__progress(ctx, "refine", (double)f->step / all));
+  const int64_t most = f->params->most_steps;
+  const int64_t steps = most > 0 && most < f->steps ? most : f->steps;
+  for (int64_t k = 0; k < steps; k++) {
+    UNICON_TRY(unicon__stage_step(ctx, f->step, f->steps * f->params->epochs));
     const double rate = f->params->rate * 0.5 * (1 + cos(pi * (double)f->step / all));
     UNICON_TRY(take_step(ctx, f, rate, &sum));
   }
-  if (epoch < UNICON__EPOCH_LOG) f->log->loss[epoch] = sum / (double)f->steps;
+  if (epoch < UNICON__EPOCH_LOG) f->log->loss[epoch] = sum / (double)steps;
   return UNICON_OK;
 }
 
@@ -271,12 +273,26 @@ static unicon_status run_epochs(unicon_ctx *ctx, refiner *f) {
     }
     if (f->params->patience > 0 && epoch - log->best >= f->params->patience) break;
     if (f->held && epoch == 1 && score < f->params->bar) break;
+    if (f->params->most_steps > 0) break;
   }
   return UNICON_OK;
 }
 
 static double log_scale_of(double temperature) {
   return -log(temperature);
+}
+
+unicon_status unicon__factors_of(unicon_ctx *ctx, const unicon__state *state, const double power[2],
+                                 unicon__factors *out) {
+  *out = (unicon__factors){.r = state->r, .p = {state->m, state->n}};
+  for (int s = 0; s < 2; s++) {
+    const double *basis = s == 0 ? state->u : state->v;
+    UNICON_NEW(ctx, out->g[s], out->p[s] * state->r);
+    for (int64_t i = 0; i < out->p[s]; i++)
+      for (int64_t k = 0; k < state->r; k++)
+        out->g[s][i * state->r + k] = (float)(basis[i * state->r + k] * pow(state->s[k], power[s]));
+  }
+  return UNICON_OK;
 }
 
 unicon_status unicon__refine(unicon_ctx *ctx, const unicon__batch *data,
@@ -297,7 +313,9 @@ unicon_status unicon__refine(unicon_ctx *ctx, const unicon__batch *data,
   UNICON_NEW(ctx, f.order, 2 * f.rows);
   UNICON_NEW(ctx, f.seen, data->pairs->n_y);
   for (int s = 0; s < 2; s++) UNICON_TRY(tuned_open(ctx, &f, &metric[s], factors, s, &f.side[s]));
+  const int stage = unicon__stage_begin(ctx, "refine", 0.9);
   UNICON_TRY(run_epochs(ctx, &f));
+  unicon__stage_end(ctx, stage);
   for (int s = 0; s < 2; s++) {
     const tuned *t = &f.side[s];
     memcpy(factors->g[s], t->best, (size_t)(t->p * t->r) * sizeof *t->best);

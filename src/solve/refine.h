@@ -12,14 +12,16 @@
 #define UNICON_SOLVE_REFINE_H
 
 #include "loss/loss.h"
-#include "solve/whiten.h"
 #include "score/validation.h"
+#include "solve/state.h"
+#include "solve/whiten.h"
 
 typedef struct unicon__refine_params {
   unicon__loss_params loss;
   int epochs;
-  int schedule; /* epochs after which the rate would be 0; 0: those that are run */
-  double bar;   /* a held-out score after the first epoch below this ends it */
+  int schedule;       /* epochs after which the rate would be 0; 0: those that are run */
+  double bar;         /* a held-out score after the first epoch below this ends it */
+  int64_t most_steps; /* the first epoch ends after so many steps, and refine with it; 0: no */
   int64_t batch;
   double rate;
   double decay; /* AdamW weight decay */
@@ -45,6 +47,10 @@ typedef struct unicon__factors {
   int64_t p[2];
   float *g[2];
 } unicon__factors;
+
+/* U s^power[0] and V s^power[1] of a state, in metric coordinates. */
+unicon_status unicon__factors_of(unicon_ctx *ctx, const unicon__state *state, const double power[2],
+                                 unicon__factors *out);
 
 /* Improves `factors` in place. `held` may be NULL. */
 unicon_status unicon__refine(unicon_ctx *ctx, const unicon__batch *data,

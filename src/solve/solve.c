@@ -2,10 +2,9 @@
 #include "solve/solve.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "loss/moment.h"
+#include "base/rng.h"
 #include "loss/pass.h"
 #include "features/project.h"
 
@@ -13,18 +12,22 @@ enum { HALVINGS = 7 };
 
 static const double enough = 1e-6;         /* relative fall of the loss that counts */
 static const double spectrum_floor = 1e-6; /* below this share of s_1 a direction is noise */
-static const double no_correlation = 1e-6; /* rounding of float32 features, whitened */
+static const double no_correlation = 1e-5; /* rounding of float32 features, whitened */
 
 typedef struct solver {
   unicon_ctx *ctx;
   const unicon__problem *problem;
-  const unicon__whitening *metric_x, *metric_y;
+  const unicon__moments *moments;
+  const unicon__whitening *metric; /* of x and y */
   const unicon__solve_params *params;
   unicon__solve_log *log;
   bool cosine; /* the loss takes cosines; else dot products, and the norm of M matters */
   int64_t p_x, p_y;
   double *c, *part; /* p_x by p_y: mean over batches, and one batch */
   double *share;    /* weight of each batch in c and in the loss; they sum to 1 */
+  double exponent;  /* of the singular values in the product of the factors */
+  double total;     /* where solutions are averaged: the sum of their weights in c */
+  int64_t rank;     /* of the step that is made */
 } solver;
 
 /* ---- factors ------------------------------------------------------------------------------ */
@@ -42,102 +45,30 @@ static unicon_status factor(unicon_ctx *ctx, const unicon__whitening *metric, co
 }
 
 unicon_status unicon__state_factors(unicon_ctx *ctx, const unicon__state *state,
-                                    const unicon__whitening *metric_x,
-                                    const unicon__whitening *metric_y, const double power[2],
+                                    const unicon__whitening metric[2], const double power[2],
                                     float **fx, float **fy) {
-  UNICON_TRY(factor(ctx, metric_x, state->u, state->s, state->m, state->r, power[0], fx));
-  return factor(ctx, metric_y, state->v, state->s, state->n, state->r, power[1], fy);
-}
-
-/* ---- weights of batches ------------------------------------------------------------------- */
-
-static int ascending(const void *a, const void *b) {
-  const double left = *(const double *)a, right = *(const double *)b;
-  return (left > right) - (left < right);
-}
-
-static double median(double *sorted, int64_t count) {
-  qsort(sorted, (size_t)count, sizeof *sorted, ascending);
-  return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
-}
-
-/* 1 for scores within three robust standard deviations below the median, else 0. */
-static unicon_status keep_inliers(unicon_ctx *ctx, const double *score, int64_t count,
-                                  double *weight) {
-  double *sorted;
-  UNICON_NEW(ctx, sorted, count);
-  memcpy(sorted, score, (size_t)count * sizeof *sorted);
-  const double middle = median(sorted, count);
-  for (int64_t b = 0; b < count; b++) sorted[b] = fabs(score[b] - middle);
-  const double spread = 1.4826 * median(sorted, count);
-  int64_t dropped = 0;
-  for (int64_t b = 0; b < count; b++) {
-    weight[b] = score[b] >= middle - 3 * spread - 1e-12;
-    dropped += weight[b] == 0;
-  }
-  if (dropped > 0)
-    unicon__log(ctx, UNICON_LOG_INFO, "%lld of %lld batches dropped as outliers",
-                (long long)dropped, (long long)count);
-  unicon__drop(ctx, sorted);
-  return UNICON_OK;
-}
-
-unicon_status unicon__aggregate(unicon_ctx *ctx, int how, const double *score, int64_t count,
-                                double *weight) {
-  double sum = 0;
-  for (int64_t b = 0; b < count; b++)
-    weight[b] = how == UNICON__AGGREGATE_ACCURACY  ? score[b]
-                : how == UNICON__AGGREGATE_SOFTMAX ? exp(score[b])
-                                                   : 1;
-  if (how == UNICON__AGGREGATE_ROBUST) UNICON_TRY(keep_inliers(ctx, score, count, weight));
-  for (int64_t b = 0; b < count; b++) sum += weight[b];
-  for (int64_t b = 0; b < count; b++) weight[b] = sum > 0 ? weight[b] / sum : 1 / (double)count;
-  return UNICON_OK;
+  UNICON_TRY(factor(ctx, &metric[0], state->u, state->s, state->m, state->r, power[0], fx));
+  return factor(ctx, &metric[1], state->v, state->s, state->n, state->r, power[1], fy);
 }
 
 /* ---- the spectral update ------------------------------------------------------------------ */
 
-/* state = the r leading positive eigenvalues of (M + M^T)/2 and their vectors; the best symmetric
- * positive approximation (docs/method.md T22). Missing ones are 0. */
-static unicon_status symmetric_update(solver *s, int64_t rank, unicon__state *state) {
-  const int64_t p = s->p_x;
-  double *vectors = NULL, *values = NULL;
-  for (int64_t i = 0; i < p; i++)
-    for (int64_t j = 0; j < i; j++)
-      s->c[i * p + j] = s->c[j * p + i] = (s->c[i * p + j] + s->c[j * p + i]) / 2;
-  UNICON_TRY(unicon__state_new(s->ctx, p, p, rank, state));
-  UNICON_TRY(unicon__eigen(s->ctx, s->c, p, &vectors, &values));
-  for (int64_t k = 0; k < rank; k++) {
-    const int64_t from = p - 1 - k; /* ascending order */
-    state->s[k] = values[from] > 0 ? values[from] : 0;
-    for (int64_t i = 0; i < p; i++)
-      state->u[i * rank + k] = state->v[i * rank + k] = vectors[from * p + i];
-  }
-  s->log->gap = rank < p && state->s[rank - 1] > 0 ? values[p - 1 - rank] / state->s[rank - 1] : 0;
-  s->log->method = "symmetric";
-  unicon__drop(s->ctx, values);
-  unicon__drop(s->ctx, vectors);
+/* state = [R_x^T C R_y]_r, unscaled; C is overwritten. */
+static unicon_status decompose(solver *s, const unicon__whitening metric[2], double *c,
+                               unicon__state *state) {
+  unicon__closed_params params = s->params->closed;
+  unicon__closed found = {.residual = s->log->residual};
+  params.rank = s->rank;
+  UNICON_TRY(unicon__closed_update(s->ctx, metric, c, &params, &found));
+  *state = found.state;
+  s->log->residual = found.residual;
+  s->log->gap = found.gap;
+  s->log->method = found.method;
   return UNICON_OK;
 }
 
-/* state = [R_x^T C R_y]_r, unscaled; C is overwritten. */
-static unicon_status spectral_update(solver *s, int64_t rank, unicon__state *state) {
-  unicon__svd svd;
-  for (int64_t k = 0; k < s->p_x * s->p_y; k++)
-    if (!isfinite(s->c[k]))
-      return unicon__fail(s->ctx, UNICON_ERR_NUMERIC,
-                          "the weights of the loss overflow float32; a higher temperature, or phi "
-                          "log instead of identity, keeps them small");
-  UNICON_TRY(unicon__whiten_left(s->ctx, s->metric_x, s->c, s->p_y));
-  UNICON_TRY(unicon__whiten_right(s->ctx, s->metric_y, s->c, s->p_x));
-  if (s->params->shared) return symmetric_update(s, rank, state);
-  UNICON_TRY(
-      unicon__svd_top(s->ctx, s->c, s->p_x, s->p_y, rank, s->params->svd, s->params->seed, &svd));
-  *state = (unicon__state){s->p_x, s->p_y, rank, svd.u, svd.s, svd.v};
-  s->log->residual = svd.residual > s->log->residual ? svd.residual : s->log->residual;
-  s->log->gap = svd.s[rank - 1] > 0 ? svd.next / svd.s[rank - 1] : 0;
-  s->log->method = svd.method;
-  return UNICON_OK;
+static unicon_status spectral_update(solver *s, double *c, unicon__state *state) {
+  return decompose(s, s->metric, c, state);
 }
 
 /* Held-out score of a state; 0 without held-out pairs. */
@@ -146,21 +77,32 @@ static unicon_status judge_state(solver *s, const unicon__state *state, double *
   *score = 0;
   if (!s->params->held) return UNICON_OK;
   unicon__block *frame = unicon__frame_open(s->ctx);
-  UNICON_TRY(
-      unicon__state_factors(s->ctx, state, s->metric_x, s->metric_y, s->params->power, &fx, &fy));
+  UNICON_TRY(unicon__state_factors(s->ctx, state, s->metric, s->params->power, &fx, &fy));
   const float *weights[2] = {fx, fy};
   UNICON_TRY(unicon__validation_score(s->ctx, s->params->held, weights, state->r, score));
   unicon__frame_close(s->ctx, frame);
   return UNICON_OK;
 }
 
-/* C of the moment weights of one batch, into `out`. */
+/* C of the moment weights of one batch, into `out`: that of all rows, or of statistics of its own.
+ */
 static unicon_status moment_batch(solver *s, int64_t b, double *out) {
   const unicon__batch *batch = &s->problem->batch[b];
-  /* A shared encoder has one mean for both sides, which centres neither by itself. */
-  const bool centred =
-      !s->params->shared && !batch->x_row && batch->x.map->mean && batch->y.map->mean;
-  return unicon__moment_cross(s->ctx, batch->pairs, &batch->x, &batch->y, centred, out);
+  if (!batch->x_row) {
+    memcpy(out, s->moments->cross, (size_t)(s->p_x * s->p_y) * sizeof *out);
+    return UNICON_OK;
+  }
+  unicon__block *frame = unicon__frame_open(s->ctx);
+  const int64_t all[2] = {s->p_x, s->p_y};
+  unicon__stats stats;
+  double *zero;
+  UNICON_NEW(s->ctx, zero, s->p_x > s->p_y ? s->p_x : s->p_y); /* the maps centre by all rows */
+  const double *const mean[2] = {zero, zero};
+  UNICON_TRY(unicon__stats_open(s->ctx, &s->ctx->arena, batch, all, UNICON__STATS_CROSS, &stats));
+  UNICON_TRY(unicon__stats_add(s->ctx, batch, 1, &stats));
+  UNICON_TRY(unicon__stats_cross(s->ctx, &stats, mean, out));
+  unicon__frame_close(s->ctx, frame);
+  return UNICON_OK;
 }
 
 /* Weights of the batches: the held-out score of each batch's own closed form decides. */
@@ -169,13 +111,13 @@ static unicon_status weigh_batches(solver *s) {
   double *score;
   UNICON_NEW(s->ctx, s->share, count);
   UNICON_NEW(s->ctx, score, count);
-  const bool judged = s->params->held && count > 1;
-  const int how = judged ? s->params->aggregate : UNICON__AGGREGATE_UNIFORM;
+  const bool judged = s->params->held && count > 1 && !s->params->solutions;
+  const unicon__aggregation how = judged ? s->params->aggregate : UNICON__AGGREGATE_UNIFORM;
   for (int64_t b = 0; b < count && how != UNICON__AGGREGATE_UNIFORM; b++) {
     unicon__block *frame = unicon__frame_open(s->ctx);
     unicon__state state;
     UNICON_TRY(moment_batch(s, b, s->c));
-    UNICON_TRY(spectral_update(s, s->params->rank, &state));
+    UNICON_TRY(spectral_update(s, s->c, &state));
     if (state.s[0] > 0) UNICON_TRY(judge_state(s, &state, &score[b]));
     unicon__frame_close(s->ctx, frame);
   }
@@ -184,34 +126,63 @@ static unicon_status weigh_batches(solver *s) {
   return UNICON_OK;
 }
 
-static void add_part(solver *s, int64_t b) {
-  for (int64_t k = 0; k < s->p_x * s->p_y; k++) s->c[k] += s->share[b] * s->part[k];
+/* ---- the mean over batches ---------------------------------------------------------------- */
+
+static void clear_mean(solver *s) {
+  memset(s->c, 0, (size_t)(s->p_x * s->p_y) * sizeof *s->c);
+  s->total = 0;
 }
 
-static unicon_status moment_start(solver *s, unicon__state *state) {
-  UNICON_TRY(weigh_batches(s));
-  memset(s->c, 0, (size_t)(s->p_x * s->p_y) * sizeof *s->c);
-  for (int64_t b = 0; b < s->problem->batches; b++) {
-    if (s->share[b] == 0) continue;
-    UNICON_TRY(moment_batch(s, b, s->part));
-    add_part(s, b);
+/* Takes the C of batch b, in s->part, into the mean; or its solution, whose held-out score weighs
+ * it. */
+static unicon_status take_part(solver *s, int64_t b) {
+  const unicon__aggregation how = s->params->aggregate;
+  unicon__state own;
+  double weight = 1, score;
+  if (!s->params->solutions) {
+    for (int64_t k = 0; k < s->p_x * s->p_y; k++) s->c[k] += s->share[b] * s->part[k];
+    return UNICON_OK;
   }
-  UNICON_TRY(spectral_update(s, s->params->rank, state));
-  const bool whitened =
-      s->metric_x->kind != UNICON__WHITEN_NONE && s->metric_y->kind != UNICON__WHITEN_NONE;
-  if (!(state->s[0] > (whitened ? no_correlation : 0)) || !isfinite(state->s[0]))
-    return unicon__fail(s->ctx, UNICON_ERR_DATA,
-                        "the paired rows have no covariance at all (are all rows of one side the "
-                        "same?), so there is nothing to align");
-  int64_t keep = 0;
-  while (keep < state->r && state->s[keep] > spectrum_floor * state->s[0]) keep++;
-  unicon__state_trim(state, keep);
-  if (state->r < s->params->rank)
-    unicon__log(s->ctx, UNICON_LOG_INFO, "rank %lld: the data carry no more directions than that",
-                (long long)state->r);
-  UNICON_NEW(s->ctx, s->log->spectrum, state->r);
-  memcpy(s->log->spectrum, state->s, (size_t)state->r * sizeof *state->s);
-  if (s->cosine) unicon__state_normalize(state);
+  unicon__block *frame = unicon__frame_open(s->ctx);
+  UNICON_TRY(spectral_update(s, s->part, &own));
+  if (own.s[0] > 0 && s->params->held && how != UNICON__AGGREGATE_UNIFORM) {
+    UNICON_TRY(judge_state(s, &own, &score));
+    weight = how == UNICON__AGGREGATE_ACCURACY ? score : exp(score);
+  }
+  if (own.s[0] > 0 && weight > 0) {
+    UNICON_TRY(unicon__state_add(s->ctx, &own, s->exponent, weight, s->c));
+    s->total += weight;
+  }
+  unicon__frame_close(s->ctx, frame);
+  return UNICON_OK;
+}
+
+/* Powers of the singular values, and back: where the product of the factors has been made. */
+static void to_power(unicon__state *state, double power) {
+  for (int64_t k = 0; k < state->r && power > 0 && isfinite(power); k++)
+    state->s[k] = pow(state->s[k], power);
+}
+
+/* The mean becomes the next state. */
+static unicon_status next_state(solver *s, unicon__state *state) {
+  const int64_t size = s->p_x * s->p_y;
+  const bool product = s->params->solutions;
+  const unicon__whitening plain[2] = {{UNICON__WHITEN_NONE, s->p_x, NULL, NULL},
+                                      {UNICON__WHITEN_NONE, s->p_y, NULL, NULL}};
+  double *identity;
+  for (int64_t k = 0; k < size && product && s->total > 0; k++) s->c[k] /= s->total;
+  UNICON_TRY(decompose(s, product ? plain : s->metric, s->c, state));
+  if (s->params->identity > 0 && state->s[0] > 0) {
+    const double exponent = product ? 1 : s->exponent;
+    clear_mean(s);
+    UNICON_TRY(unicon__state_add(s->ctx, state, exponent, pow(state->s[0], -exponent), s->c));
+    UNICON_NEW(s->ctx, identity, size);
+    UNICON_TRY(unicon__whiten_identity(s->ctx, s->metric, identity));
+    for (int64_t k = 0; k < size; k++) s->c[k] += s->params->identity * identity[k];
+    unicon__drop(s->ctx, identity);
+    UNICON_TRY(decompose(s, plain, s->c, state));
+  }
+  if (product || s->params->identity > 0) to_power(state, 1 / s->exponent);
   return UNICON_OK;
 }
 
@@ -244,31 +215,105 @@ static unicon_status evaluate_batch(solver *s, int64_t b, int64_t r, const float
   if (!cross || !loss.ops->pointwise) UNICON_TRY(unicon__pass_observe(s->ctx, &loss));
   if (cross) {
     UNICON_TRY(unicon__pass_cross(s->ctx, &loss, &batch->x, &batch->y, s->part));
-    add_part(s, b);
+    UNICON_TRY(take_part(s, b));
   }
   *value += s->share[b] * loss.value;
   unicon__frame_close(s->ctx, frame);
   return UNICON_OK;
 }
 
-/* Loss over the batches at `state`, weighted as their C are; C goes to s->c if `cross`. */
+/* Loss over the batches at embeddings, weighted as their C are; their mean is made if `cross`. */
+static unicon_status evaluate_at(solver *s, const float *zx, const float *zy, int64_t r, bool cross,
+                                 double *value) {
+  *value = 0;
+  if (cross) clear_mean(s);
+  for (int64_t b = 0; b < s->problem->batches; b++)
+    if (s->share[b] > 0) UNICON_TRY(evaluate_batch(s, b, r, zx, zy, cross, value));
+  return UNICON_OK;
+}
+
+/* All rows through factors, into the frame. */
+static unicon_status embed(solver *s, const float *fx, const float *fy, int64_t r, float **zx,
+                           float **zy) {
+  const unicon__batch *whole = &s->problem->whole;
+  UNICON_NEW(s->ctx, *zx, whole->x.count * r);
+  UNICON_NEW(s->ctx, *zy, whole->y.count * r);
+  UNICON_TRY(
+      unicon__project(s->ctx, &whole->x, fx, r, 0, whole->x.count, s->cosine, false, *zx, r));
+  return unicon__project(s->ctx, &whole->y, fy, r, 0, whole->y.count, s->cosine, false, *zy, r);
+}
+
 static unicon_status evaluate(solver *s, const unicon__state *state, bool cross, double *value) {
   unicon__block *frame = unicon__frame_open(s->ctx);
-  const unicon__batch *whole = &s->problem->whole;
   float *fx, *fy, *zx, *zy;
-  UNICON_TRY(
-      unicon__state_factors(s->ctx, state, s->metric_x, s->metric_y, s->params->power, &fx, &fy));
-  UNICON_NEW(s->ctx, zx, whole->x.count * state->r);
-  UNICON_NEW(s->ctx, zy, whole->y.count * state->r);
-  UNICON_TRY(unicon__project(s->ctx, &whole->x, fx, state->r, 0, whole->x.count, s->cosine, false,
-                             zx, state->r));
-  UNICON_TRY(unicon__project(s->ctx, &whole->y, fy, state->r, 0, whole->y.count, s->cosine, false,
-                             zy, state->r));
-  *value = 0;
-  if (cross) memset(s->c, 0, (size_t)(s->p_x * s->p_y) * sizeof *s->c);
-  for (int64_t b = 0; b < s->problem->batches; b++)
-    if (s->share[b] > 0) UNICON_TRY(evaluate_batch(s, b, state->r, zx, zy, cross, value));
+  UNICON_TRY(unicon__state_factors(s->ctx, state, s->metric, s->params->power, &fx, &fy));
+  UNICON_TRY(embed(s, fx, fy, state->r, &zx, &zy));
+  UNICON_TRY(evaluate_at(s, zx, zy, state->r, cross, value));
   unicon__frame_close(s->ctx, frame);
+  return UNICON_OK;
+}
+
+/* ---- the first step ----------------------------------------------------------------------- */
+
+void unicon__random_factor(uint64_t seed, int side, int64_t p, int64_t r, float *out) {
+  for (int64_t i = 0; i < p; i++)
+    unicon__normals(seed, UNICON__STREAM_START, (uint64_t)(2 * i + side), r, out + i * r);
+}
+
+/* C of the loss where all scores are 0, or at random factors. */
+static unicon_status other_start(solver *s) {
+  unicon__block *frame = unicon__frame_open(s->ctx);
+  const unicon__batch *whole = &s->problem->whole;
+  const bool random = s->params->start == UNICON__START_RANDOM;
+  const int64_t r = random ? s->rank : 1;
+  float *f[2], *zx, *zy;
+  double value;
+  if (random) {
+    for (int side = 0; side < 2; side++) {
+      const int64_t p = side == 0 ? s->p_x : s->p_y;
+      UNICON_NEW(s->ctx, f[side], p * r);
+      unicon__random_factor(s->params->closed.seed, s->params->closed.shared ? 0 : side, p, r,
+                            f[side]);
+    }
+    UNICON_TRY(embed(s, f[0], f[1], r, &zx, &zy));
+  } else {
+    UNICON_NEW(s->ctx, zx, whole->x.count);
+    UNICON_NEW(s->ctx, zy, whole->y.count);
+  }
+  UNICON_TRY(evaluate_at(s, zx, zy, r, true, &value));
+  unicon__frame_close(s->ctx, frame);
+  return UNICON_OK;
+}
+
+static unicon_status first_step(solver *s, unicon__state *state) {
+  const bool moment =
+      s->params->start == UNICON__START_MOMENT || s->params->loss.kind == UNICON__LOSS_MOMENT;
+  UNICON_TRY(weigh_batches(s));
+  clear_mean(s);
+  const bool direct = moment && s->problem->batches == 1 && !s->params->solutions;
+  if (direct) UNICON_TRY(moment_batch(s, 0, s->c)); /* with no need of s->part */
+  for (int64_t b = 0; b < s->problem->batches && moment && !direct; b++) {
+    if (s->share[b] == 0) continue;
+    UNICON_TRY(moment_batch(s, b, s->part));
+    UNICON_TRY(take_part(s, b));
+  }
+  if (!moment) UNICON_TRY(other_start(s));
+  UNICON_TRY(next_state(s, state));
+  const bool whitened =
+      s->metric[0].kind != UNICON__WHITEN_NONE && s->metric[1].kind != UNICON__WHITEN_NONE;
+  if (!(state->s[0] > (whitened ? no_correlation : 0)) || !isfinite(state->s[0]))
+    return unicon__fail(s->ctx, UNICON_ERR_DATA,
+                        "the paired rows have no covariance at all (are all rows of one side the "
+                        "same?), so there is nothing to align");
+  int64_t keep = 0;
+  while (keep < state->r && state->s[keep] > spectrum_floor * state->s[0]) keep++;
+  unicon__state_trim(state, keep);
+  if (state->r < s->params->closed.rank)
+    unicon__log(s->ctx, UNICON_LOG_INFO, "rank %lld: the data carry no more directions than that",
+                (long long)state->r);
+  UNICON_NEW(s->ctx, s->log->spectrum, state->r);
+  memcpy(s->log->spectrum, state->s, (size_t)state->r * sizeof *state->s);
+  if (s->cosine) unicon__state_normalize(state);
   return UNICON_OK;
 }
 
@@ -318,30 +363,47 @@ static unicon_status note_step(solver *s, const unicon__state *state, double los
   return UNICON_OK;
 }
 
+/* Does the last step, from `before`, end the iteration? */
+static unicon_status settled(solver *s, const unicon__state *before, const unicon__state *now,
+                             bool *out) {
+  double change = 0, norm = 0;
+  *out = false;
+  if (!(s->params->tolerance > 0)) return UNICON_OK;
+  UNICON_TRY(unicon__state_distance(s->ctx, before, now, &change));
+  for (int64_t k = 0; k < now->r; k++) norm += now->s[k] * now->s[k];
+  *out = change < s->params->tolerance * sqrt(norm);
+  return UNICON_OK;
+}
+
 static unicon_status iterate(solver *s, unicon__state *state) {
   double loss, best_score = 0;
-  unicon__state best;
+  bool done = false;
+  unicon__state best, before;
   UNICON_TRY(unicon__state_new(s->ctx, state->m, state->n, state->r, &best));
+  UNICON_TRY(unicon__state_new(s->ctx, state->m, state->n, state->r, &before));
+  s->rank = state->r;
   UNICON_TRY(evaluate(s, state, true, &loss));
   UNICON_TRY(note_step(s, state, loss, 0, &best, &best_score));
-  for (int step = 0; step < s->params->iterations; step++) {
-    UNICON_TRY(unicon__progress(s->ctx, "iterations", (double)step / s->params->iterations));
+  for (int step = 0; step < s->params->iterations && !done; step++) {
+    UNICON_TRY(unicon__stage_step(s->ctx, step, s->params->iterations));
     unicon__block *frame = unicon__frame_open(s->ctx);
     const bool more = step + 1 < s->params->iterations;
     unicon__state candidate;
     double eta = 1;
-    UNICON_TRY(spectral_update(s, state->r, &candidate));
+    UNICON_TRY(next_state(s, &candidate));
     if (!(candidate.s[0] > 0)) { /* S is 0: every pair is as the loss wants it */
       unicon__frame_close(s->ctx, frame);
       break;
     }
     if (s->cosine) unicon__state_normalize(&candidate);
+    unicon__state_copy(&before, state);
     if (s->params->safe) {
       UNICON_TRY(safe_step(s, state, &candidate, more, &loss, &eta));
     } else {
       unicon__state_copy(state, &candidate);
       UNICON_TRY(evaluate(s, state, more, &loss));
     }
+    UNICON_TRY(settled(s, &before, state, &done));
     unicon__frame_close(s->ctx, frame);
     if (eta == 0) break;
     UNICON_TRY(note_step(s, state, loss, eta, &best, &best_score));
@@ -351,22 +413,30 @@ static unicon_status iterate(solver *s, unicon__state *state) {
 }
 
 unicon_status unicon__solve(unicon_ctx *ctx, const unicon__problem *problem,
-                            const unicon__whitening *metric_x, const unicon__whitening *metric_y,
+                            const unicon__moments *moments, const unicon__whitening metric[2],
                             const unicon__solve_params *params, unicon__state *state,
                             unicon__solve_log *log) {
   solver s = {.ctx = ctx,
               .problem = problem,
-              .metric_x = metric_x,
-              .metric_y = metric_y,
+              .moments = moments,
+              .metric = metric,
               .params = params,
               .log = log,
-              .p_x = problem->whole.x.map->out,
-              .p_y = problem->whole.y.map->out};
+              .exponent = params->power[0] + params->power[1],
+              .rank = params->closed.rank,
+              .p_x = moments->p[0],
+              .p_y = moments->p[1]};
   *log = (unicon__solve_log){.method = "none"};
   s.cosine = params->loss.kind != UNICON__LOSS_SPECTRAL;
+  const bool parts = problem->batches > 1 || params->iterations > 0 || params->solutions ||
+                     params->start != UNICON__START_MOMENT;
+  if (params->solutions && params->aggregate == UNICON__AGGREGATE_ROBUST)
+    return unicon__fail(ctx, UNICON_ERR_OPTION,
+                        "aggregate robust looks at all batches at once and goes with batch_average "
+                        "c; with solution use uniform, accuracy or softmax");
   UNICON_NEW(ctx, s.c, s.p_x * s.p_y);
-  UNICON_NEW(ctx, s.part, s.p_x * s.p_y);
-  UNICON_TRY(moment_start(&s, state));
+  if (parts) UNICON_NEW(ctx, s.part, s.p_x * s.p_y);
+  UNICON_TRY(first_step(&s, state));
   if (params->iterations > 0 && params->loss.kind != UNICON__LOSS_MOMENT)
     UNICON_TRY(iterate(&s, state));
   return UNICON_OK;

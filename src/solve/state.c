@@ -36,6 +36,38 @@ void unicon__state_trim(unicon__state *state, int64_t keep) {
   state->r = keep;
 }
 
+unicon_status unicon__state_add(unicon_ctx *ctx, const unicon__state *state, double exponent,
+                                double factor, double *g) {
+  double *scaled;
+  UNICON_NEW(ctx, scaled, state->m * state->r);
+  for (int64_t i = 0; i < state->m; i++)
+    for (int64_t k = 0; k < state->r; k++)
+      scaled[i * state->r + k] = state->u[i * state->r + k] * pow(state->s[k], exponent);
+  unicon__tiled_dgemm(ctx, false, true, state->m, state->n, state->r, factor, scaled, state->r,
+                      state->v, state->r, 1, g, state->n);
+  unicon__drop(ctx, scaled);
+  return UNICON_OK;
+}
+
+/* |A|^2 + |B|^2 - 2 sum_kl s_k s'_l (u_k.u'_l)(v_k.v'_l), O((m + n) r^2). */
+unicon_status unicon__state_distance(unicon_ctx *ctx, const unicon__state *a,
+                                     const unicon__state *b, double *out) {
+  const int64_t r = a->r;
+  double *p, *q, sum = 0;
+  UNICON_NEW(ctx, p, r * r);
+  UNICON_NEW(ctx, q, r * r);
+  unicon__tiled_dgemm(ctx, true, false, r, r, a->m, 1, a->u, r, b->u, r, 0, p, r);
+  unicon__tiled_dgemm(ctx, true, false, r, r, a->n, 1, a->v, r, b->v, r, 0, q, r);
+  for (int64_t k = 0; k < r; k++) {
+    sum += a->s[k] * a->s[k] + b->s[k] * b->s[k];
+    for (int64_t l = 0; l < r; l++) sum -= 2 * a->s[k] * b->s[l] * p[k * r + l] * q[k * r + l];
+  }
+  *out = sum > 0 ? sqrt(sum) : 0;
+  unicon__drop(ctx, q);
+  unicon__drop(ctx, p);
+  return UNICON_OK;
+}
+
 /* ---- mixing ------------------------------------------------------------------------------- */
 
 static void stack(const double *a, const double *b, int64_t rows, int64_t r, double *out) {

@@ -16,6 +16,12 @@ unicon_status unicon__state_new(unicon_ctx *ctx, int64_t m, int64_t n, int64_t r
 void unicon__state_copy(unicon__state *to, const unicon__state *from);
 /* Scales M to norm 1. */
 void unicon__state_normalize(unicon__state *state);
+/* g (m by n) += factor U diag(s^exponent) V^T. */
+unicon_status unicon__state_add(unicon_ctx *ctx, const unicon__state *state, double exponent,
+                                double factor, double *g);
+/* |M_a - M_b|_F of two states of the same shape. */
+unicon_status unicon__state_distance(unicon_ctx *ctx, const unicon__state *a,
+                                     const unicon__state *b, double *out);
 /* Keeps the first `rank` directions. */
 void unicon__state_trim(unicon__state *state, int64_t rank);
 

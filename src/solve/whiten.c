@@ -5,75 +5,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/parallel.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
 #include "linalg/reflect.h"
 #include "linalg/tiled.h"
 
-enum { MOMENT_ROWS = 1024, LANCZOS_STEPS = 120 };
-
-typedef struct moment {
-  const unicon__source *source;
-  float *rows;    /* MOMENT_ROWS rows per worker */
-  float *partial; /* p by p per item of the round */
-  double *sum;    /* p per item of the round */
-  int64_t first;
-  double *sigma;
-  int64_t items;
-} moment;
-
-static void moment_tile(void *state, int64_t item, int worker) {
-  moment *m = state;
-  const int64_t p = m->source->map->out, first = (m->first + item) * MOMENT_ROWS;
-  const int64_t left = m->source->count - first, count = left < MOMENT_ROWS ? left : MOMENT_ROWS;
-  const float *tile = unicon__source_tile(
-      m->source, NULL, first, count,
-      m->rows + (int64_t)worker * MOMENT_ROWS * unicon__map_room(m->source->map));
-  unicon__ssyrk(p, count, tile, p, m->partial + item * p * p, p);
-  double *sum = m->sum + item * p;
-  memset(sum, 0, (size_t)p * sizeof *sum);
-  for (int64_t i = 0; i < count; i++)
-    for (int64_t k = 0; k < p; k++) sum[k] += (double)tile[i * p + k];
-}
-
-/* Row `row` of sigma += that row of every partial, in tile order. */
-static void moment_add(void *state, int64_t row, int worker) {
-  (void)worker;
-  moment *m = state;
-  const int64_t p = m->source->map->out;
-  double *to = m->sigma + row * p;
-  for (int64_t item = 0; item < m->items; item++) {
-    const float *from = m->partial + (item * p + row) * p;
-    for (int64_t k = 0; k <= row; k++) to[k] += (double)from[k];
-  }
-}
-
-unicon_status unicon__second_moment(unicon_ctx *ctx, const unicon__source *source, double *sigma,
-                                    double *mean) {
-  const int64_t p = source->map->out, n = source->count, round = unicon__workers(ctx);
-  const int64_t tiles = (n + MOMENT_ROWS - 1) / MOMENT_ROWS;
-  moment m = {.source = source, .sigma = sigma};
-  UNICON_NEW(ctx, m.rows, round * MOMENT_ROWS * unicon__map_room(source->map));
-  UNICON_NEW(ctx, m.partial, round * p * p);
-  UNICON_NEW(ctx, m.sum, round * p);
-  memset(sigma, 0, (size_t)(p * p) * sizeof *sigma);
-  if (mean) memset(mean, 0, (size_t)p * sizeof *mean);
-  for (m.first = 0; m.first < tiles; m.first += round) {
-    UNICON_TRY(unicon__progress(ctx, "second moments", (double)m.first / (double)tiles));
-    m.items = tiles - m.first < round ? tiles - m.first : round;
-    unicon__blas_begin();
-    unicon__parallel_for(ctx, m.items, moment_tile, &m);
-    unicon__blas_end();
-    unicon__parallel_for(ctx, p, moment_add, &m);
-    for (int64_t k = 0; mean && k < m.items * p; k++) mean[k % p] += m.sum[k] / (double)n;
-  }
-  for (int64_t k = 0; k < p * p; k++) sigma[k] /= (double)n;
-  unicon__drop(ctx, m.sum);
-  unicon__drop(ctx, m.partial);
-  unicon__drop(ctx, m.rows);
-  return UNICON_OK;
-}
+enum { LANCZOS_STEPS = 120 };
 
 static double norm(const double *x, int64_t n) {
   double sum = 0;
@@ -275,5 +212,36 @@ unicon_status unicon__whiten_weights(unicon_ctx *ctx, const unicon__whitening *m
   for (int64_t k = 0; k < size; k++) top = fabs(g[k]) > top ? fabs(g[k]) : top;
   const double scale = top > 1e15 || top < 1e-15 ? 1 / (top > 0 ? top : 1) : 1;
   for (int64_t k = 0; k < size; k++) out[k] = (float)(g[k] * scale);
+  return UNICON_OK;
+}
+
+/* R^{-1}: L^T, diag(1/scale) Q, or I; 0 in the null space. */
+static unicon_status inverse(unicon_ctx *ctx, const unicon__whitening *metric, double **out) {
+  const int64_t n = metric->size;
+  UNICON_NEW(ctx, *out, n * n);
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t j = 0; j < n; j++) {
+      const double *f = metric->factor;
+      const double unit = i == j ? 1 : 0;
+      const double scale = metric->scale && metric->scale[i] > 0 ? 1 / metric->scale[i] : 0;
+      (*out)[i * n + j] = metric->kind == UNICON__WHITEN_NONE       ? unit
+                          : metric->kind == UNICON__WHITEN_CHOLESKY ? (j >= i ? f[j * n + i] : 0)
+                          : metric->kind == UNICON__WHITEN_EIGEN    ? scale * f[i * n + j]
+                                                                    : scale * unit;
+    }
+  return UNICON_OK;
+}
+
+unicon_status unicon__whiten_identity(unicon_ctx *ctx, const unicon__whitening metric[2],
+                                      double *out) {
+  const int64_t n = metric[0].size;
+  double *of_x, *of_y, sum = 0;
+  UNICON_TRY(inverse(ctx, &metric[0], &of_x));
+  UNICON_TRY(inverse(ctx, &metric[1], &of_y));
+  unicon__tiled_dgemm(ctx, false, true, n, n, n, 1, of_x, n, of_y, n, 0, out, n);
+  for (int64_t k = 0; k < n * n; k++) sum += out[k] * out[k];
+  for (int64_t k = 0; k < n * n && sum > 0; k++) out[k] *= sqrt((double)n / sum);
+  unicon__drop(ctx, of_y);
+  unicon__drop(ctx, of_x);
   return UNICON_OK;
 }

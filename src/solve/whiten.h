@@ -10,7 +10,7 @@
 #ifndef UNICON_SOLVE_WHITEN_H
 #define UNICON_SOLVE_WHITEN_H
 
-#include "features/feature.h"
+#include "base/ctx.h"
 
 typedef enum unicon__whiten_kind {
   UNICON__WHITEN_NONE,
@@ -25,11 +25,6 @@ typedef struct unicon__whitening {
   double *factor; /* L, or eigenvectors by row */
   double *scale;  /* eigen, diagonal: (e + ridge mu)^{-power}, 0 for the null space */
 } unicon__whitening;
-
-/* Sigma = Phi^T Phi / n of a source (lower triangle), sums over tiles in float64 in tile order;
- * `mean` (may be NULL) receives the mean of the features from the same pass. n p^2 flops. */
-unicon_status unicon__second_moment(unicon_ctx *ctx, const unicon__source *source, double *sigma,
-                                    double *mean);
 
 /* Largest eigenvalue of a symmetric matrix (lower triangle) by Lanczos, relative error 1e-10. */
 unicon_status unicon__largest_eigenvalue(unicon_ctx *ctx, const double *a, int64_t n, double *out);
@@ -55,6 +50,11 @@ unicon_status unicon__whiten_right(unicon_ctx *ctx, const unicon__whitening *met
 /* g (size by cols) = R g. */
 unicon_status unicon__whiten_back(unicon_ctx *ctx, const unicon__whitening *metric, double *g,
                                   int64_t cols);
+
+/* The identity map in the coordinates of both metrics, R_x^{-1} R_y^{-T} (size by size), with the
+ * norm of an identity matrix. 2 size^3 flops. */
+unicon_status unicon__whiten_identity(unicon_ctx *ctx, const unicon__whitening metric[2],
+                                      double *out);
 
 /* out = R g as float32 (size by cols); g is destroyed. Values that would leave float32 are scaled
  * by a common factor, which changes no cosine. */

@@ -10,8 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "loss/moment.h"
-#include "select/part.h"
+#include "fit/part.h"
 #include "features/project.h"
 #include "use/shuffle.h"
 #include "use/suspect.h"
@@ -22,6 +21,7 @@ enum { FEWEST_ROWS = 20, MOST_RANK = 256, SHUFFLED_SPECTRA = 6, ROUND_SPECTRA = 
 
 typedef struct check {
   unicon_options *options; /* those of our scope alone */
+  unicon__params params;
   const int64_t *groups;
   uint64_t seed;
   unicon__dataset all, half[2];
@@ -32,26 +32,30 @@ typedef struct check {
 /* ---- spectrum ----------------------------------------------------------------------------- */
 
 typedef struct spectrum {
-  unicon__side side[2];
+  unicon__prepared prepared;
+  unicon__moments moments;
   unicon__whitening metric[2];
   double *m; /* R_x^T C R_y */
 } spectrum;
 
-/* M for the sources as they are. */
-static unicon_status whitened(unicon_ctx *ctx, const unicon_pairs *pairs, spectrum *s,
-                              const unicon__source *x, const unicon__source *y) {
-  const bool centred = x->map->mean && y->map->mean;
-  UNICON_TRY(unicon__moment_cross(ctx, pairs, x, y, centred, s->m));
+/* M of pairs whose rows are seen through the sources as they are; the maps centre them. */
+static unicon_status whitened(unicon_ctx *ctx, const unicon__batch *set, spectrum *s) {
+  const int64_t p[2] = {s->moments.p[0], s->moments.p[1]};
+  const double *const mean[2] = {s->moments.mean[0], s->moments.mean[1]};
+  unicon__stats stats;
+  const unsigned holds = UNICON__STATS_CROSS | (s->prepared.stats.holds & UNICON__STATS_UNPAIRED);
+  UNICON_TRY(unicon__stats_open(ctx, &ctx->arena, set, p, holds, &stats));
+  UNICON_TRY(unicon__stats_add(ctx, set, 1, &stats));
+  UNICON_TRY(unicon__stats_cross(ctx, &stats, mean, s->m));
   unicon__blas_begin();
-  unicon_status status = unicon__whiten_left(ctx, &s->metric[0], s->m, y->map->out);
-  if (status == UNICON_OK) status = unicon__whiten_right(ctx, &s->metric[1], s->m, x->map->out);
+  const unicon_status status = unicon__closed_matrix(ctx, s->metric, s->m);
   unicon__blas_end();
   return status;
 }
 
 /* The largest singular value of M, by Lanczos on M^T M. */
 static unicon_status largest_value(unicon_ctx *ctx, const spectrum *s, double *out) {
-  const int64_t p_x = s->side[0].map.out, p_y = s->side[1].map.out;
+  const int64_t p_x = s->moments.p[0], p_y = s->moments.p[1];
   unicon__block *frame = unicon__frame_open(ctx);
   double *square, top = 0;
   UNICON_NEW(ctx, square, p_y * p_y);
@@ -73,11 +77,11 @@ static unicon_status shuffled_noise(unicon_ctx *ctx, check *c, spectrum *s) {
   for (uint32_t k = 0; k < SHUFFLED_SPECTRA; k++) {
     unicon__block *frame = unicon__frame_open(ctx);
     const int moved = blocks[0].single ? k % 2 : 0;
-    unicon__source source[2] = {s->side[0].source, s->side[1].source};
+    unicon__batch set = unicon__prepared_set(&s->prepared);
     double value = 0;
-    UNICON_TRY(unicon__source_shuffle(ctx, &s->side[moved].source, &blocks[moved], c->seed,
-                                      ROUND_SPECTRA + k, &source[moved]));
-    UNICON_TRY(whitened(ctx, c->all.whole.pairs, s, &source[0], &source[1]));
+    UNICON_TRY(unicon__source_shuffle(ctx, &s->prepared.side[moved].source, &blocks[moved], c->seed,
+                                      ROUND_SPECTRA + k, moved == 0 ? &set.x : &set.y));
+    UNICON_TRY(whitened(ctx, &set, s));
     UNICON_TRY(largest_value(ctx, s, &value));
     if (value > c->out->noise) c->out->noise = value;
     unicon__frame_close(ctx, frame);
@@ -85,38 +89,37 @@ static unicon_status shuffled_noise(unicon_ctx *ctx, check *c, spectrum *s) {
   return UNICON_OK;
 }
 
-static unicon_status singular_values(unicon_ctx *ctx, check *c, const spectrum *s,
-                                     unicon__svd *svd) {
-  int64_t most;
-  UNICON_TRY(unicon__choose_rank(ctx, c->options, &s->side[0].source, &s->side[1].source, &most));
+static unicon_status run_spectrum(unicon_ctx *ctx, check *c, spectrum *s) {
+  static const int64_t all[2] = {INT64_MAX, INT64_MAX};
+  unicon_check_result *out = c->out;
+  unicon__prepare_plan plan = unicon__params_prepare(&c->params, &c->all.whole);
+  unicon__closed closed;
+  plan.cache = true;
+  UNICON_TRY(unicon__prepare(ctx, &plan, &s->prepared));
+  UNICON_TRY(
+      unicon__stats_finish(ctx, &s->prepared.stats, NULL, c->params.centring, all, &s->moments));
+  UNICON_TRY(unicon__moments_check(ctx, &s->prepared, &s->moments));
+  int64_t most = unicon__most_rank(&c->params, &s->prepared);
   if (most > MOST_RANK) most = MOST_RANK;
-  unicon__blas_begin();
-  const unicon_status status = unicon__svd_top(ctx, s->m, s->side[0].map.out, s->side[1].map.out,
-                                               most, UNICON__SVD_AUTO, c->seed, svd);
-  unicon__blas_end();
-  return status;
+  const unicon__closed_params params = unicon__params_closed(&c->params, most);
+  UNICON_TRY(unicon__closed_form(ctx, &s->moments, &params, &closed));
+  memcpy(s->metric, closed.metric, sizeof s->metric);
+  unicon__prepared_centre(&s->prepared, &s->moments);
+  UNICON_NEW(ctx, s->m, s->moments.p[0] * s->moments.p[1]);
+  UNICON_TRY(shuffled_noise(ctx, c, s));
+  const unicon__state *state = &closed.state;
+  out->spectrum_count = state->r < UNICON_CHECK_SPECTRUM ? state->r : UNICON_CHECK_SPECTRUM;
+  memcpy(out->spectrum, state->s, (size_t)out->spectrum_count * sizeof *out->spectrum);
+  while (out->rank < state->r && state->s[out->rank] > out->noise) out->rank++;
+  return UNICON_OK;
 }
 
 static unicon_status study_spectrum(unicon_ctx *ctx, check *c) {
   unicon__block *frame = unicon__frame_open(ctx);
-  const unicon__batch *all = &c->all.whole;
-  unicon_check_result *out = c->out;
-  spectrum s;
-  unicon__svd svd;
-  for (int k = 0; k < 2; k++) {
-    const unicon__side_plan plan = {
-        .options = c->options, .number = k, .covariance = true, .cache = true};
-    UNICON_TRY(unicon__side_fit(ctx, &ctx->arena, &plan, k == 0 ? &all->x : &all->y, &s.side[k]));
-    UNICON_TRY(unicon__side_metric(ctx, &s.side[k], unicon__metric_power(c->options, k),
-                                   unicon__number(c->options, UNICON__RIDGE), &s.metric[k]));
-  }
-  UNICON_NEW(ctx, s.m, s.side[0].map.out * s.side[1].map.out);
-  UNICON_TRY(whitened(ctx, all->pairs, &s, &s.side[0].source, &s.side[1].source));
-  UNICON_TRY(singular_values(ctx, c, &s, &svd));
-  UNICON_TRY(shuffled_noise(ctx, c, &s));
-  out->spectrum_count = svd.r < UNICON_CHECK_SPECTRUM ? svd.r : UNICON_CHECK_SPECTRUM;
-  memcpy(out->spectrum, svd.s, (size_t)out->spectrum_count * sizeof *out->spectrum);
-  while (out->rank < svd.r && svd.s[out->rank] > out->noise) out->rank++;
+  spectrum s = {.m = NULL};
+  const unicon_status status = run_spectrum(ctx, c, &s);
+  unicon__prepared_close(&s.prepared);
+  UNICON_TRY(status);
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }
@@ -129,7 +132,7 @@ static unicon_status try_half(unicon_ctx *ctx, check *c, int fitted) {
   unicon__block *frame = unicon__frame_open(ctx);
   const unicon__batch *held = &c->half[1 - fitted].whole;
   const unicon__part_job job = {
-      .options = c->options, .data = c->half[fitted].whole, .arena = &ctx->arena};
+      .params = &c->params, .data = c->half[fitted].whole, .arena = &ctx->arena};
   unicon__part part = {0};
   unicon__part_log log;
   unicon__shuffle_test test;
@@ -187,6 +190,10 @@ static unicon_status run_check(unicon_ctx *ctx, check *c, const unicon_data *dat
   UNICON_TRY(take_options(ctx, options, c));
   UNICON_TRY(unicon__dataset_open(ctx, data, c->options, &c->all));
   const unicon__batch *all = &c->all.whole;
+  if (all->pairs->self_x)
+    return unicon__fail(ctx, UNICON_ERR_UNSUPPORTED,
+                        "labels of one set cannot be checked: whatever its rows are, they find "
+                        "their like on the other side, which is themselves");
   if (all->x.count < FEWEST_ROWS || all->y.count < FEWEST_ROWS)
     return unicon__fail(ctx, UNICON_ERR_DATA,
                         "there are %lld rows of x and %lld of y; a check needs at least %d of each",
@@ -195,12 +202,13 @@ static unicon_status run_check(unicon_ctx *ctx, check *c, const unicon_data *dat
       .pairs = all->pairs->positive.count, .rows_x = all->x.count, .rows_y = all->y.count};
   UNICON_TRY(
       unicon__dataset_split(ctx, &c->all, c->groups, 0.5, c->seed, &c->half[0], &c->half[1]));
+  unicon__params_from(c->options, all->y.count, &c->params);
   UNICON_TRY(study_spectrum(ctx, c));
   UNICON_TRY(study_halves(ctx, c));
   c->out->suspects = room < c->grades.count ? room : c->grades.count;
   if (c->out->suspects > 0)
     memcpy(suspects, c->grades.entry, (size_t)c->out->suspects * sizeof *suspects);
-  return UNICON_OK;
+  return unicon__poll(ctx);
 }
 
 unicon_status unicon_check(unicon_ctx *ctx, const unicon_data *data, const unicon_options *options,

@@ -9,7 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/parallel.h"
 #include "model/embed.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
@@ -19,6 +18,7 @@ enum { BLOCK_ROWS = 8192, TILE_ROWS = 128, TILE_CLASSES = 1024, TOP = 5 };
 typedef struct zero_shot {
   const int64_t *label; /* of the rows of this block */
   int64_t rows, classes, r;
+  double margin;      /* error of a float32 product, at most */
   float *z, *class_z; /* unit rows, with 1 and minus the bias behind where balanced */
   float *scores;      /* per worker: TILE_ROWS by TILE_CLASSES */
   int64_t *ahead;     /* per row of the block: classes at least as close as the true one */
@@ -39,10 +39,11 @@ static double exact(const zero_shot *g, int64_t row, int64_t class) {
 /* Classes first .. first+count-1 of one row. */
 static void look(const zero_shot *g, int64_t row, int64_t first, int64_t count, const float *scores,
                  standing *s) {
-  const double margin = unicon__score_error(g->r);
   for (int64_t j = 0; j < count; j++) {
     const double score = (double)scores[j];
-    const bool near = fabs(score - s->truth) <= margin, better = score >= s->best - margin;
+    /* asked so that a product beyond float32 is near and better */
+    const bool near = !(fabs(score - s->truth) > g->margin);
+    const bool better = !(score < s->best - g->margin);
     if (first + j == g->label[row] || (score < s->truth && !near && !better)) continue;
     const double sure = near || better ? exact(g, row, first + j) : score;
     s->ahead += sure >= s->truth;
@@ -53,11 +54,11 @@ static void look(const zero_shot *g, int64_t row, int64_t first, int64_t count, 
   }
 }
 
-static void classify_tile(void *state, int64_t item, int worker) {
+static void classify_tile(void *state, unicon__cell cell) {
   const zero_shot *g = state;
-  const int64_t first = item * TILE_ROWS, left = g->rows - first;
+  const int64_t first = cell.row * TILE_ROWS, left = g->rows - first;
   const int64_t rows = left < TILE_ROWS ? left : TILE_ROWS;
-  float *scores = g->scores + (int64_t)worker * TILE_ROWS * TILE_CLASSES;
+  float *scores = g->scores + cell.worker * TILE_ROWS * TILE_CLASSES;
   standing now[TILE_ROWS];
   for (int64_t i = 0; i < rows; i++)
     now[i] = (standing){exact(g, first + i, g->label[first + i]), -INFINITY, 0, -1};
@@ -144,16 +145,19 @@ static unicon_status classify(unicon_ctx *ctx, const unicon_view *rows, const in
   UNICON_NEW(ctx, t.right, g.classes);
   if (confusion) memset(confusion, 0, (size_t)(g.classes * g.classes) * sizeof *confusion);
   UNICON_TRY(unicon__meeting_candidates(ctx, &meeting, 0, g.classes, g.class_z));
+  const double length = unicon__lens_longest(&class_lens, g.class_z, g.classes, g.r);
+  const int stage = unicon__stage_begin(ctx, "classify", 1);
   for (int64_t first = 0; first < n; first += block) {
-    UNICON_TRY(unicon__progress(ctx, "classify", (double)first / (double)n));
+    UNICON_TRY(unicon__stage_step(ctx, first / block, (n + block - 1) / block));
     g.rows = n - first < block ? n - first : block;
     g.label = label + first;
     UNICON_TRY(unicon__meeting_queries(ctx, &meeting, first, g.rows, g.z));
-    unicon__blas_begin();
-    unicon__parallel_for(ctx, (g.rows + TILE_ROWS - 1) / TILE_ROWS, classify_tile, &g);
-    unicon__blas_end();
+    g.margin = unicon__score_error(g.r, length * unicon__lens_longest(&lens, g.z, g.rows, g.r));
+    UNICON_TRY(unicon__sweep_rows(ctx, NULL, &unicon__blas_region,
+                                  (g.rows + TILE_ROWS - 1) / TILE_ROWS, classify_tile, &g));
     count_block(&g, answer ? answer + first : NULL, confusion, &t);
   }
+  unicon__stage_end(ctx, stage);
   summarize(&t, n, g.classes, out);
   return UNICON_OK;
 }

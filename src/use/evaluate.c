@@ -150,10 +150,15 @@ static unicon_status run_direction(unicon_ctx *ctx, scene *s, const wanted *w, i
 static unicon_status run_both(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,
                               const unicon_pairs *pairs, const wanted *w) {
   scene s;
+  int stage = unicon__stage_begin(ctx, NULL, 0.3);
   UNICON_TRY(open_scene(ctx, x, y, pairs, &s));
-  for (int direction = 0; direction < 2; direction++)
+  unicon__stage_end(ctx, stage);
+  for (int direction = 0; direction < 2; direction++) {
+    stage = unicon__stage_begin(ctx, NULL, 0.35);
     if (w->metrics[direction] || w->rank[direction] || w->found[direction] || w->plain[direction])
       UNICON_TRY(run_direction(ctx, &s, w, direction));
+    unicon__stage_end(ctx, stage);
+  }
   return UNICON_OK;
 }
 

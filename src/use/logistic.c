@@ -6,7 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/parallel.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
 
@@ -20,13 +19,17 @@ static const double wanted_gradient = 1e-6; /* over max(1, length of the point) 
 
 /* ---- loss and gradient -------------------------------------------------------------------- */
 
+static int64_t tiles_of(int64_t rows) {
+  return (rows + TILE_ROWS - 1) / TILE_ROWS;
+}
+
 unicon_status unicon__logistic_open(unicon_ctx *ctx, unicon__logistic *p) {
-  const int64_t workers = unicon__workers(ctx);
+  const int64_t slots = unicon__sweep_slots(ctx, tiles_of(p->n));
   UNICON_NEW(ctx, p->weight, p->r * p->k);
   UNICON_NEW(ctx, p->bias, p->k);
-  UNICON_NEW(ctx, p->logits, workers * TILE_ROWS * p->k);
-  UNICON_NEW(ctx, p->partial, workers * p->r * p->k);
-  UNICON_NEW(ctx, p->sum, workers * (p->k + 1));
+  UNICON_NEW(ctx, p->logits, unicon__workers(ctx) * TILE_ROWS * p->k);
+  UNICON_NEW(ctx, p->partial, slots * p->r * p->k);
+  UNICON_NEW(ctx, p->sum, slots * (p->k + 1));
   return UNICON_OK;
 }
 
@@ -55,13 +58,13 @@ static double row_residual(float *row, int64_t k, int32_t class) {
   return log(total) + (double)top - (double)own;
 }
 
-static void loss_tile(void *state, int64_t item, int worker) {
-  unicon__logistic *p = state;
-  const int64_t first = (p->first + item) * TILE_ROWS, left = p->n - first;
+static void loss_tile(void *state, unicon__cell cell) {
+  const unicon__logistic *p = state;
+  const int64_t first = cell.row * TILE_ROWS, left = p->n - first;
   const int64_t count = left < TILE_ROWS ? left : TILE_ROWS;
   const float *z = p->z + first * p->r;
-  float *logits = p->logits + worker * TILE_ROWS * p->k;
-  double *sum = p->sum + item * (p->k + 1);
+  float *logits = p->logits + cell.worker * TILE_ROWS * p->k;
+  double *sum = p->sum + cell.slot * (p->k + 1);
   memset(sum, 0, (size_t)(p->k + 1) * sizeof *sum);
   tile_logits(p, z, count, logits);
   for (int64_t i = 0; i < count; i++) {
@@ -69,45 +72,39 @@ static void loss_tile(void *state, int64_t item, int worker) {
     for (int64_t j = 0; j < p->k; j++) sum[j] += (double)logits[i * p->k + j];
   }
   unicon__sgemm(true, false, p->r, p->k, count, 1, z, p->r, logits, p->k, 0,
-                p->partial + item * p->r * p->k, p->k);
+                p->partial + cell.slot * p->r * p->k, p->k);
 }
 
-/* Row `row` of the gradient of W += that row of every partial, in tile order. */
-static void add_row(void *state, int64_t row, int worker) {
-  (void)worker;
-  const unicon__logistic *p = state;
-  double *to = p->gradient + row * p->k;
-  for (int64_t item = 0; item < p->items; item++) {
-    const float *from = p->partial + (item * p->r + row) * p->k;
-    for (int64_t j = 0; j < p->k; j++) to[j] += (double)from[j] / (double)p->n;
-  }
+static void add_tile(void *state, unicon__cell cell) {
+  unicon__logistic *p = state;
+  const int64_t size = p->r * p->k;
+  const float *from = p->partial + cell.slot * size;
+  const double *sum = p->sum + cell.slot * (p->k + 1), n = (double)p->n;
+  for (int64_t j = 0; j < size; j++) p->gradient[j] += (double)from[j] / n;
+  for (int64_t j = 0; j < p->k; j++) p->gradient[size + j] += sum[j] / n;
+  p->loss += sum[p->k] / n;
 }
 
-double unicon__logistic_loss(unicon_ctx *ctx, unicon__logistic *p, const double *point,
-                             double *gradient) {
-  const int64_t size = p->r * p->k, tiles = (p->n + TILE_ROWS - 1) / TILE_ROWS;
-  const int64_t round = unicon__workers(ctx);
-  double loss = 0, square = 0;
+unicon_status unicon__logistic_loss(unicon_ctx *ctx, unicon__logistic *p, const double *point,
+                                    double *gradient, double *loss) {
+  const int64_t size = p->r * p->k;
+  double square = 0;
   set_point(p, point);
   memset(gradient, 0, (size_t)(size + p->k) * sizeof *gradient);
   p->gradient = gradient;
-  for (p->first = 0; p->first < tiles; p->first += round) {
-    p->items = tiles - p->first < round ? tiles - p->first : round;
-    unicon__blas_begin();
-    unicon__parallel_for(ctx, p->items, loss_tile, p);
-    unicon__blas_end();
-    unicon__parallel_for(ctx, p->r, add_row, p);
-    for (int64_t item = 0; item < p->items; item++) {
-      const double *sum = p->sum + item * (p->k + 1);
-      for (int64_t j = 0; j < p->k; j++) gradient[size + j] += sum[j] / (double)p->n;
-      loss += sum[p->k] / (double)p->n;
-    }
-  }
+  p->loss = 0;
+  UNICON_TRY(unicon__sweep_run(ctx, &(unicon__sweep){.rows = tiles_of(p->n),
+                                                     .cols = 1,
+                                                     .region = &unicon__blas_region,
+                                                     .state = p,
+                                                     .body = loss_tile,
+                                                     .fold_col = add_tile}));
   for (int64_t j = 0; j < size; j++) {
     gradient[j] += p->ridge * point[j];
     square += point[j] * point[j];
   }
-  return loss + p->ridge * square / 2;
+  *loss = p->loss + p->ridge * square / 2;
+  return UNICON_OK;
 }
 
 /* ---- minimum ------------------------------------------------------------------------------ */
@@ -125,9 +122,12 @@ static lbfgsfloatval_t evaluate(void *instance, const lbfgsfloatval_t *point,
                                 lbfgsfloatval_t *gradient, const int n,
                                 const lbfgsfloatval_t step) {
   (void)step;
-  const descent *d = instance;
+  descent *d = instance;
+  double loss = 0;
   for (int64_t j = d->size; j < n; j++) gradient[j] = 0;
-  return unicon__logistic_loss(d->ctx, d->fit, point, gradient);
+  if (d->status == UNICON_OK)
+    d->status = unicon__logistic_loss(d->ctx, d->fit, point, gradient, &loss);
+  return loss;
 }
 
 static int watch(void *instance, const lbfgsfloatval_t *point, const lbfgsfloatval_t *gradient,
@@ -139,7 +139,7 @@ static int watch(void *instance, const lbfgsfloatval_t *point, const lbfgsfloatv
   if (k == 1) d->at_start = slope;
   d->log->steps = k;
   const double way = d->at_start > goal ? log(d->at_start / slope) / log(d->at_start / goal) : 1;
-  d->status = unicon__progress(d->ctx, "logistic regression", way);
+  if (d->status == UNICON_OK) d->status = unicon__stage_step(d->ctx, (int64_t)(1000 * way), 1000);
   return d->status != UNICON_OK;
 }
 
@@ -169,12 +169,14 @@ unicon_status unicon__logistic_minimize(unicon_ctx *ctx, unicon__logistic *fit,
   parameter.m = MEMORY;
   parameter.epsilon = wanted_gradient;
   parameter.max_iterations = MOST_STEPS;
+  const int stage = unicon__stage_begin(ctx, "logistic regression", 0);
   const int code = lbfgs((int)padded, point, NULL, evaluate, watch, &d, &parameter);
   UNICON_TRY(d.status);
+  unicon__stage_end(ctx, stage);
   if (code == LBFGSERR_OUTOFMEMORY)
     return unicon__fail(ctx, UNICON_ERR_MEMORY, "out of memory for %lld weights", (long long)size);
   /* A line search that ends in rounding leaves the best point; the gradient says how good it is. */
-  log->loss = unicon__logistic_loss(ctx, fit, point, gradient);
+  UNICON_TRY(unicon__logistic_loss(ctx, fit, point, gradient, &log->loss));
   for (int64_t j = 0; j < size; j++) square += gradient[j] * gradient[j];
   log->gradient = sqrt(square);
   return UNICON_OK;
@@ -189,11 +191,11 @@ typedef struct answers {
   int32_t *class;
 } answers;
 
-static void answer_tile(void *state, int64_t item, int worker) {
+static void answer_tile(void *state, unicon__cell cell) {
   const answers *a = state;
-  const int64_t first = item * TILE_ROWS, left = a->count - first, k = a->fit->k;
+  const int64_t first = cell.row * TILE_ROWS, left = a->count - first, k = a->fit->k;
   const int64_t count = left < TILE_ROWS ? left : TILE_ROWS;
-  float *logits = a->fit->logits + worker * TILE_ROWS * k;
+  float *logits = a->fit->logits + cell.worker * TILE_ROWS * k;
   tile_logits(a->fit, a->z + first * a->fit->r, count, logits);
   for (int64_t i = 0; i < count; i++) {
     const float *row = logits + i * k;
@@ -204,10 +206,8 @@ static void answer_tile(void *state, int64_t item, int worker) {
   }
 }
 
-void unicon__logistic_answer(unicon_ctx *ctx, const unicon__logistic *fit, const float *z,
-                             int64_t count, int32_t *class) {
+unicon_status unicon__logistic_answer(unicon_ctx *ctx, const unicon__logistic *fit, const float *z,
+                                      int64_t count, int32_t *class) {
   answers a = {fit, z, count, class};
-  unicon__blas_begin();
-  unicon__parallel_for(ctx, (count + TILE_ROWS - 1) / TILE_ROWS, answer_tile, &a);
-  unicon__blas_end();
+  return unicon__sweep_rows(ctx, "answers", &unicon__blas_region, tiles_of(count), answer_tile, &a);
 }

@@ -18,11 +18,9 @@ typedef struct unicon__logistic {
   float *weight;  /* r by k: W of the present point ... */
   float *bias;    /* k: ... and b */
   float *logits;  /* per worker: a tile of rows by k */
-  float *partial; /* per item of a round: r by k */
-  double *sum;    /* per item of a round: the residuals' sums of k, the loss */
-  int64_t first;  /* tile of the round */
-  int64_t items;
-  double *gradient;
+  float *partial; /* per slot: r by k */
+  double *sum;    /* per slot: the residuals' sums of k, the loss */
+  double *gradient, loss;
 } unicon__logistic;
 
 /* What the search for the minimum came to. */
@@ -35,15 +33,15 @@ typedef struct unicon__logistic_log {
 unicon_status unicon__logistic_open(unicon_ctx *ctx, unicon__logistic *fit);
 
 /* L at the point (W row by row, then b), and its gradient. */
-double unicon__logistic_loss(unicon_ctx *ctx, unicon__logistic *fit, const double *point,
-                             double *gradient);
+unicon_status unicon__logistic_loss(unicon_ctx *ctx, unicon__logistic *fit, const double *point,
+                                    double *gradient, double *loss);
 
 /* Goes to the minimum. Memory that liblbfgs takes counts against the budget. */
 unicon_status unicon__logistic_minimize(unicon_ctx *ctx, unicon__logistic *fit,
                                         unicon__logistic_log *log);
 
 /* The likeliest class of each of `count` rows of r floats, the first of equals. */
-void unicon__logistic_answer(unicon_ctx *ctx, const unicon__logistic *fit, const float *z,
-                             int64_t count, int32_t *class);
+unicon_status unicon__logistic_answer(unicon_ctx *ctx, const unicon__logistic *fit, const float *z,
+                                      int64_t count, int32_t *class);
 
 #endif

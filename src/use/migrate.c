@@ -142,19 +142,23 @@ static unicon_status run(unicon_ctx *ctx, const unicon_migration_data *data,
                          const unicon_options *options, unicon_migration *migration) {
   unicon__move move;
   unicon__outcome *o;
-  UNICON_TRY(unicon__progress(ctx, "migrate", 0));
+  int stage = unicon__stage_begin(ctx, "reading", 0.05);
   UNICON_TRY(unicon__move_open(ctx, data, options, &move));
+  unicon__stage_end(ctx, stage);
   UNICON_NEW(ctx, o, 1);
   o->move = &move;
+  stage = unicon__stage_begin(ctx, "rewrites", 0.5);
   UNICON_TRY(unicon__contest_rewrite(ctx, &move, &o->contest));
-  UNICON_TRY(unicon__progress(ctx, "migrate", 0.65));
+  unicon__stage_end(ctx, stage);
+  stage = unicon__stage_begin(ctx, "other ways", 0.25);
   UNICON_TRY(fill_table(ctx, o));
   UNICON_TRY(unicon__outcome_choose(ctx, o));
-  UNICON_TRY(unicon__progress(ctx, "migrate", 0.85));
+  unicon__stage_end(ctx, stage);
+  stage = unicon__stage_begin(ctx, "more pairs, more items", 0.15);
   UNICON_TRY(unicon__outcome_learn(ctx, o));
   UNICON_TRY(unicon__outcome_shrink(ctx, o));
+  unicon__stage_end(ctx, stage);
   unicon__outcome_decide(o);
-  UNICON_TRY(unicon__progress(ctx, "migrate", 0.95));
   UNICON_TRY(unicon__outcome_model(ctx, o, &migration->model));
   unicon__log(ctx, UNICON_LOG_INFO, "%s", o->sentence);
   return unicon__outcome_json(ctx, &migration->arena, o, &migration->json);

@@ -183,13 +183,15 @@ static unicon_status coarse(unicon_ctx *ctx, const unicon__move *move, unicon__c
     g.data = unicon__move_data(move, UNICON__REWRITE, 0, pairs, pairs);
   }
   kernels_of(move, kernel);
+  const int stage = unicon__stage_begin(ctx, NULL, 0.3);
   for (int k = 0; k < KERNELS; k++) {
+    UNICON_TRY(unicon__stage_step(ctx, k, KERNELS));
     unicon__trial trial = {.way = UNICON__REWRITE};
     const unicon__recipe recipe = {UNICON__BY_KERNEL, kernel[k], 0};
-    UNICON_TRY(unicon__progress(ctx, "migrate", 0.05 + 0.05 * k));
     UNICON_TRY(run_method(ctx, &g, recipe, step_of(k == 0 ? 1e-4 : best->recipe.ridge), &trial));
     if (k == 0 || trial.score > best->score + 0.003) *best = trial;
   }
+  unicon__stage_end(ctx, stage);
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }
@@ -217,9 +219,7 @@ unicon_status unicon__contest_rewrite(unicon_ctx *ctx, const unicon__move *move,
   const ring whole = whole_ring(move, out);
   unicon__trial trial;
   UNICON_TRY(coarse(ctx, move, out, &trial));
-  UNICON_TRY(unicon__progress(ctx, "migrate", 0.25));
   UNICON_TRY(run_linear(ctx, &whole, UNICON__REWRITE));
-  UNICON_TRY(unicon__progress(ctx, "migrate", 0.4));
   if (trial.pairs < move->n) {
     /* The largest eigenvalue grows with the pairs, the noise of a vector does not. */
     const double ridge = trial.recipe.ridge * (double)trial.pairs / (double)move->n;

@@ -2,7 +2,7 @@
 /* What more pairs would add, and what a larger index takes away. */
 #include <math.h>
 
-#include "base/parallel.h"
+#include "base/sweep.h"
 #include "linalg/tiled.h"
 #include "use/migrate.h"
 
@@ -54,9 +54,9 @@ typedef struct slices {
   double *overlap; /* per query: mean over the slices at each cut */
 } slices;
 
-static void judge_slices(void *state, int64_t query, int worker) {
-  (void)worker;
+static void judge_slices(void *state, unicon__cell cell) {
   const slices *s = state;
+  const int64_t query = cell.row;
   const int64_t parts = s->items / s->count;
   double *out = s->overlap + query * UNICON__CUTS;
   for (int c = 0; c < UNICON__CUTS; c++) out[c] = 0;
@@ -94,7 +94,7 @@ static unicon_status slice_half(unicon_ctx *ctx, const unicon__outcome *o, int h
   }
   for (int p = 0; p < UNICON__SIZES; p++) {
     s.count = o->size_items[p];
-    unicon__parallel_for(ctx, s.queries, judge_slices, &s);
+    UNICON_TRY(unicon__sweep_rows(ctx, NULL, NULL, s.queries, judge_slices, &s));
     for (int64_t q = 0; q < s.queries; q++)
       for (int c = 0; c < UNICON__CUTS; c++)
         out[p][c] += s.overlap[q * UNICON__CUTS + c] / (2 * (double)s.queries);

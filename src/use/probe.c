@@ -113,7 +113,7 @@ static unicon_status fit_probe(unicon_ctx *ctx, probe *p, const unicon_options *
                 "the probe stopped after %lld steps with a gradient of %.2g; a larger probe_ridge "
                 "helps",
                 (long long)log.steps, log.gradient);
-  unicon__logistic_answer(ctx, &p->fit, z, n, answer);
+  UNICON_TRY(unicon__logistic_answer(ctx, &p->fit, z, n, answer));
   int64_t right = 0;
   for (int64_t i = 0; i < n; i++) right += answer[i] == p->class[i];
   out->train_accuracy = (double)right / (double)n;
@@ -137,7 +137,7 @@ static unicon_status try_probe(unicon_ctx *ctx, probe *p, unicon_probe_result *o
   for (int64_t first = 0; first < n; first += BLOCK_ROWS) {
     const int64_t count = n - first < BLOCK_ROWS ? n - first : BLOCK_ROWS;
     UNICON_TRY(unicon__lens_rows(ctx, &p->test, first, count, true, z, p->test.r));
-    unicon__logistic_answer(ctx, &p->fit, z, count, answer);
+    UNICON_TRY(unicon__logistic_answer(ctx, &p->fit, z, count, answer));
     for (int64_t i = 0; i < count; i++) {
       const int64_t truth = p->test_label[first + i], given = p->seen[answer[i]];
       right += given == truth;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/parallel.h"
+#include "base/sweep.h"
 #include "features/project.h"
 #include "linalg/svd.h"
 #include "linalg/tiled.h"
@@ -38,9 +38,9 @@ typedef struct kernel_rows {
   double *k;
 } kernel_rows;
 
-static void kernel_row(void *state, int64_t i, int worker) {
-  (void)worker;
+static void kernel_row(void *state, unicon__cell cell) {
   const kernel_rows *s = state;
+  const int64_t i = cell.row;
   double *row = s->k + i * s->n;
   for (int64_t j = 0; j < i; j++) row[j] = unicon__kernel_value(s->kernel, row[j], 1, 1);
   row[i] = unicon__kernel_value(s->kernel, 1, 1, 1);
@@ -55,7 +55,7 @@ static unicon_status kernel_matrix(unicon_ctx *ctx, const unicon__kernel *kernel
   unicon__tiled_dgemm(ctx, false, true, n, n, d, 1, rows, d, rows, d, 0, k, n);
   unicon__drop(ctx, rows);
   kernel_rows s = {kernel, n, k};
-  return unicon__parallel_rounds(ctx, "migrate", 0, 1, n, kernel_row, &s);
+  return unicon__sweep_rows(ctx, NULL, NULL, n, kernel_row, &s);
 }
 
 /* Largest eigenvalue of a positive matrix by power steps from a start that is near the ones: few of

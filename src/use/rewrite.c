@@ -243,13 +243,14 @@ static unicon_status note(unicon_ctx *ctx, const job *j) {
 
 static unicon_status write_rows(unicon_ctx *ctx, job *j) {
   double noted = unicon__now();
+  const int stage = unicon__stage_begin(ctx, "rewrite", 0.99);
   while (j->about.done < j->about.rows) {
     unicon__block *frame = unicon__frame_open(ctx);
     int64_t count;
     const void *data;
     size_t bytes;
-    unicon_status status =
-        unicon__progress(ctx, "rewrite", (double)j->about.done / (double)j->about.rows);
+    unicon_status status = unicon__stage_step(ctx, j->about.done / BLOCK_ROWS,
+                                              (j->about.rows + BLOCK_ROWS - 1) / BLOCK_ROWS);
     if (status == UNICON_OK) status = make_block(ctx, j, j->about.done, &count, &data, &bytes);
     if (status != UNICON_OK) {
       const unicon_status kept = note(ctx, j); /* what is there can be gone on with */
@@ -264,6 +265,7 @@ static unicon_status write_rows(unicon_ctx *ctx, job *j) {
     }
     unicon__frame_close(ctx, frame);
   }
+  unicon__stage_end(ctx, stage);
   return UNICON_OK;
 }
 
@@ -294,11 +296,13 @@ static unicon_status check_bytes(unicon_ctx *ctx, const char *path, const unicon
                         path, bytes.size, (long long)about->rows, (long long)about->width,
                         (long long)want);
   const size_t block = (size_t)(BLOCK_ROWS * about->width * size);
+  const int stage = unicon__stage_begin(ctx, "check", 0.99);
   for (size_t at = HEADER; at < bytes.size; at += block) {
     const size_t left = bytes.size - at;
-    UNICON_TRY(unicon__progress(ctx, "check", (double)at / (double)bytes.size));
+    UNICON_TRY(unicon__stage_step(ctx, (int64_t)(at / block), (int64_t)(bytes.size / block) + 1));
     take_hash(&now, bytes.data + at, left < block ? left : block);
   }
+  unicon__stage_end(ctx, stage);
   if (strcmp(now.hash, about->hash) == 0) return UNICON_OK;
   return unicon__fail(ctx, UNICON_ERR_FORMAT,
                       "%s does not hold what was written: its bytes have the hash %s, its sidecar "

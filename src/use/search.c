@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exact nearest neighbours by balanced score or cosine. The base streams by in blocks; float32
  * products filter, and whatever could enter a query's list is scored again in float64, so the
- * result does not depend on tiles, threads or the BLAS. Memory: queries by (r + k), and one block
- * of the base. */
+ * result does not depend on tiles, threads or the BLAS: it is the first k in the order of score and
+ * row. Few queries share a block of the base among the threads, each with lists of its own that are
+ * merged in the end. Memory: queries by (r + k), and one block of the base. */
 #include "use/search.h"
 
 #include <math.h>
 
-#include "base/parallel.h"
 #include "io/object.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
 
-enum { BASE_ROWS = 4096, QUERY_ROWS = 128, SCORE_COLS = 1024 };
+enum {
+  BASE_ROWS = 4096,      /* of a block, at least ... */
+  BASE_FLOATS = 1 << 22, /* ... and as many as this holds: 16 MB */
+  QUERY_ROWS = 128,
+  SCORE_COLS = 1024,
+  LANE_ROWS = 256,    /* of the base, at least */
+  LANE_HITS = 1 << 22 /* in all lists: 64 MB */
+};
 
 /* A query's best so far: a heap with the worst on top. */
 typedef struct hit {
@@ -22,13 +29,20 @@ typedef struct hit {
 
 typedef struct search {
   int64_t queries, r, k;
-  int64_t rows; /* queries at a time */
+  int64_t rows;  /* queries at a time */
+  int64_t lanes; /* parts of a base block */
   const float *q, *base;
-  int64_t first, count; /* of the base block */
-  hit *heap;            /* k per query */
-  int64_t *filled;      /* per query */
-  float *scores;        /* per worker: `rows` by SCORE_COLS */
+  int64_t first, count;     /* of the base block */
+  hit *heap;                /* k per query, for each lane */
+  int64_t *filled;          /* likewise, per query */
+  const unicon__lens *lens; /* of the base; NULL: rows of length 1 */
+  double longest;           /* length of a query, at most */
+  float *scores;            /* per worker: `rows` by SCORE_COLS */
 } search;
+
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
 
 static bool worse(hit a, hit b) {
   return a.score < b.score || (a.score == b.score && a.id > b.id);
@@ -58,29 +72,44 @@ static void heap_offer(hit *heap, int64_t *filled, int64_t k, hit value) {
   }
 }
 
-static void offer_row(search *s, int64_t query, int64_t column, const float *scores,
-                      int64_t count) {
+/* `margin`: how far a score can be from the exact one. */
+static void offer_row(const search *s, int64_t lane, int64_t query, int64_t column,
+                      const float *scores, int64_t count, double margin) {
   const unicon__vec *vec = unicon__vec_best();
-  const double margin = unicon__score_error(s->r);
-  hit *heap = s->heap + query * s->k;
+  hit *heap = s->heap + (lane * s->queries + query) * s->k;
+  int64_t *filled = s->filled + lane * s->queries + query;
   for (int64_t j = 0; j < count; j++) {
-    if (s->filled[query] == s->k && (double)scores[j] < heap[0].score - margin) continue;
+    if (*filled == s->k && (double)scores[j] < heap[0].score - margin) continue;
     const double exact = vec->dot(s->q + query * s->r, s->base + (column + j) * s->r, s->r);
-    heap_offer(heap, &s->filled[query], s->k, (hit){exact, s->first + column + j});
+    heap_offer(heap, filled, s->k, (hit){exact, s->first + column + j});
   }
 }
 
-static void search_block(void *state, int64_t item, int worker) {
-  search *s = state;
-  const int64_t first = item * s->rows, left = s->queries - first;
-  const int64_t rows = left < s->rows ? left : s->rows;
-  float *scores = s->scores + (int64_t)worker * s->rows * SCORE_COLS;
-  for (int64_t column = 0; column < s->count; column += SCORE_COLS) {
-    const int64_t cols = s->count - column < SCORE_COLS ? s->count - column : SCORE_COLS;
+/* Some queries against a lane of the base block. */
+static void search_cell(void *state, unicon__cell cell) {
+  const search *s = state;
+  const int64_t first = cell.row * s->rows, rows = least(s->rows, s->queries - first);
+  const int64_t part = (s->count + s->lanes - 1) / s->lanes;
+  const int64_t end = least((cell.col + 1) * part, s->count);
+  float *scores = s->scores + cell.worker * s->rows * SCORE_COLS;
+  for (int64_t column = cell.col * part; column < end; column += SCORE_COLS) {
+    const int64_t cols = least(SCORE_COLS, end - column);
+    const double longest =
+        s->lens ? unicon__lens_longest(s->lens, s->base + column * s->r, cols, s->r) : 1.001;
+    const double margin = unicon__score_error(s->r, s->longest * longest);
     unicon__sgemm(false, true, rows, cols, s->r, 1, s->q + first * s->r, s->r,
                   s->base + column * s->r, s->r, 0, scores, SCORE_COLS);
     for (int64_t i = 0; i < rows; i++)
-      offer_row(s, first + i, column, scores + i * SCORE_COLS, cols);
+      offer_row(s, cell.col, first + i, column, scores + i * SCORE_COLS, cols, margin);
+  }
+}
+
+/* The lists of all lanes into that of the first. */
+static void merge_lanes(const search *s, int64_t query) {
+  for (int64_t lane = 1; lane < s->lanes; lane++) {
+    const int64_t from = lane * s->queries + query;
+    for (int64_t k = 0; k < s->filled[from]; k++)
+      heap_offer(s->heap + query * s->k, &s->filled[query], s->k, s->heap[from * s->k + k]);
   }
 }
 
@@ -97,28 +126,43 @@ static void write_list(const search *s, int64_t query, int64_t *ids, float *scor
   }
 }
 
-/* Heaps of the `kept` best, and room for scores. */
-static unicon_status search_open(unicon_ctx *ctx, search *s) {
-  s->rows = s->queries < QUERY_ROWS ? s->queries : QUERY_ROWS;
-  const int64_t items = s->rows > 0 ? (s->queries + s->rows - 1) / s->rows : 0;
-  UNICON_NEW(ctx, s->heap, s->queries * s->k);
-  UNICON_NEW(ctx, s->filled, s->queries);
-  UNICON_NEW(ctx, s->scores, unicon__workers_for(ctx, items) * s->rows * SCORE_COLS);
+/* Vectors embedded before may have one column more than the queries: rows of form INDEX. */
+static unicon_status open_base(unicon_ctx *ctx, const unicon_view *base, const unicon__lens *query,
+                               unicon__lens *out) {
+  if (base->model || base->form != UNICON_FORM_RAW || base->rows->width != query->r + 1)
+    return unicon__lens_open(ctx, base, out);
+  unicon_view index = *base;
+  index.form = UNICON_FORM_INDEX;
+  return unicon__lens_open(ctx, &index, out);
+}
+
+/* Cells for all threads, unless the lists would take too much; and room for all of it. */
+static unicon_status open_search(unicon_ctx *ctx, int64_t base_rows, search *s) {
+  s->rows = least(s->queries, QUERY_ROWS);
+  const int64_t blocks = s->rows > 0 ? (s->queries + s->rows - 1) / s->rows : 1;
+  const int64_t wish = 4 * (int64_t)unicon__workers(ctx) / blocks;
+  const int64_t allowed = LANE_HITS / (s->queries * s->k + 1);
+  s->lanes = least(least(wish, allowed), base_rows / LANE_ROWS);
+  if (s->lanes < 1) s->lanes = 1;
+  UNICON_NEW(ctx, s->heap, s->lanes * s->queries * s->k);
+  UNICON_NEW(ctx, s->filled, s->lanes * s->queries);
+  UNICON_NEW(ctx, s->scores, unicon__workers_for(ctx, blocks * s->lanes) * s->rows * SCORE_COLS);
   return UNICON_OK;
 }
 
-/* Rows first .. first+count-1 of the base, which are in s->base. */
-static void search_feed(unicon_ctx *ctx, search *s, int64_t first, int64_t count) {
-  s->first = first;
-  s->count = count;
-  unicon__blas_begin();
-  unicon__parallel_for(ctx, (s->queries + s->rows - 1) / s->rows, search_block, s);
-  unicon__blas_end();
+static unicon__sweep sweep_of(search *s) {
+  return (unicon__sweep){.share = 0.5,
+                         .rows = s->rows > 0 ? (s->queries + s->rows - 1) / s->rows : 0,
+                         .cols = s->lanes,
+                         .region = &unicon__blas_region,
+                         .state = s,
+                         .body = search_cell};
 }
 
 /* The lists of all queries, k long. */
-static void search_close(const search *s, int64_t k, int64_t *ids, float *scores) {
+static void write_lists(const search *s, int64_t k, int64_t *ids, float *scores) {
   for (int64_t i = 0; i < s->queries; i++) {
+    merge_lanes(s, i);
     write_list(s, i, ids + i * k, scores + i * k);
     for (int64_t j = s->k; j < k; j++) ids[i * k + j] = -1, scores[i * k + j] = -INFINITY;
   }
@@ -128,23 +172,35 @@ unicon_status unicon__nearest(unicon_ctx *ctx, const float *q, int64_t queries, 
                               int64_t count, int64_t width, int64_t k, int64_t *ids,
                               float *scores) {
   unicon__block *frame = unicon__frame_open(ctx);
-  search s = {.queries = queries, .r = width, .k = k < count ? k : count, .q = q, .base = base};
-  UNICON_TRY(search_open(ctx, &s));
-  UNICON_TRY(unicon__poll(ctx));
-  if (queries > 0) search_feed(ctx, &s, 0, count);
-  search_close(&s, k, ids, scores);
+  search s = {.queries = queries,
+              .r = width,
+              .k = least(k, count),
+              .q = q,
+              .base = base,
+              .count = count,
+              .longest = 1.001};
+  UNICON_TRY(open_search(ctx, count, &s));
+  const unicon__sweep sweep = sweep_of(&s);
+  UNICON_TRY(unicon__sweep_run(ctx, &sweep));
+  write_lists(&s, k, ids, scores);
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }
 
-/* Vectors embedded before may have one column more than the queries: rows of form INDEX. */
-static unicon_status open_base(unicon_ctx *ctx, const unicon_view *base, const unicon__lens *query,
-                               unicon__lens *out) {
-  if (base->model || base->form != UNICON_FORM_RAW || base->rows->width != query->r + 1)
-    return unicon__lens_open(ctx, base, out);
-  unicon_view index = *base;
-  index.form = UNICON_FORM_INDEX;
-  return unicon__lens_open(ctx, &index, out);
+/* All of the base, block after block, through `room`. */
+static unicon_status scan_base(unicon_ctx *ctx, const unicon__meeting *meeting, int64_t n,
+                               int64_t block, float *room, search *s) {
+  const unicon__sweep sweep = sweep_of(s);
+  s->base = room;
+  const int stage = unicon__stage_begin(ctx, "search", 0.95);
+  for (s->first = 0; s->first < n; s->first += block) {
+    UNICON_TRY(unicon__stage_step(ctx, s->first / block, (n + block - 1) / block));
+    s->count = least(block, n - s->first);
+    UNICON_TRY(unicon__meeting_candidates(ctx, meeting, s->first, s->count, room));
+    UNICON_TRY(unicon__sweep_run(ctx, &sweep));
+  }
+  unicon__stage_end(ctx, stage);
+  return UNICON_OK;
 }
 
 unicon_status unicon__search(unicon_ctx *ctx, const unicon_view *queries, const unicon_view *base,
@@ -159,22 +215,19 @@ unicon_status unicon__search(unicon_ctx *ctx, const unicon_view *queries, const 
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "k is %lld; accepted: 1 or more", (long long)k);
   UNICON_NEED(ctx, ids);
   UNICON_NEED(ctx, scores);
-  const int64_t n = lens_b.count;
-  search s = {.queries = lens_q.count, .r = meeting.width, .k = k < n ? k : n};
-  float *q, *block;
+  const int64_t n = lens_b.count, kept = least(k, n);
+  search s = {.queries = lens_q.count, .r = meeting.width, .k = kept, .lens = &lens_b};
+  const int64_t wish = BASE_FLOATS / (s.r > 0 ? s.r : 1);
+  const int64_t block = least(wish < BASE_ROWS ? BASE_ROWS : wish, n);
+  float *q, *room;
   UNICON_NEW(ctx, q, s.queries * s.r);
+  UNICON_NEW(ctx, room, block * s.r);
   UNICON_TRY(unicon__meeting_queries(ctx, &meeting, 0, s.queries, q));
-  UNICON_NEW(ctx, block, (n < BASE_ROWS ? n : BASE_ROWS) * s.r);
   s.q = q;
-  s.base = block;
-  UNICON_TRY(search_open(ctx, &s));
-  for (int64_t first = 0; first < n; first += BASE_ROWS) {
-    const int64_t count = n - first < BASE_ROWS ? n - first : BASE_ROWS;
-    UNICON_TRY(unicon__progress(ctx, "search", (double)first / (double)n));
-    UNICON_TRY(unicon__meeting_candidates(ctx, &meeting, first, count, block));
-    search_feed(ctx, &s, first, count);
-  }
-  search_close(&s, k, ids, scores);
+  s.longest = unicon__lens_longest(&lens_q, q, s.queries, s.r);
+  UNICON_TRY(open_search(ctx, block, &s));
+  UNICON_TRY(scan_base(ctx, &meeting, n, block, room, &s));
+  write_lists(&s, k, ids, scores);
   return UNICON_OK;
 }
 

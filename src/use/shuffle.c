@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/parallel.h"
+#include "base/sweep.h"
 #include "base/rng.h"
 #include "linalg/tiled.h"
 
@@ -170,14 +170,14 @@ static unicon_status score_rows(unicon_ctx *ctx, const unicon_pairs *pairs, bool
   return UNICON_OK;
 }
 
-static void one_shuffle(void *state, int64_t item, int worker) {
+static void one_shuffle(void *state, unicon__cell cell) {
   const test *t = state;
-  int64_t *shuffled = t->shuffled + worker * t->rows;
-  unicon__blocks_shuffle(&t->blocks, t->seed, t->round + (uint32_t)item,
-                         t->order + worker * t->blocks.count, shuffled);
+  int64_t *shuffled = t->shuffled + cell.worker * t->rows;
+  unicon__blocks_shuffle(&t->blocks, t->seed, t->round + (uint32_t)cell.row,
+                         t->order + cell.worker * t->blocks.count, shuffled);
   double sum = 0;
   for (int64_t p = 0; p < t->rows; p++) sum += (double)t->score[shuffled[p] * t->rows + p];
-  t->mean[item] = sum / (double)t->rows;
+  t->mean[cell.row] = sum / (double)t->rows;
 }
 
 static unicon_status run_test(unicon_ctx *ctx, test *t, unicon__shuffle_test *out) {
@@ -188,7 +188,7 @@ static unicon_status run_test(unicon_ctx *ctx, test *t, unicon__shuffle_test *ou
   UNICON_NEW(ctx, t->mean, SHUFFLES);
   for (int64_t p = 0; p < t->rows; p++) out->cosine += (double)t->score[p * t->rows + p];
   out->cosine /= (double)t->rows;
-  unicon__parallel_for(ctx, SHUFFLES, one_shuffle, t);
+  UNICON_TRY(unicon__sweep_rows(ctx, NULL, NULL, SHUFFLES, one_shuffle, t));
   for (int64_t k = 0; k < SHUFFLES; k++) {
     out->chance += t->mean[k] / SHUFFLES;
     closer += t->mean[k] >= out->cosine;
@@ -204,10 +204,11 @@ static unicon_status test_side(unicon_ctx *ctx, const unicon__batch *set,
   unicon__block *frame = unicon__frame_open(ctx);
   test t = {.seed = seed, .round = from_x ? 0 : ROUND_SIDE};
   int64_t *row = NULL;
-  UNICON_TRY(unicon__progress(ctx, "shuffles", from_x ? 0 : 0.5));
+  const int stage = unicon__stage_begin(ctx, "shuffles", 0);
   UNICON_TRY(pick_blocks(ctx, blocks, &t, &row));
   UNICON_TRY(score_rows(ctx, set->pairs, from_x, zx, zy, r, row, &t));
   UNICON_TRY(run_test(ctx, &t, out));
+  unicon__stage_end(ctx, stage);
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/parallel.h"
+#include "base/number.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
@@ -29,11 +29,6 @@ int64_t unicon__grade_count(const unicon_pairs *pairs) {
   return pairs->class_x ? pairs->n_x + pairs->n_y : pairs->positive.count;
 }
 
-static int ascending(const void *a, const void *b) {
-  const int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
-  return (left > right) - (left < right);
-}
-
 static unicon_status draw_sample(unicon_ctx *ctx, grading *g, int64_t n, uint64_t seed) {
   int64_t *order;
   UNICON_NEW(ctx, order, n);
@@ -41,7 +36,7 @@ static unicon_status draw_sample(unicon_ctx *ctx, grading *g, int64_t n, uint64_
   g->samples = n < SAMPLE ? n : SAMPLE;
   UNICON_NEW(ctx, g->sample, g->samples);
   memcpy(g->sample, order, (size_t)g->samples * sizeof *g->sample);
-  qsort(g->sample, (size_t)g->samples, sizeof *g->sample, ascending);
+  qsort(g->sample, (size_t)g->samples, sizeof *g->sample, unicon__compare_int64);
   UNICON_NEW(ctx, g->sampled, g->samples * g->r);
   for (int64_t k = 0; k < g->samples; k++)
     memcpy(g->sampled + k * g->r, g->other + g->sample[k] * g->r, (size_t)g->r * sizeof(float));
@@ -128,11 +123,11 @@ static void grade_query(const grading *g, int64_t q, float *scores) {
   }
 }
 
-static void grade_block(void *state, int64_t item, int worker) {
+static void grade_block(void *state, unicon__cell cell) {
   const grading *g = state;
-  const int64_t first = item * QUERY_ROWS, left = g->queries - first;
+  const int64_t first = cell.row * QUERY_ROWS, left = g->queries - first;
   const int64_t count = left < QUERY_ROWS ? left : QUERY_ROWS;
-  float *scores = g->scores + worker * QUERY_ROWS * g->samples;
+  float *scores = g->scores + cell.worker * QUERY_ROWS * g->samples;
   unicon__sgemm(false, true, count, g->samples, g->r, 1, g->query + first * g->r, g->r, g->sampled,
                 g->r, 0, scores, g->samples);
   for (int64_t i = 0; i < count; i++) grade_query(g, first + i, scores + i * g->samples);
@@ -151,13 +146,9 @@ static unicon_status grade_side(unicon_ctx *ctx, const unicon__batch *set, bool 
                .other = from_x ? zy : zx};
   UNICON_TRY(draw_sample(ctx, &g, from_x ? set->y.count : set->x.count, seed));
   UNICON_TRY(average_classes(ctx, &g));
-  UNICON_NEW(ctx, g.scores, unicon__workers(ctx) * QUERY_ROWS * g.samples);
-  const double begin = from_x ? 0 : 0.5;
-  unicon__blas_begin();
-  const unicon_status status = unicon__parallel_rounds(
-      ctx, "pairs", begin, begin + 0.5, (g.queries + QUERY_ROWS - 1) / QUERY_ROWS, grade_block, &g);
-  unicon__blas_end();
-  UNICON_TRY(status);
+  const int64_t blocks = (g.queries + QUERY_ROWS - 1) / QUERY_ROWS;
+  UNICON_NEW(ctx, g.scores, unicon__workers_for(ctx, blocks) * QUERY_ROWS * g.samples);
+  UNICON_TRY(unicon__sweep_rows(ctx, "pairs", &unicon__blas_region, blocks, grade_block, &g));
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }

@@ -26,6 +26,7 @@ static unicon_status weigh(unicon_ctx *ctx, unicon__loss_params params, const un
   unicon__loss loss;
   if (params.kind == UNICON__LOSS_MOMENT) {
     params.kind = UNICON__LOSS_SUPCON;
+    params.direction = UNICON__DIRECTION_BOTH;
     memset(zx, 0, (size_t)(pairs->n_x * r) * sizeof *zx);
   }
   unicon__plane_init(&plane, pairs, r, zx, zy);
@@ -60,10 +61,8 @@ static unicon_status draw(unicon_ctx *ctx, const unicon_view *x, const unicon_vi
   UNICON_NEW(ctx, zy, n_y * r);
   UNICON_TRY(unicon__lens_rows(ctx, &lens_x, 0, n_x, unit, zx, r));
   UNICON_TRY(unicon__lens_rows(ctx, &lens_y, 0, n_y, unit, zy, r));
-  if (scores) {
-    unicon__tiled_sgemm(ctx, false, true, n_x, n_y, r, 1, zx, r, zy, r, 0, scores, n_y);
-  }
-  if (!weights && !value) return UNICON_OK;
+  if (scores) unicon__tiled_sgemm(ctx, false, true, n_x, n_y, r, 1, zx, r, zy, r, 0, scores, n_y);
+  if (!weights && !value) return unicon__poll(ctx);
   return weigh(ctx, params, pairs, r, zx, zy, weights, value);
 }
 

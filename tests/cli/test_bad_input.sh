@@ -86,7 +86,7 @@ head -c 100 good.safetensors >cut.safetensors
 refused 1 "cut.safetensors" eval cut.safetensors d/x.test.npy d/y.test.npy
 refused 1 "x.npy" info x.npy
 bad "" good.safetensors:no_such_tensor y.npy
-for kind in npz csv parquet pt; do
+for kind in h5 csv parquet pt; do
   printf 'PK and so on\n' >table.$kind
   bad "table.$kind" table.$kind y.npy
   says ".npy"
@@ -148,6 +148,21 @@ for name in model m.model .hidden; do
 done
 run 0 fit d/x.train.npy d/y.train.npy --preset fast -o m.safetensors
 says_nothing
+
+# Metadata of a stranger's model do not speak to the terminal.
+python3 - <<'PYTHON'
+import json
+data = open("m.safetensors", "rb").read()
+size = int.from_bytes(data[:8], "little")
+header = json.loads(data[8:8 + size])
+for name, changes in (("loud", {"library_version": "\x1b[2Jx\u009b"}), ("bad", {"rank": "\x1b[2Jx"})):
+    header["__metadata__"].update(changes)
+    text = json.dumps(header).encode()
+    open(name + ".safetensors", "wb").write(len(text).to_bytes(8, "little") + text + data[8 + size:])
+PYTHON
+run 0 info loud.safetensors
+prints "library_version        ?[2Jx?"
+refused 1 'metadata rank is "?[2Jx"' info bad.safetensors
 
 # Nothing but what was asked for is left in the folder.
 for f in .[!.]* *.tmp* *~ *.part*; do absent "$f"; done

@@ -100,6 +100,12 @@ cmp -s out table || fail "--bad-rows drop changes something"
 run 0 search m.safetensors --query-side x d/x.test.npy b.npy --base-embedded -k 9 --balance off
 says "warning: --balance and banks have no effect"
 cmp -s out table || fail "the rows of --index lost their biases"
+run 0 search m.safetensors --query-side x d/x.test.npy b.npy --base-embedded -k 9 --json
+json "j['balance'] == 'base'"
+run 0 search m.safetensors --query-side x d/x.test.npy z.npy --base-embedded -k 9 --balance csls:5 --json
+json "j['balance'] == 'csls:5'"
+run 0 search m.safetensors --query-side x d/x.test.npy d/y.test.npy -k 9 -o near --json
+json "j['balance'] == 'softmax:10'"
 run 0 search m.safetensors --query-side x d/x.test.npy z.npy --base-embedded -k 9 --balance off
 cp out off
 run 0 search m.safetensors --query-side x d/x.test.npy d/y.test.npy -k 9 --balance off
@@ -159,6 +165,7 @@ json "j['balance'] == 'softmax:10'"
 json "all(abs(j[d][n] - v) < 1e-9 for d in ('x_to_y', 'y_to_x') for n, v in json.load(open('balanced.json'))[d].items() if isinstance(v, float))"
 run 0 eval --no-model zx.npy zy.npy --bank-x bank_x.npy --bank-y bank_y.npy --balance csls:10 --json
 json "j['balance'] == 'csls:10'"
+refused 1 "bank_x.npy has rows of 12 numbers and wide_y.npy of 13" eval --no-model zx.npy zy.npy --bank-x bank_x.npy --bank-y wide_y.npy
 run 0 eval --no-model zx.npy zy.npy --json
 json "j['balance'] == 'off' and j['x_to_y']['plain']['mrr'] == j['x_to_y']['mrr']"
 run 0 search m.safetensors --query-side x d/x.test.npy d/y.test.npy -k 9 --bank-x bank_x.npy
@@ -191,6 +198,16 @@ printf '0\t0\n' >pairs.tsv
 for k in $(seq 1 24); do printf '%d\t%d\n' "$k" $((2 * k)) >>pairs.tsv; done
 run 0 balance m.safetensors d/x.train.npy d/y.train.npy --pairs pairs.tsv -o few.safetensors --json
 json "j['bank_x'] == j['bank_y'] == 25"
+# What held-out pairs said about the old balance is not said of the new one.
+run 0 info chosen.safetensors --json
+json "'balance' in j['metadata']['auto_chosen'] and 'auto_score' in j['metadata']"
+run 0 balance chosen.safetensors d/x.train.npy d/y.train.npy --balance csls:7 -o moved.safetensors
+run 0 info moved.safetensors --json
+json "j['metadata']['auto_chosen'].startswith('kernel linear, ') and 'balance' not in j['metadata']['auto_chosen']"
+json "'auto_score' not in j['metadata'] and j['metadata']['auto_folds'] == '3'"
+run 0 report moved.safetensors d/x.test.npy d/y.test.npy -o moved.html
+grep -q "Chosen on held-out pairs" moved.html || fail "report of a balanced model: what was chosen"
+grep -q "; held-out score" moved.html && fail "report of a balanced model: the score of another balance"
 # A model that keeps no rows, and one that gets banks for the first time.
 run 0 balance m.safetensors d/x.train.npy d/y.train.npy --balance quadratic:10 -o bare.safetensors
 prints "quadratic:10, without a bank of rows"
@@ -248,7 +265,7 @@ run 2 balance m.safetensors d/x.train.npy
 says "Y is missing"
 refused 1 "side x of the model takes 40" balance m.safetensors d/y.train.npy d/x.train.npy -o no.safetensors
 npy write short.npy f4 15 40 1
-refused 1 "short.npy has 15 rows; a bank needs at least 16" balance m.safetensors short.npy d/y.train.npy -o no.safetensors
+refused 1 "short.npy has 15 rows that can be used; a bank needs at least 16" balance m.safetensors short.npy d/y.train.npy -o no.safetensors
 refused 1 "m.safetensors is an input" balance m.safetensors d/x.train.npy d/y.train.npy -o m.safetensors
 refused 2 "call it no.safetensors" balance m.safetensors d/x.train.npy d/y.train.npy -o no.npy
 refused 2 "balance_bank" balance m.safetensors d/x.train.npy d/y.train.npy -o no.safetensors --balance-bank 3

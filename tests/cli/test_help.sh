@@ -10,9 +10,10 @@ root = os.environ["UNICON_SOURCE_DIR"]
 text = open(os.path.join(root, "src/base/options.h")).read().replace("\\\n", " ")
 commands = {"FIT": ["fit", "plan"], "EVAL": ["eval"], "SYNTH": ["synth"],
             "USE": ["embed", "search"], "PROBE": ["probe"], "CHECK": ["check"], "COMPARE": ["compare"], "REPORT": ["report"],
-            "BALANCE": ["balance"], "MIGRATE": ["migrate"], "MOVE": ["embed", "search", "rewrite"],
+            "BALANCE": ["balance"], "WEIGHTS": ["weights"], "MIGRATE": ["migrate"],
+            "MOVE": ["embed", "search", "rewrite"],
             "CONTEXT": ["fit", "plan", "check", "compare", "eval", "report", "probe", "embed", "search", "balance",
-                        "migrate", "rewrite", "info", "synth"]}
+                        "weights", "migrate", "rewrite", "info", "synth"]}
 string = r'"((?:[^"\\]|\\.)*)"\s*(?:"(?:[^"\\]|\\.)*"\s*)*'
 row = re.compile(r'X\((\w+),\s*' + ",\\s*".join([string] * 5) + r',\s*([^,]+),\s*([^,]+),\s*([A-Z| ]+),')
 found = row.findall(text)
@@ -23,7 +24,7 @@ for fields in found:
             print(command, "--" + fields[1].replace("_", "-"))
 text = open(os.path.join(root, "programs/tool_options.c")).read()
 commands.update({"FIT": ["fit"], "ALL": commands["CONTEXT"],
-                 "PAIRED": ["fit", "plan", "check", "eval", "compare", "report"],
+                 "PAIRED": ["fit", "plan", "check", "eval", "compare", "report", "weights"],
                  "JUDGED": ["fit", "compare"], "USED": ["eval", "embed", "search"], "PLAN": ["plan"], "EMBED": ["embed"],
                  "SEARCH": ["search"], "INFO": ["info"], "REWRITE": ["rewrite"], "TOP": []})
 for name, where in re.findall(r'\{CLI_OPT_\w+, "([a-z-]+)".*?((?:CLI_|PAIRED|JUDGED|USED)[A-Z| CLI_]*),\s*(?:"|CLI_GENERAL)', text, re.S):
@@ -39,27 +40,49 @@ for shell in bash zsh fish; do
   run 0 --completion $shell
   cp out completion.$shell
 done
-for command in fit plan check compare eval report embed search balance migrate rewrite probe info synth; do
-  run 0 $command --help
+for command in fit plan check compare eval report embed search balance weights migrate rewrite probe info synth; do
+  all=--help
+  case $command in fit | plan)
+    run 0 $command --help
+    prints "unicon $command --help-all"
+    [ "$(grep -cE "^  (-[a-z], )?--" out)" -le 16 ] || fail "$command --help lists more than the common options"
+    grep -q "^Losses" out && fail "$command --help has the formulas"
+    for option in output preset kernel pairs budget help-all; do
+      [ "$command $option" = "plan output" ] || grep -q -- "--$option" out || fail "$command --help lacks --$option"
+    done
+    all=--help-all
+    ;;
+  esac
+  run 0 $command $all
   cp out help.$command
   awk 'length > 100 { exit 1 }' out || fail "$command --help has a line over 100 columns"
 done
 while read -r command option; do
-  grep -qE -- "(^|[ ,])$option( |\$)" help.$command || fail "$command --help lacks $option"
+  grep -qE -- "(^|[ ,])$option( |\$)" help.$command || fail "the help of $command lacks $option"
   grep -qF -- "*$option*" man.scd || fail "man page lacks $option"
   grep -qE -- "^    $command\) options='.*${option}[ ']" completion.bash || fail "bash lacks $command $option"
   grep -qF -- "$option" completion.zsh || fail "zsh lacks $option"
   grep -qE -- "$command.* -l ${option#--} " completion.fish || fail "fish lacks $command $option"
 done <options
+# Options that set how a model is fitted: no more than docs/architecture.md says.
+python3 - <<'PYTHON' || fail "fit has too many options"
+import os, re
+text = open(os.path.join(os.environ["UNICON_SOURCE_DIR"], "src/base/options.h")).read().replace("\\\n", " ")
+rows = re.findall(r'X\([A-Z_]+,(?:[^"()]|"(?:[^"\\]|\\.)*")*\)', text)
+fit = [r for r in rows if re.search(r",[A-Z| ]*\b(FIT|CONTEXT)\b[A-Z| ]*,", r)]
+with open(os.path.join(os.environ["UNICON_SOURCE_DIR"], "docs/architecture.md")) as document:
+    most = int(re.search(r"A fit has at most (\d+) options", document.read()).group(1))
+assert 20 < len(fit) <= most, (len(fit), most)
+PYTHON
 
 # Where the default preset chooses a value, help and report say so, and not a default that is not
 # used. What it chooses is what select.c writes.
 python3 - >chosen <<'PYTHON'
 import os, re
-text = open(os.path.join(os.environ["UNICON_SOURCE_DIR"], "src/select/select.c")).read()
-body = text[text.index("static unicon_status write_choice("):]
+text = open(os.path.join(os.environ["UNICON_SOURCE_DIR"], "src/select/params.c")).read()
+body = text[text.index("unicon_status unicon__params_write("):]
 body = body[:body.index("\n}\n")]
-print(*sorted({name.lower() for name in re.findall(r"(?:options_choose|options_replace|write_number)\(ctx, o, UNICON__([A-Z_]+)", body)}), sep="\n")
+print(*sorted({name.lower() for name in re.findall(r"(?:options_choose|options_replace|write_number)\(ctx, options, UNICON__([A-Z_]+)", body)}), sep="\n")
 PYTHON
 [ "$(wc -l <chosen)" -ge 5 ] || fail "what auto chooses was not read"
 for command in fit plan; do
@@ -73,14 +96,14 @@ PYTHON
 done
 grep -q "chosen by auto" help.check && fail "check --help: auto chooses nothing there"
 run 0 info
-prints "kernel chosen, ridge chosen"
+prints "kernel chosen, landmarks chosen"
 run 0 info --json
 json "sorted(n for n, v in j['presets']['auto'].items() if v == 'chosen') == open('chosen').read().split()"
 run 0 --help
 prints "held-out pairs"
 [ "$(sed -n 1p out | tr -d '\n' | wc -c)" -lt 90 ] || fail "the first line of --help is long"
 
-# Formulas stand at the end of fit --help, and only for words that are accepted.
+# Formulas stand at the end of fit --help-all, and only for words that are accepted.
 grep -q "^Losses (--loss):" help.fit || fail "fit --help lacks the losses"
 grep -q "^Metric (--metric):" help.fit || fail "fit --help lacks the metric"
 tr '\n' ' ' <help.fit | tr -s ' ' >one_line

@@ -17,6 +17,8 @@ report() {
   run 0 report --from "$name.json" -o again.html
   prints "again.html"
   cmp -s "$name.html" again.html || fail "$name: --from makes another page"
+  run 0 report --from "$name.html" --json
+  cmp -s out "$name.json" || fail "$name: the page holds another report"
   absent "$name.html.part"
 }
 
@@ -188,6 +190,8 @@ refused 1 "is an input" report m.safetensors d/x.test.npy d/y.test.npy -o m.safe
 refused 1 "nowhere" report m.safetensors d/x.test.npy d/y.test.npy -o nowhere/r.html
 refused 1 "nope.json" report --from nope.json -o r.html
 refused 1 "is not JSON: line 1" report --from label.txt -o r.html
+echo '<p>a page, but not of a report</p>' >other.html
+refused 1 "is not JSON" report --from other.html -o r.html
 absent r.html
 
 # A report that is not what it should be: every part missing, every value of another kind.

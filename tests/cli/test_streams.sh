@@ -33,11 +33,13 @@ wc -l <err >lines
 json "j['model'] == 'w.safetensors'"
 run 0 fit d/x.train.npy d/y.train.npy -o w.safetensors --json -vv
 [ "$(wc -l <err)" -ge "$(cat lines)" ] || fail "-vv says less than -v"
+says "stage closed form"
+awk '/: stage / { sum += $(NF - 1) } END { exit !(sum > 99 && sum < 101) }' err || fail "shares are no 100 %"
 json "j['model'] == 'w.safetensors'"
 run 0 fit d/x.train.npy d/y.train.npy -o w.safetensors --json -v -v
 [ -s err ] || fail "-v -v says nothing"
 
-# Progress only when asked for here (stderr is no terminal), and wiped at the end.
+# The progress line only when asked for here (stderr is no terminal), and wiped at the end.
 run 0 embed m.safetensors --side x d/x.test.npy -o z.npy --progress
 says "embed ["
 says "100 %"
@@ -46,7 +48,8 @@ run 0 fit d/x.train.npy d/y.train.npy -o w.safetensors --progress --json
 says " %"
 json "j['rank'] > 0"
 
-# Signals: status 130, no output, no temporary file; the older model stays.
+# Without a terminal a line every ten seconds. Signals: status 130, no output, no temporary file; the
+# older model stays.
 run 0 synth linear -o big --train 6000 --test 10 --dim-x 64 --dim-y 64 --latent 32
 for signal in INT TERM; do
   mkdir out_$signal
@@ -54,12 +57,16 @@ for signal in INT TERM; do
     --damping plain >out 2>err &
   job=$!
   sleep 1
+  for wait in $(seq 60); do
+    [ $signal = TERM ] || grep -q '^unicon fit: iterations; [0-9]* %; about .* left$' err || sleep 1
+  done
   kill -s $signal $job
   got=0
   wait $job || got=$?
   [ "$got" = 130 ] || fail "SIG$signal: exit status $got"
   last="fit and SIG$signal"
   says "unicon fit: interrupted"
+  [ $signal = TERM ] || says "unicon fit: iterations; "
   prints_nothing
   [ -z "$(ls -A out_$signal)" ] || fail "SIG$signal: files are left"
 done

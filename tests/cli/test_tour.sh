@@ -15,6 +15,11 @@ for part in train test; do for name in x y label; do [ -s demo/$name.$part.npy ]
 [ "$(ls -A demo | wc -l)" -eq 6 ] || fail "files beside the six"
 run 0 synth nonlinear -o other --train 20 --test 10 --dim-x 17 --seed 3 --json
 json "j['train'] == 20 and j['test'] == 10 and j['x_width'] == 17 and j['kind'] == 'nonlinear'"
+run 0 synth linear-released -o sorted --train 30 --val 10 --test 9 --json
+json "j['val'] == 10 and j['y_width'] == 30"
+[ "$(npy show sorted/label.val.npy | tr '\n' ' ')" = "0 0 0 0 1 1 1 1 2 2 " ] || fail "clusters are not in order"
+run 0 synth nonlinear-released -o deep --train 20 --test 10
+[ "$(npy head deep/y.train.npy)" = "f4 20 39" ] || fail "y of nonlinear-released"
 refused 2 "linear, nonlinear" synth cubic -o third
 absent third
 refused 1 "no/folder" synth linear -o no/folder
@@ -133,12 +138,13 @@ prints "presets"
 prints "paper"
 prints ".safetensors:TENSOR"
 run 0 info --json
-json "set(j['presets']) >= {'fast', 'paper'} and j['presets']['paper']['split'] == '0' and j['version']"
+json "set(j['presets']) >= {'fast', 'paper', 'paper-synthetic'} and j['presets']['paper']['nu'] == '2' and j['version']"
+json "j['presets']['paper-printed']['split'] == '0'"
 refused 1 "nothing.safetensors" info nothing.safetensors
 
 # options reach the library
 run 0 fit demo/x.train.npy demo/y.train.npy -o small.safetensors --rank 5 --metric none --threads 1 --max-mem 1G --json
 json "j['rank'] == 5"
 run 0 fit demo/x.train.npy demo/y.train.npy -o paper.safetensors --preset paper --rank=8 --seed 4 --json
-json "j['rank'] == 8 and j['metadata'].get('option.loss') == 'clip'"
+json "j['rank'] == 8 and j['metadata'].get('option.loss') == 'general' and j['metadata'].get('option.nu') == '2'"
 echo "tour: ok"

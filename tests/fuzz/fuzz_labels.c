@@ -13,7 +13,7 @@ static void use(unicon_ctx *ctx, const int64_t *x, int64_t n_x, const int64_t *y
   look(x, n_x, n_x + n_y);
   look(y, n_y, n_x + n_y);
   unicon_pairs *pairs = NULL;
-  if (n_y > 0 && target_ok(ctx, unicon__pairs_from_labels(ctx, x, n_x, y, n_y, &pairs))) {
+  if (n_y > 0 && target_ok(ctx, unicon__pairs_from_labels(ctx, x, n_x, y, n_y, false, &pairs))) {
     int64_t count = 0;
     for (int64_t i = 0; i < n_x; i++) count += unicon__positives_x(pairs, i).count;
     TARGET_HOLDS(count == unicon_pairs_count(pairs));

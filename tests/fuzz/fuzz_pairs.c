@@ -31,15 +31,16 @@ static void take(unicon_ctx *ctx, const unicon_pairs *pairs) {
   unicon_pairs_destroy(part);
 }
 
-static void add_sets(unicon_ctx *ctx, const int64_t *x, const int64_t *y, int64_t count) {
+static void add_sets(unicon_ctx *ctx, const int64_t *x, const int64_t *y, const double *weight,
+                     int64_t count) {
   unicon_pairs *pairs = NULL;
   if (target_ok(ctx, unicon__pairs_from_list(ctx, "pair", N_X, N_Y, (const int64_t[]){39},
                                              (const int64_t[]){49}, NULL, 1, &pairs))) {
-    const unicon_status status =
-        unicon__pairs_add_set(ctx, pairs, false, "ignored pair", x, y, count);
+    const unicon_status status = unicon__pairs_add_set(ctx, pairs, UNICON__PAIR_IGNORED,
+                                                       "ignored pair", x, y, weight, count);
     if (target_ok(ctx, status) && count > 0)
-      TARGET_HOLDS(unicon__pairs_add_set(ctx, pairs, true, "negative pair", x, y, count) !=
-                   UNICON_OK); /* they are ignored already */
+      TARGET_HOLDS(unicon__pairs_add_set(ctx, pairs, UNICON__PAIR_NEGATIVE, "negative pair", x, y,
+                                         NULL, count) != UNICON_OK); /* they are ignored already */
     look(pairs);
   }
   unicon_pairs_destroy(pairs);
@@ -54,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   unicon_status status = unicon__pairs_parse_bytes(ctx, "input.tsv", (unicon__bytes){data, size},
                                                    &x, &y, &weight, &count);
   if (status == UNICON_OK) {
-    add_sets(ctx, x, y, count);
+    add_sets(ctx, x, y, weight, count);
     unicon__clear_error(ctx);
     status = unicon__pairs_from_list(ctx, "input.tsv: pair", N_X, N_Y, x, y, weight, count, &pairs);
   }

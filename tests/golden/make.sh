@@ -25,9 +25,9 @@ golden() {
 golden linear --rank 2
 golden plain --rank 2 --center off --normalize off --metric none
 golden nystrom --rank 3 --kernel rbf --map nystrom --landmarks 6
-golden poly --rank 3 --kernel poly --degree 2 --map nystrom --landmarks 6
+golden poly --rank 3 --kernel poly --width 2 --map nystrom --landmarks 6
 golden random --rank 3 --kernel matern32 --map random --features 8
-golden arccos --rank 3 --kernel arccos1 --map random --features 8 --orthogonal off
+golden arccos --rank 3 --kernel arccos1 --map random --features 8
 golden fused --rank 2 --kernel angular --batch 12
 golden softmax --rank 2 --balance softmax:5
 golden csls --rank 3 --kernel angular --balance csls:4 --batch 12

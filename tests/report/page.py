@@ -51,11 +51,13 @@ def wanted(report):
 class Page(html.parser.HTMLParser):
     def __init__(self):
         super().__init__(convert_charrefs=True)
-        self.open, self.count, self.ids, self.links, self.titles = [], {}, set(), [], 0
+        self.open, self.count, self.ids, self.links, self.titles, self.inside = [], {}, set(), [], 0, ""
 
     def handle_starttag(self, tag, attributes):
         named = dict(attributes)
-        assert tag not in ("script", "link", "img", "iframe", "object", "embed"), f"<{tag}> in the page"
+        if tag == "script":  # the report itself, which no browser runs
+            assert named == {"type": "application/json", "id": "report"}, f"<script {named}>"
+        assert tag not in ("link", "img", "iframe", "object", "embed"), f"<{tag}> in the page"
         for name, value in attributes:
             assert not name.startswith("on"), f"{name} on <{tag}>"
             assert name not in ("src", "xlink:href"), f"{name} on <{tag}>"
@@ -77,6 +79,10 @@ class Page(html.parser.HTMLParser):
         self.handle_starttag(tag, attributes)
         self.open.pop()
 
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "script":
+            self.inside += data
+
     def handle_endtag(self, tag):
         assert self.open and self.open[-1] == tag, f"</{tag}> closes <{self.open[-1:]}>"
         self.open.pop()
@@ -85,11 +91,12 @@ class Page(html.parser.HTMLParser):
 def check(text, report):
     assert len(text.encode()) < LARGEST, f"{len(text)} characters"
     assert "http://" not in text and "https://" not in text and "url(" not in text
-    assert "nan" not in re.sub(r"<title>.*?</title>|<t[dh].*?</t[dh]>", "", text.lower().split("</style>")[1])
+    assert "nan" not in re.sub(r"<title>.*?</title>|<t[dh].*?</t[dh]>|<script.*?</script>", "", text.lower().split("</style>")[1])
     page = Page()
     page.feed(text)
     page.close()
     assert not page.open, page.open
+    assert json.loads(page.inside) == report, "the page holds another report"
     assert set(page.links) <= page.ids, f"links to nowhere: {set(page.links) - page.ids}"
     for svg in re.findall(r"<svg.*?</svg>", text, re.S):
         xml.etree.ElementTree.fromstring(svg)

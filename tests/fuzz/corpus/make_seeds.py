@@ -5,9 +5,11 @@
     tests/fuzz/corpus/make_seeds.py
 
 Standard library only. Inputs that the fuzzer found stand beside the seeds as found-*."""
+import io
 import json
 import os
 import struct
+import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -15,7 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 def put(target, name, data):
     folder = os.path.join(HERE, "fuzz_" + target)
     os.makedirs(folder, exist_ok=True)
-    assert len(data) < 4096, (target, name, len(data))
+    assert len(data) < 5000, (target, name, len(data))
     with open(os.path.join(folder, name), "wb") as out:
         out.write(data)
 
@@ -53,7 +55,24 @@ def f32(*shape):
     return ("F32", list(shape), floats(count))
 
 
-def model(kind="linear", kernel="linear", parts=1, normalize="on", mean=True, width=None, degree=None, **more):
+def unit_rows(rows, rank):
+    """Rows of length 1 in float16."""
+    out = []
+    for i in range(rows):
+        row = [((3 * i + 5 * k) % 7 - 3) / 4 + 0.1 for k in range(rank)]
+        length = sum(a * a for a in row) ** 0.5
+        out += [a / length for a in row]
+    return ("F16", [rows, rank], struct.pack("<%de" % len(out), *out))
+
+
+def balance_tensors(balance, rank, rows=5):
+    if balance.startswith("quadratic"):
+        return {side + ".bias": f32(2 * rank + 1) for side in "xy"}
+    return {side + ".bank": unit_rows(rows, rank) for side in "xy"}
+
+
+def model(kind="linear", kernel="linear", parts=1, normalize="on", mean=True, width=None, degree=None, banks=None,
+          **more):
     d, rank, points = {"x": 3, "y": 2}, 2, 4
     meta = {"format": "unicon", "format_version": "1", "rank": str(rank * parts), "d_x": "3", "d_y": "2",
             "parts": str(parts)}
@@ -80,6 +99,8 @@ def model(kind="linear", kernel="linear", parts=1, normalize="on", mean=True, wi
                 tensors[at + "mean"] = f32(out)
             tensors[at + "weight"] = f32(out, rank)
     meta.update(more)
+    if "balance" in more:
+        tensors.update(banks or balance_tensors(more["balance"], rank * parts))
     return safetensors(tensors, meta)
 
 
@@ -88,6 +109,7 @@ def seeds_npy():
         put("npy", "c-" + descr[1:], npy(descr, "(3, 2)", floats(6, size)))
     put("npy", "i1", npy("|i1", "(3, 2)", bytes([1, 2, 255, 4, 128, 6])))
     put("npy", "u1", npy("|u1", "(3, 2)", bytes([1, 2, 255, 4, 128, 6])))
+    put("npy", "bf16", npy("<V2", "(3, 2)", b"\x80\x3f" * 6))
     put("npy", "fortran", npy("<f4", "(3, 2)", floats(6), fortran=True))
     for version in (2, 3):
         put("npy", "version-%d" % version, npy("<f4", "(2, 3)", floats(6), version=version))
@@ -102,7 +124,61 @@ def seeds_npy():
     put("npy", "not-finite", npy("<f4", "(2, 2)", struct.pack("<4f", float("nan"), 1, float("inf"), 0)))
 
 
+def zip_of(*files, method=zipfile.ZIP_STORED, wide=False, remark=b""):
+    """A ZIP archive as NumPy writes it; `wide` has ZIP64 sizes in the list as well."""
+    out, limit = io.BytesIO(), zipfile.ZIP64_LIMIT
+    if wide:
+        zipfile.ZIP64_LIMIT = 0
+    with zipfile.ZipFile(out, "w", method) as archive:
+        for name, data in files:
+            with archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as member:
+                member.write(data)
+        archive.comment = remark
+    zipfile.ZIP64_LIMIT = limit
+    return out.getvalue()
+
+
+def seeds_npz():
+    emb, ids = ("emb.npy", npy("<f4", "(3, 2)", floats(6))), ("ids.npy", npy("<i8", "(2,)", bytes(16)))
+    one = zip_of(emb)
+    put("npz", "one", one)
+    put("npz", "two", zip_of(emb, ids))
+    put("npz", "wide", zip_of(emb, wide=True))
+    put("npz", "remark", zip_of(emb, remark=b"made by hand"))
+    put("npz", "deflated", zip_of(emb, method=zipfile.ZIP_DEFLATED))
+    put("npz", "twice", zip_of(emb, ("e.npy", b"")).replace(b"e.npy", b"emb.npy"))
+    put("npz", "text", zip_of(("notes.txt", b"hi")))
+    put("npz", "empty", zip_of())
+    put("npz", "cut", one[:-1])
+    at = one.index(b"PK\1\2")
+    put("npz", "far", one[:at + 42] + b"\xfe\xff\xff\xff" + one[at + 46:])
+    put("npz", "no-zip64", one[:at + 42] + b"\xff\xff\xff\xff" + one[at + 46:])
+
+
+def flat_index(kind=b"IxFI", width=2, count=3, metric=0, values=None, data=None):
+    data = floats(width * count) if data is None else data
+    head = struct.pack("<4siqqq?i", kind, width, count, 1 << 20, 1 << 20, True, metric)
+    head += b"" if metric < 2 else struct.pack("<f", 0)
+    return head + struct.pack("<Q", len(data) // 4 if values is None else values) + data
+
+
+def seeds_faiss():
+    put("faiss", "inner-product", flat_index())
+    put("faiss", "euclid", flat_index(b"IxF2", metric=1))
+    put("faiss", "manhattan", flat_index(b"IxFl", metric=2))
+    put("faiss", "mapped", flat_index(b"IxMp"))
+    put("faiss", "empty", flat_index(count=0))
+    put("faiss", "cut", flat_index()[:-1])
+    put("faiss", "negative", flat_index(width=-1, count=-1, data=b""))
+    put("faiss", "overflow", flat_index(width=2**31 - 1, count=2**62, values=2**31, data=b""))
+    put("faiss", "values", flat_index(values=7))
+
+
 def seeds_vecs():
+    short = struct.pack("<i", 3) + b"abc"
+    put("fvecs", "bytes", short * 3)
+    put("fbin", "bytes", struct.pack("<II", 3, 2) + b"abcdef")
+    put("fbin", "ids", struct.pack("<II", 2, 2) + struct.pack("<4i", 0, -1, 7, 2**31 - 1))
     row = struct.pack("<i", 3) + floats(3)
     put("fvecs", "three-rows", row * 3)
     put("fvecs", "one-row", row)
@@ -155,6 +231,26 @@ def seeds_model():
     put("model", "wide", model(d_x="16777216"))
     put("model", "huge-weights", model().replace(floats(2), struct.pack("<2f", 3e38, -3e38)))
     put("model", "tiny-width", model("nystrom", "rbf", width="1e-300"))
+    put("model", "softmax", model(balance="softmax:5"))
+    put("model", "softmax-angular", model("nystrom", "angular", balance="softmax:1000"))
+    put("model", "csls", model(balance="csls:3"))
+    put("model", "csls-beyond-bank", model(balance="csls:1000"))
+    put("model", "csls-fused", model("exact", "angular", parts=2, balance="csls:2"))
+    put("model", "quadratic", model(balance="quadratic:5"))
+    put("model", "balance-off", model(balance="off", banks={"z": f32(1)}))
+    put("model", "balance-unknown", model(balance="softmax:1e9"))
+    put("model", "bank-missing", model(balance="softmax:5", banks={"x.bank": unit_rows(3, 2)}))
+    put("model", "bank-f32", model(balance="softmax:5", banks={"x.bank": f32(3, 2), "y.bank": f32(3, 2)}))
+    put("model", "bank-wide", model(balance="softmax:5", banks={"x.bank": unit_rows(3, 3), "y.bank": unit_rows(3, 2)}))
+    put("model", "bank-empty", model(balance="csls:1", banks={side + ".bank": ("F16", [0, 2], b"") for side in "xy"}))
+    put("model", "bank-nan", model(balance="softmax:5", banks={side + ".bank": ("F16", [1, 2], b"\0\x7e\0\0") for side in "xy"}))
+    put("model", "bank-zero", model(balance="csls:1", banks={side + ".bank": ("F16", [2, 2], bytes(8)) for side in "xy"}))
+    put("model", "bias-short", model(balance="quadratic:5", banks={"x.bias": f32(5), "y.bias": f32(4)}))
+    put("model", "bias-huge", model(balance="quadratic:5", banks={
+        side + ".bias": ("F32", [5], struct.pack("<5f", 3e38, -3e38, 3e38, 3e38, -3e38)) for side in "xy"}))
+    for name in ("softmax", "csls", "quadratic"):
+        with open(os.path.join(HERE, "..", "..", "golden", name + ".safetensors"), "rb") as file:
+            put("model", "golden-" + name, file.read())
 
 
 def seeds_pairs():

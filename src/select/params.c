@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "select/params.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/balancing.h"
+#include "base/number.h"
+
+enum { USUAL_RANK = 256 };
+
+static bool is_on(const unicon_options *options, int id) {
+  return unicon__is(options, id, "on");
+}
+
+/* Metric none is power 0, whiten 1/2. */
+static double power_of(const unicon_options *options, int side) {
+  const unicon__value metric = unicon__of_side(options, UNICON__METRIC, side);
+  return metric.word == 0 ? 0 : metric.word == 1 ? 0.5 : metric.number;
+}
+
+static unicon__goal goal_of(const unicon_options *options) {
+  return unicon__has_preset(options, "auto")   ? UNICON__GOAL_AUTO
+         : unicon__has_preset(options, "best") ? UNICON__GOAL_BEST
+                                               : UNICON__GOAL_FIXED;
+}
+
+static void read_refine(const unicon_options *options, unicon__params *out) {
+  /* An SGD head, as is usual: nothing but refine has made the factors. */
+  const bool head = out->start != UNICON__START_MOMENT && out->iterations == 0;
+  out->refine = (unicon__refine_params){
+      .epochs = (int)unicon__integer(options, UNICON__REFINE),
+      .batch = unicon__integer(options, UNICON__REFINE_BATCH),
+      .rate = unicon__number(options, UNICON__REFINE_RATE),
+      .decay = head ? 0.01 : 0,
+      .patience = head ? 5 : 0,
+      .learn_temperature = unicon__is(options, UNICON__TEMPERATURE, "learn"),
+      .shared = out->shared,
+      .seed = out->seed,
+      .loss = out->loss,
+  };
+}
+
+static void read_open(const unicon_options *options, unicon__params *out) {
+  out->open.kernel =
+      !unicon__given(options, UNICON__KERNEL) && !unicon__given(options, UNICON__KERNEL_X) &&
+      !unicon__given(options, UNICON__KERNEL_Y) && !unicon__given(options, UNICON__MAP);
+  out->open.landmarks = !unicon__given(options, UNICON__MAP) && !out->map.landmarks_given;
+  out->open.ridge = !unicon__given(options, UNICON__RIDGE);
+  out->open.power = !unicon__given(options, UNICON__METRIC);
+  out->open.exponent = unicon__is(options, UNICON__EXPONENT, "auto");
+  out->open.rank = unicon__is(options, UNICON__RANK, "auto");
+  out->open.balance = unicon__is(options, UNICON__BALANCE, "auto");
+  out->open.refine = !unicon__given(options, UNICON__REFINE);
+  out->open.temperature = !unicon__given(options, UNICON__TEMPERATURE);
+  out->open.batch = !unicon__given(options, UNICON__REFINE_BATCH);
+}
+
+static void read_scores(const unicon_options *options, int64_t rows_y, unicon__params *out) {
+  unicon_ctx scratch = {0};
+  const bool closed =
+      out->iterations == 0 && out->refine.epochs == 0 && out->start == UNICON__START_MOMENT;
+  out->split = out->shared ? 0.5 : unicon__number(options, UNICON__SPLIT);
+  /* iterations and refine find lengths of their own */
+  out->exponent =
+      out->open.exponent ? (closed ? 1.5 : 1) : unicon__number(options, UNICON__EXPONENT);
+  out->balance = unicon__balancing_usual(rows_y);
+  if (!out->open.balance) /* the text was checked when it was set */
+    (void)unicon__balancing_parse(&scratch, unicon__text(options, UNICON__BALANCE), &out->balance);
+  out->bank = unicon__integer(options, UNICON__BALANCE_BANK);
+}
+
+static bool has_kernel(const unicon__params *params) {
+  return params->map.kernel[0] != UNICON__KERNEL_LINEAR ||
+         params->map.kernel[1] != UNICON__KERNEL_LINEAR;
+}
+
+void unicon__params_from(const unicon_options *options, int64_t rows_y, unicon__params *out) {
+  *out = (unicon__params){
+      .goal = goal_of(options),
+      .shared = is_on(options, UNICON__SHARED_ENCODER),
+      .unpaired = is_on(options, UNICON__UNPAIRED),
+      .ridge = unicon__number(options, UNICON__RIDGE),
+      .rank = unicon__is(options, UNICON__RANK, "auto")   ? USUAL_RANK
+              : unicon__is(options, UNICON__RANK, "full") ? INT64_MAX
+                                                          : unicon__integer(options, UNICON__RANK),
+      .svd = (unicon__svd_method)unicon__word(options, UNICON__SVD),
+      .start = unicon__is(options, UNICON__START, "moment")   ? UNICON__START_MOMENT
+               : unicon__is(options, UNICON__START, "random") ? UNICON__START_RANDOM
+               : unicon__is(options, UNICON__START, "zero")   ? UNICON__START_ZERO
+                                                              : UNICON__START_MODEL,
+      .start_path = unicon__text(options, UNICON__START),
+      .iterations = (int)unicon__integer(options, UNICON__ITERATIONS),
+      .safe = unicon__is(options, UNICON__DAMPING, "safe"),
+      .tolerance = unicon__number(options, UNICON__TOLERANCE),
+      .identity = unicon__number(options, UNICON__IDENTITY),
+      .solutions = unicon__is(options, UNICON__BATCH_AVERAGE, "solution"),
+      .cut = {.size = unicon__is(options, UNICON__BATCH, "full")
+                          ? 0
+                          : unicon__integer(options, UNICON__BATCH),
+              .in_order = unicon__is(options, UNICON__BATCH_ORDER, "file"),
+              .seed = (uint64_t)unicon__integer(options, UNICON__SEED)},
+      .aggregate = (unicon__aggregation)unicon__word(options, UNICON__AGGREGATE),
+      .budget = unicon__is(options, UNICON__BUDGET, "none")
+                    ? INFINITY
+                    : unicon__number(options, UNICON__BUDGET),
+      .val_fraction = unicon__is(options, UNICON__VAL_FRACTION, "auto")
+                          ? 0
+                          : unicon__number(options, UNICON__VAL_FRACTION),
+      .seed = (uint64_t)unicon__integer(options, UNICON__SEED),
+  };
+  unicon__map_params_from(options, &out->map);
+  unicon__loss_params_from(options, &out->loss);
+  /* Towards the identity of the rows themselves, so in their coordinates and with all of them. */
+  if (out->identity > 0 && unicon__is(options, UNICON__RANK, "auto")) out->rank = INT64_MAX;
+  if (out->identity > 0 && out->map.by_size && !has_kernel(out)) {
+    out->map.by_size = false;
+    out->map.kind = UNICON__MAP_LINEAR;
+  }
+  out->centring = !is_on(options, UNICON__CENTER) ? UNICON__CENTRE_NONE
+                  : out->shared                   ? UNICON__CENTRE_SHARED
+                                                  : UNICON__CENTRE_SIDES;
+  out->rank_given = unicon__given(options, UNICON__RANK) &&
+                    !unicon__is(options, UNICON__RANK, "auto") && out->rank != INT64_MAX;
+  out->sided = unicon__of_side(options, UNICON__METRIC, 0).sided;
+  for (int s = 0; s < 2; s++) out->power[s] = power_of(options, s);
+  read_refine(options, out);
+  read_open(options, out);
+  read_scores(options, rows_y, out);
+}
+
+static unicon_status write_number(unicon_ctx *ctx, unicon_options *options, int id, double value) {
+  char text[32];
+  unicon__number_print(text, sizeof text, "%.10g", value);
+  return unicon__options_choose(ctx, options, id, text);
+}
+
+unicon_status unicon__params_write(unicon_ctx *ctx, const unicon__params *params,
+                                   unicon_options *options) {
+  char text[UNICON__BALANCING_TEXT];
+  if (params->open.kernel && params->kernel)
+    UNICON_TRY(unicon__options_choose(ctx, options, UNICON__KERNEL, params->kernel));
+  if (params->landmarks_chosen)
+    UNICON_TRY(write_number(ctx, options, UNICON__LANDMARKS, (double)params->map.landmarks));
+  UNICON_TRY(write_number(ctx, options, UNICON__RIDGE, params->ridge));
+  if (params->open.power && params->power[0] == 0.5)
+    UNICON_TRY(unicon__options_choose(ctx, options, UNICON__METRIC, "whiten"));
+  else if (params->open.power)
+    UNICON_TRY(write_number(ctx, options, UNICON__METRIC, params->power[0]));
+  UNICON_TRY(write_number(ctx, options, UNICON__EXPONENT, params->exponent));
+  if (params->open.rank) UNICON_TRY(write_number(ctx, options, UNICON__RANK, (double)params->rank));
+  unicon__balancing_print(params->balance, text);
+  if (params->open.balance) UNICON_TRY(unicon__options_choose(ctx, options, UNICON__BALANCE, text));
+  snprintf(text, sizeof text, "%d", params->refine.epochs);
+  UNICON_TRY(unicon__options_replace(ctx, options, UNICON__REFINE, text)); /* given: at most */
+  if (params->refine.epochs == 0) return UNICON_OK;
+  UNICON_TRY(write_number(ctx, options, UNICON__TEMPERATURE, params->refine.loss.temperature));
+  return write_number(ctx, options, UNICON__REFINE_BATCH, (double)params->refine.batch);
+}
+
+void unicon__params_powers(const unicon__params *params, double power[2]) {
+  power[0] = params->exponent * params->split;
+  power[1] = params->exponent * (1 - params->split);
+}
+
+unicon__closed_params unicon__params_closed(const unicon__params *params, int64_t rank) {
+  return (unicon__closed_params){
+      .power = {params->power[0], params->power[1]},
+      .ridge = params->ridge,
+      .rank = rank,
+      .shared = params->shared,
+      .svd = params->svd,
+      .seed = params->seed,
+  };
+}
+
+unicon__solve_params unicon__params_solve(const unicon__params *params, int64_t rank) {
+  unicon__solve_params out = {
+      .closed = unicon__params_closed(params, rank),
+      .loss = params->loss,
+      .iterations = params->iterations,
+      .safe = params->safe,
+      .start = params->start,
+      .solutions = params->solutions,
+      .tolerance = params->tolerance,
+      .identity = params->identity,
+      .aggregate = params->aggregate,
+  };
+  unicon__params_powers(params, out.power);
+  return out;
+}
+
+unicon__prepare_plan unicon__params_prepare(const unicon__params *params,
+                                            const unicon__batch *data) {
+  unicon__prepare_plan plan = {
+      .map = &params->map,
+      .centring = params->centring,
+      .data = data,
+      .cache = params->iterations > 0 || params->refine.epochs > 0 ||
+               params->start != UNICON__START_MOMENT,
+      .holds = params->start == UNICON__START_MOMENT || params->loss.kind == UNICON__LOSS_MOMENT
+                   ? UNICON__STATS_CROSS
+                   : 0,
+  };
+  if (params->power[0] > 0) plan.holds |= UNICON__STATS_GRAM_X;
+  if (params->power[1] > 0) plan.holds |= UNICON__STATS_GRAM_Y;
+  if (params->unpaired) plan.holds |= UNICON__STATS_UNPAIRED;
+  return plan;
+}
+
+bool unicon__params_fused(const unicon__params *params, int64_t rows_x) {
+  const bool exact = params->map.by_size || params->map.kind == UNICON__MAP_EXACT;
+  return has_kernel(params) && exact && params->cut.size > 0 && params->cut.size < rows_x;
+}
+
+int64_t unicon__most_rank(const unicon__params *params, const unicon__prepared *prepared) {
+  const unicon__source *x = &prepared->side[0].source, *y = &prepared->side[1].source;
+  const int64_t centred = params->centring != UNICON__CENTRE_NONE;
+  int64_t most = x->map->out < y->map->out ? x->map->out : y->map->out;
+  if (x->count - centred < most) most = x->count - centred;
+  if (y->count - centred < most) most = y->count - centred;
+  return most;
+}

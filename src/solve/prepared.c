@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "solve/prepared.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "linalg/blas.h"
+#include "linalg/vec.h"
+
+enum { GUESS_ROWS = 512 };
+
+/* A first guess of the mean from rows spread over the source: sums about it lose no digits. */
+static unicon_status guess_mean(unicon_ctx *ctx, unicon__arena *arena, unicon__side *side) {
+  const unicon__source *source = &side->source;
+  const int64_t p = source->map->out;
+  const int64_t count = source->count < GUESS_ROWS ? source->count : GUESS_ROWS;
+  int64_t pick[GUESS_ROWS];
+  float *buffer, *mean;
+  UNICON_NEW(ctx, buffer, count * unicon__map_room(source->map));
+  UNICON_ARENA_NEW(ctx, arena, mean, p);
+  for (int64_t i = 0; i < count; i++) pick[i] = i * source->count / count;
+  const float *rows = unicon__source_tile(source, pick, 0, count, buffer);
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t k = 0; k < p; k++) mean[k] += rows[i * p + k] / (float)count;
+  unicon__drop(ctx, buffer);
+  side->map.mean = mean;
+  return UNICON_OK;
+}
+
+/* Rows of x and then of y as one source; its pieces live in the frame. */
+static unicon_status stack(unicon_ctx *ctx, const unicon__source *x, const unicon__source *y,
+                           unicon__source *out) {
+  unicon_rows *rows;
+  int64_t *index;
+  UNICON_NEW(ctx, rows, 1);
+  rows->name = x->rows->name;
+  rows->width = x->rows->width;
+  rows->count = x->rows->count + y->rows->count;
+  rows->segments = x->rows->segments + y->rows->segments;
+  UNICON_NEW(ctx, rows->segment, rows->segments);
+  memcpy(rows->segment, x->rows->segment, (size_t)x->rows->segments * sizeof *rows->segment);
+  for (int64_t k = 0; k < y->rows->segments; k++) {
+    rows->segment[x->rows->segments + k] = y->rows->segment[k];
+    rows->segment[x->rows->segments + k].first += x->rows->count;
+  }
+  UNICON_NEW(ctx, index, x->count + y->count);
+  for (int64_t i = 0; i < x->count; i++) index[i] = x->index ? x->index[i] : i;
+  for (int64_t i = 0; i < y->count; i++)
+    index[x->count + i] = x->rows->count + (y->index ? y->index[i] : i);
+  *out = (unicon__source){.rows = rows, .index = index, .count = x->count + y->count};
+  return UNICON_OK;
+}
+
+static unicon_status fit_map(unicon_ctx *ctx, const unicon__prepare_plan *plan, int s,
+                             const unicon__source *rows, unicon__prepared *out) {
+  unicon__side *side = &out->side[s];
+  side->fitted = *rows;
+  unicon__blas_begin();
+  unicon_status status = unicon__map_fit(ctx, &out->arena, plan->map, s, plan->landmark[s],
+                                         plan->landmarks, rows, &side->map);
+  side->source.map = &side->map;
+  if (status == UNICON_OK && plan->centring != UNICON__CENTRE_NONE)
+    status = guess_mean(ctx, &out->arena, side);
+  unicon__blas_end();
+  return status;
+}
+
+static unicon_status fit_maps(unicon_ctx *ctx, const unicon__prepare_plan *plan, bool shared,
+                              unicon__prepared *out) {
+  const unicon__source *x = &plan->data->x, *y = &plan->data->y;
+  unicon__source both;
+  if (!shared) {
+    UNICON_TRY(fit_map(ctx, plan, 0, x, out));
+    return fit_map(ctx, plan, 1, y, out);
+  }
+  if (x->rows->width != y->rows->width)
+    return unicon__fail(ctx, UNICON_ERR_SHAPE,
+                        "shared_encoder needs rows of equal width, but %s has %lld values a row "
+                        "and %s has %lld",
+                        x->rows->name, (long long)x->rows->width, y->rows->name,
+                        (long long)y->rows->width);
+  UNICON_TRY(stack(ctx, x, y, &both));
+  UNICON_TRY(fit_map(ctx, plan, 0, &both, out));
+  out->side[1].map = out->side[0].map;
+  out->side[1].fitted = both;
+  out->side[1].source.map = &out->side[1].map;
+  return UNICON_OK;
+}
+
+unicon_status unicon__prepare(unicon_ctx *ctx, const unicon__prepare_plan *plan,
+                              unicon__prepared *out) {
+  static const int64_t all[2] = {INT64_MAX, INT64_MAX};
+  *out = (unicon__prepared){.pairs = plan->data->pairs, .centring = plan->centring};
+  unicon__arena_init(&out->arena, ctx->arena.budget);
+  out->side[0].source = plan->data->x;
+  out->side[1].source = plan->data->y;
+  UNICON_TRY(fit_maps(ctx, plan, plan->centring == UNICON__CENTRE_SHARED, out));
+  for (int s = 0; s < 2; s++)
+    if (plan->cache || out->side[s].map.kind != UNICON__MAP_LINEAR)
+      UNICON_TRY(unicon__source_cache(ctx, &out->arena, &out->side[s].source, &out->side[s].cache));
+  const unicon__batch set = unicon__prepared_set(out);
+  UNICON_TRY(unicon__stats_open(ctx, &out->arena, &set, all, plan->holds, &out->stats));
+  return unicon__stats_add(ctx, &set, 1, &out->stats);
+}
+
+void unicon__prepared_close(unicon__prepared *prepared) {
+  if (prepared->arena.budget) unicon__arena_release(&prepared->arena);
+  *prepared = (unicon__prepared){.pairs = NULL};
+}
+
+unicon__batch unicon__prepared_set(const unicon__prepared *prepared) {
+  return (unicon__batch){
+      .x = prepared->side[0].source, .y = prepared->side[1].source, .pairs = prepared->pairs};
+}
+
+/* Squares are summed from float32 products: says where values leave their range. */
+static unicon_status fail_size(unicon_ctx *ctx, const unicon__side *side, double square) {
+  const bool large = !(square <= (double)FLT_MAX); /* or NaN, a difference of infinities */
+  return unicon__fail(ctx, UNICON_ERR_DATA, "%s: %s; scale the rows %s, or set normalize on",
+                      side->source.rows->name,
+                      large ? "values are too large, squares of them pass float32"
+                            : "values are zero or too small, squares of them vanish in float32",
+                      large ? "down" : "up");
+}
+
+/* Trace of sigma, from float32 products: it may have vanished, or left their range. */
+static double trace_of(const unicon__moments *m, int s) {
+  double trace = 0;
+  for (int64_t k = 0; k < m->p[s]; k++) trace += m->sigma[s][k * m->p[s] + k];
+  return trace;
+}
+
+unicon_status unicon__moments_check(unicon_ctx *ctx, const unicon__prepared *prepared,
+                                    const unicon__moments *moments) {
+  for (int s = 0; s < 2; s++) {
+    const unicon__side *side = &prepared->side[s];
+    const double spread = moments->spread[s];
+    double square = spread;
+    for (int64_t k = 0; k < moments->p[s]; k++) {
+      const double shift = side->map.mean ? (double)side->map.mean[k] : 0;
+      square += (shift + moments->mean[s][k]) * (shift + moments->mean[s][k]);
+    }
+    if (!isfinite(square)) return fail_size(ctx, side, square);
+    if (spread > 1e-11 * square) {
+      const double trace = moments->sigma[s] ? trace_of(moments, s) : spread;
+      if (!isfinite(trace) || !(trace > 0)) return fail_size(ctx, side, trace);
+      continue;
+    }
+    if (square < (double)FLT_MIN) return fail_size(ctx, side, square);
+    return unicon__fail(ctx, UNICON_ERR_DATA,
+                        "%s: all rows are the same up to rounding, so there is nothing to align",
+                        side->source.rows->name);
+  }
+  return UNICON_OK;
+}
+
+void unicon__prepared_centre(unicon__prepared *prepared, unicon__moments *moments) {
+  for (int s = 0; s < 2 && prepared->centring != UNICON__CENTRE_NONE; s++) {
+    unicon__side *side = &prepared->side[s];
+    const int64_t p = side->map.out;
+    const bool own = s == 0 || side->map.mean != prepared->side[0].map.mean;
+    for (int64_t i = 0; side->cache && i < side->source.count; i++)
+      for (int64_t k = 0; k < p; k++) side->cache[i * p + k] -= (float)moments->mean[s][k];
+    for (int64_t k = 0; k < p && own; k++)
+      side->map.mean[k] = (float)((double)side->map.mean[k] + moments->mean[s][k]);
+  }
+  for (int s = 0; s < 2; s++)
+    memset(moments->mean[s], 0, (size_t)moments->p[s] * sizeof *moments->mean[s]);
+}
+
+unicon_status unicon__validation_through(unicon_ctx *ctx, const unicon__validation *held,
+                                         const unicon__prepared *prepared,
+                                         unicon__balancing balance, int64_t bank, uint64_t seed,
+                                         unicon__validation *out) {
+  *out = *held;
+  out->balance = balance;
+  for (int s = 0; s < 2; s++) {
+    const unicon__side *side = &prepared->side[s];
+    float *cache;
+    out->side[s].map = &side->map;
+    out->side[s].cache = NULL;
+    out->side[s].cache_row = NULL;
+    UNICON_TRY(unicon__source_cache(ctx, &ctx->arena, &out->side[s], &cache));
+    if (balance.kind == UNICON__BALANCE_OFF || bank == 0) continue;
+    UNICON_TRY(unicon__validation_bank(ctx, &side->source, prepared->pairs, s, bank, seed, out));
+  }
+  return UNICON_OK;
+}
