@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C library through ctypes: the prototypes of unicon/unicon.h, and handles that free.
+"""The C library through ctypes: the prototypes of unicon/unicon.h and unicon/migrate.h, and handles that free.
 
 ctypes releases the GIL during every call.
 """
@@ -18,7 +18,7 @@ LOG_FUNCTION = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 PROGRESS_FUNCTION = CFUNCTYPE(c_int, c_void_p, c_char_p, c_double, c_double)
 
 SCOPE_CONTEXT, SCOPE_FIT, SCOPE_EVAL, SCOPE_SYNTH, SCOPE_CHECK = 1, 2, 4, 8, 32
-SCOPE_BALANCE, SCOPE_WEIGHTS = 512, 1024
+SCOPE_BALANCE, SCOPE_WEIGHTS, SCOPE_MIGRATE, SCOPE_MOVE = 512, 1024, 2048, 4096
 SIDES = {"x": 0, "y": 1}
 FORMS = {"raw": 0, "unit": 1, "query": 2, "index": 3, "query_cosine": 4, "index_cosine": 5}
 
@@ -40,6 +40,11 @@ class SynthPart(Structure):
 class View(Structure):
     _fields_ = [("rows", c_void_p), ("model", c_void_p), ("side", c_int), ("balance", c_void_p),
                 ("form", c_int)]
+
+
+class MigrationData(Structure):
+    _fields_ = [("old_rows", c_void_p), ("new_rows", c_void_p), ("queries_old", c_void_p),
+                ("queries_new", c_void_p), ("judgements", c_void_p)]
 
 
 def _open() -> ctypes.CDLL:
@@ -81,6 +86,13 @@ _status_functions: dict[str, list] = {
     "balance_create": [_handle, _handle, _handle, _handle, _out],
     "embed": [POINTER(View), c_int64, c_int64, c_int, c_void_p],
     "search": [POINTER(View), POINTER(View), c_int64, c_void_p, c_void_p],
+    "migrate": [POINTER(MigrationData), _handle, _out],
+    "model_calibrate": [_handle, c_int, c_int64, c_void_p],
+    "model_check_rows": [_handle, c_int, _handle],
+    "rewrite": [POINTER(View), c_int64, c_int64, c_int, c_int, c_char_p, _handle,
+                POINTER(c_int64)],
+    "vectors_check": [c_char_p],
+    "vectors_match": [c_char_p, _handle, POINTER(c_int)],
     "evaluate": [POINTER(View), POINTER(View), _handle, _handle, c_void_p, c_void_p],
     "ranks": [POINTER(View), POINTER(View), _handle, c_void_p, c_void_p],
     "hubs": [POINTER(View), POINTER(View), _handle, _out, _out],
@@ -121,6 +133,12 @@ _other_functions: dict[str, tuple] = {
     "model_spectrum": (POINTER(c_float), [_handle]),
     "model_meta": (c_char_p, [_handle, c_char_p]),
     "model_meta_at": (c_int, [_handle, c_size_t, _text_out, _text_out]),
+    "model_id": (None, [_handle, c_char_p]),
+    "embed_one_room": (c_int64, [_handle, c_int]),
+    "embed_one": (c_int, [_handle, c_int, c_void_p, c_void_p, c_void_p]),
+    "migration_destroy": (None, [_handle]),
+    "migration_model": (c_void_p, [_handle]),
+    "migration_json": (c_char_p, [_handle]),
     "metric_name": (c_char_p, [c_size_t]),
 }
 
