@@ -122,6 +122,20 @@ double unicon__lens_longest(const unicon__lens *lens, const float *rows, int64_t
   return sqrt(square);
 }
 
+static unicon_status add_offset(unicon_ctx *ctx, const float *offset, int64_t rank, int64_t count,
+                                bool unit, float *out, int64_t ld) {
+  for (int64_t i = 0; i < count; i++) {
+    unicon__vec_best()->add_scaled(out + i * ld, offset, rank, 1);
+    if (!isfinite(unicon__vec_best()->sum_squares(out + i * ld, rank)))
+      return unicon__fail(ctx, UNICON_ERR_NUMERIC,
+                          "the embedding of row %lld of these overflows float32; the weights of "
+                          "the model are out of range",
+                          (long long)i);
+  }
+  if (unit) unicon__scale_rows(out, count, rank, ld, 1);
+  return UNICON_OK;
+}
+
 unicon_status unicon__model_embed(unicon_ctx *ctx, const unicon_model *model, int side,
                                   const unicon__source *rows, int64_t first, int64_t count,
                                   bool unit, bool check, float *out, int64_t ld) {
@@ -135,9 +149,8 @@ unicon_status unicon__model_embed(unicon_ctx *ctx, const unicon_model *model, in
     const float *offset = part->offset[side];
     UNICON_TRY(unicon__project(ctx, &source, part->weight[side], part->rank, first, count,
                                (unit || fused) && !offset, check && b == 0, out + column, ld));
-    for (int64_t i = 0; offset && i < count; i++)
-      unicon__vec_best()->add_scaled(out + i * ld + column, offset, part->rank, 1);
-    if (offset && (unit || fused)) unicon__scale_rows(out + column, count, part->rank, ld, 1);
+    if (offset)
+      UNICON_TRY(add_offset(ctx, offset, part->rank, count, unit || fused, out + column, ld));
     if (fused) unicon__scale_rows(out + column, count, part->rank, ld, sqrt(part->share));
     column += part->rank;
   }
