@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# The page of a report as C. Sets UNICON_REPORT, which needs programs/ among its include folders.
+# The pages of a report and of a migration as C. Sets UNICON_REPORT and UNICON_MIGRATE_PAGE, which
+# need programs/ among their include folders.
 
-set(UNICON_REPORT ${PROJECT_BINARY_DIR}/report.html.c)
-add_custom_command(OUTPUT ${UNICON_REPORT}
-  COMMAND ${CMAKE_COMMAND} -DIN=${PROJECT_SOURCE_DIR}/programs/report.html -DOUT=${UNICON_REPORT}
-    -P ${PROJECT_SOURCE_DIR}/cmake/template.cmake
-  DEPENDS ${PROJECT_SOURCE_DIR}/programs/report.html ${PROJECT_SOURCE_DIR}/cmake/template.cmake
-  COMMENT "Turning report.html into C" VERBATIM)
+function(unicon_page name variable)
+  set(out ${PROJECT_BINARY_DIR}/${name}.c)
+  add_custom_command(OUTPUT ${out}
+    COMMAND ${CMAKE_COMMAND} -DIN=${PROJECT_SOURCE_DIR}/programs/${name} -DOUT=${out}
+      -P ${PROJECT_SOURCE_DIR}/cmake/template.cmake
+    DEPENDS ${PROJECT_SOURCE_DIR}/programs/${name} ${PROJECT_SOURCE_DIR}/cmake/template.cmake
+    COMMENT "Turning ${name} into C" VERBATIM)
+  set(${variable} ${out} PARENT_SCOPE)
+endfunction()
+
+unicon_page(report.html UNICON_REPORT)
+unicon_page(migrate.html UNICON_MIGRATE_PAGE)

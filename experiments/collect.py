@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the tables of docs/results/README.md from the JSON files beside it: the text between
-`<!-- begin NAME -->` and `<!-- end NAME -->` is replaced, everything else stays. A table whose
-file is not there keeps its text.
+"""Writes the tables of docs/results/README.md, and of docs/migration.md, from the JSON files beside
+the first: the text between `<!-- begin NAME -->` and `<!-- end NAME -->` is replaced, everything
+else stays. A table whose file is not there keeps its text.
 
     experiments/collect.py [--check]     --check writes nothing and fails if a table is out of date
 """
@@ -38,7 +38,8 @@ def markdown(table):
 
 def main():
     readme = results_folder() / "README.md"
-    text = before = readme.read_text()
+    pages = [page for page in (readme, results_folder().parent / "migration.md") if page.exists()]
+    texts = before = [page.read_text() for page in pages]
     times = []
     for path in sorted(results_folder().glob("*.json")):
         found = json.loads(path.read_text())
@@ -46,22 +47,26 @@ def main():
             times.append((found["experiment"], found["seconds"]))
         for name, table in found["tables"].items():
             place = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.S)
-            if not place.search(text):
+            if not any(place.search(text) for text in texts):
                 sys.exit(f"{readme}: no place for the table {name} of {path.name}")
-            text = place.sub(lambda m: m[1] + markdown(table) + "\n" + m[2], text)
+            texts = [place.sub(lambda m: m[1] + markdown(table) + "\n" + m[2], text) for text in texts]
     total = {
         "columns": ["experiment", "whole, s"],
         "rows": [*times, ("together", sum(t for _, t in times))],
     }
-    text = re.sub(
-        r"(<!-- begin times -->\n).*?(<!-- end times -->)",
-        lambda m: m[1] + markdown(total) + "\n" + m[2],
-        text,
-        flags=re.S,
-    )
+    texts = [
+        re.sub(
+            r"(<!-- begin times -->\n).*?(<!-- end times -->)",
+            lambda m: m[1] + markdown(total) + "\n" + m[2],
+            text,
+            flags=re.S,
+        )
+        for text in texts
+    ]
     if "--check" in sys.argv:
-        sys.exit(text != before and f"{readme} is out of date: run experiments/collect.py")
-    readme.write_text(text)
+        sys.exit(texts != before and f"{readme} or a page beside it is out of date: run experiments/collect.py")
+    for page, text in zip(pages, texts):
+        page.write_text(text)
 
 
 if __name__ == "__main__":

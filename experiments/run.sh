@@ -18,7 +18,7 @@ if [ "${1:-}" = --smoke ]; then
     trap 'rm -rf "$UNICON_RESULTS"' EXIT
   fi
 fi
-all=(synthetic kernels losses flickr8k balanced compare batch svd efficiency esc50 transfer unimodal warm_start landmarks)
+all=(synthetic kernels losses flickr8k balanced compare batch svd efficiency esc50 transfer unimodal warm_start landmarks migration)
 names=("$@")
 [ $# -gt 0 ] || names=("${all[@]}")
 

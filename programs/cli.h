@@ -29,7 +29,9 @@ enum {
   CLI_REPORT = 1024,
   CLI_BALANCE = 2048,
   CLI_WEIGHTS = 4096,
-  CLI_TOP = 8192,       /* `unicon` itself, without a command */
+  CLI_MIGRATE = 8192,
+  CLI_REWRITE = 16384,
+  CLI_TOP = 32768,      /* `unicon` itself, without a command */
   CLI_ALL = CLI_TOP - 1 /* every command */
 };
 
@@ -96,6 +98,13 @@ typedef enum cli_id {
   CLI_OPT_VAL,
   CLI_OPT_TRAIN_LABELS,
   CLI_OPT_TEST_LABELS,
+  CLI_OPT_QUERIES_OLD,
+  CLI_OPT_QUERIES_NEW,
+  CLI_OPT_JUDGEMENTS,
+  CLI_OPT_INTO,
+  CLI_OPT_CHECK,
+  CLI_OPT_SHARD_ROWS,
+  CLI_OPT_CALIBRATE,
   CLI_OPT_COUNT
 } cli_id;
 

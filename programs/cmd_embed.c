@@ -5,6 +5,8 @@
 
 #include "balanced.h"
 #include "inputs.h"
+#include "moving.h"
+#include "unicon/migrate.h"
 #include "usable.h"
 
 enum {
@@ -144,11 +146,42 @@ static int check_form(tool *t) {
   return EXIT_DONE;
 }
 
+/* A model of a migration leads into one space; the rows that move are those of the other side. */
+static int take_direction(tool *t, const unicon_model *model, unicon_view *view) {
+  const char *into = tool_value(t, CLI_OPT_INTO), *space = moving_space(model);
+  const char *side = tool_value(t, CLI_OPT_SIDE), *path = t->args->positional[0];
+  view->side = side && strcmp(side, "y") == 0 ? UNICON_Y : UNICON_X;
+  if (!into) return space ? moving_check_rows(t, model, view->side, view->rows) : EXIT_DONE;
+  if (!space) return moving_refuse_other(t, model, path);
+  if (strcmp(into, space) != 0)
+    return tool_error(t,
+                      "%s leads into the %s space, not into the %s one; `unicon migrate --into "
+                      "%s` makes a model that does",
+                      path, space, into, into);
+  if (!side && strcmp(space, "shared") == 0)
+    return cli_error(t->args->command,
+                     "say which model the rows are of: --side x (old) or --side y (new)");
+  if (!side) view->side = strcmp(space, "old") == 0 ? UNICON_Y : UNICON_X;
+  const int code = moving_refuse_moved(t, model, t->args->positional[1]);
+  return code == EXIT_DONE ? moving_check_rows(t, model, view->side, view->rows) : code;
+}
+
+/* With --into: the file says where its vectors lie. */
+static int embed_into(tool *t, const unicon_view *view, const usable *left) {
+  const char *path = tool_value(t, CLI_OPT_OUTPUT);
+  const unicon_dtype dtype =
+      strcmp(tool_value(t, CLI_OPT_DTYPE), "f2") == 0 ? UNICON_F16 : UNICON_F32;
+  const unicon_status status = unicon_rewrite(t->ctx, view, 0, unicon_rows_count(view->rows),
+                                              form_of(t), dtype, path, t->options, NULL);
+  display_clear(&t->display);
+  return status == UNICON_OK ? print_result(t, view, left, path) : tool_fail(t, status);
+}
+
 int cmd_embed(tool *t) {
   const char *const *path = t->args->positional;
   if (!tool_has(t, CLI_OPT_OUTPUT))
     return cli_usage_error(t->args->command, "say where the embedded rows go: -o OUT.npy");
-  if (!tool_has(t, CLI_OPT_SIDE))
+  if (!tool_has(t, CLI_OPT_SIDE) && !tool_has(t, CLI_OPT_INTO))
     return cli_usage_error(t->args->command,
                            "say which side the rows belong to: --side x or --side y");
   int code = check_form(t);
@@ -159,13 +192,14 @@ int cmd_embed(tool *t) {
   unicon_status status = unicon_model_load(t->ctx, path[0], &model);
   if (status == UNICON_OK) status = unicon_rows_open(t->ctx, path[1], &rows);
   if (status == UNICON_OK) {
-    const bool y = strcmp(tool_value(t, CLI_OPT_SIDE), "y") == 0;
-    unicon_view view = UNICON_VIEW(.rows = rows, .model = model, .side = y ? UNICON_Y : UNICON_X);
+    unicon_view view = UNICON_VIEW(.rows = rows, .model = model);
     usable left = {0};
-    code = balanced_open(t, model);
+    code = take_direction(t, model, &view);
+    if (code == EXIT_DONE) code = balanced_open(t, model);
     view.balance = t->balance;
     if (code == EXIT_DONE) code = usable_open(t, &view, &left);
-    if (code == EXIT_DONE) code = embed_file(t, &view, &left);
+    if (code == EXIT_DONE)
+      code = tool_has(t, CLI_OPT_INTO) ? embed_into(t, &view, &left) : embed_file(t, &view, &left);
     usable_close(&left);
   } else {
     code = tool_fail(t, status);

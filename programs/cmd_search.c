@@ -6,6 +6,8 @@
 
 #include "balanced.h"
 #include "inputs.h"
+#include "moving.h"
+#include "unicon/migrate.h"
 #include "usable.h"
 
 /* What was found, in the numbers of the files. */
@@ -146,6 +148,15 @@ static void renumber(hits *h) {
   }
 }
 
+/* Scores as another model would have them; the order stays. */
+static int calibrate(tool *t, const unicon_model *model, const hits *h) {
+  const char *to = tool_value(t, CLI_OPT_CALIBRATE);
+  if (!to) return EXIT_DONE;
+  const unicon_status status =
+      unicon_model_calibrate(t->ctx, model, strcmp(to, "new") == 0, h->queries * h->k, h->score);
+  return status == UNICON_OK ? EXIT_DONE : tool_fail(t, status);
+}
+
 static int search(tool *t, unicon_view *queries, unicon_view *base, int64_t k, const names *files) {
   usable q = {0}, b = {0};
   hits h = {unicon_rows_count(queries->rows), k, NULL, NULL, &q, &b,
@@ -165,8 +176,9 @@ static int search(tool *t, unicon_view *queries, unicon_view *base, int64_t k, c
   }
   if (code == EXIT_DONE && room) {
     renumber(&h);
-    code = show(t, &h, files);
+    code = calibrate(t, queries->model, &h);
   }
+  if (code == EXIT_DONE && room) code = show(t, &h, files);
   free(h.id);
   free(h.score);
   usable_close(&b);
@@ -192,6 +204,24 @@ static int open_embedded(tool *t, const unicon_model *model, unicon_view *base) 
   return EXIT_DONE;
 }
 
+/* Vectors of a migration meet in one space: queries are of the new model, as they are or mapped;
+ * the base is what was moved, or what stays. */
+static int check_spaces(tool *t, const unicon_model *model, const unicon_view *q,
+                        const unicon_view *b) {
+  const char *const *path = t->args->positional;
+  int code = EXIT_DONE;
+  if (tool_has(t, CLI_OPT_CALIBRATE) || moving_space(model))
+    code = moving_refuse_other(t, model, path[0]);
+  if (!moving_space(model) || code != EXIT_DONE) return code;
+  if (tool_has(t, CLI_OPT_BASE_EMBEDDED)) {
+    code = moving_check_moved(t, model, path[2]);
+  } else {
+    code = moving_refuse_moved(t, model, path[2]);
+    if (code == EXIT_DONE) code = moving_check_rows(t, model, b->side, b->rows);
+  }
+  return code == EXIT_DONE ? moving_check_rows(t, model, q->side, q->rows) : code;
+}
+
 static int search_files(tool *t, const unicon_model *model, const unicon_rows *queries,
                         const unicon_rows *base, int64_t k, const names *files) {
   int code = balanced_open(t, model);
@@ -201,6 +231,7 @@ static int search_files(tool *t, const unicon_model *model, const unicon_rows *q
   unicon_view b = q;
   b.rows = base;
   b.side = side_of(t, CLI_OPT_BASE_SIDE, CLI_OPT_QUERY_SIDE);
+  if (code == EXIT_DONE) code = check_spaces(t, model, &q, &b);
   if (code == EXIT_DONE && tool_has(t, CLI_OPT_BASE_EMBEDDED)) code = open_embedded(t, model, &b);
   return code == EXIT_DONE ? search(t, &q, &b, k, files) : code;
 }

@@ -105,7 +105,7 @@ const cli_command cli_commands[] = {
      cmd_report},
     {"embed",
      CLI_EMBED,
-     UNICON_SCOPE_USE | UNICON_SCOPE_CONTEXT,
+     UNICON_SCOPE_USE | UNICON_SCOPE_MOVE | UNICON_SCOPE_CONTEXT,
      {"MODEL", "ROWS", NULL},
      2,
      "MODEL --side x|y ROWS -o OUT.npy [options]",
@@ -123,7 +123,7 @@ const cli_command cli_commands[] = {
      cmd_embed},
     {"search",
      CLI_SEARCH,
-     UNICON_SCOPE_USE | UNICON_SCOPE_CONTEXT,
+     UNICON_SCOPE_USE | UNICON_SCOPE_MOVE | UNICON_SCOPE_CONTEXT,
      {"MODEL", "Q", "B", NULL},
      3,
      "MODEL --query-side x|y Q [--base-side x|y] B [-k 10] [options]",
@@ -184,6 +184,36 @@ const cli_command cli_commands[] = {
      "rows; without -o and --scores only the loss is computed, and no such matrix.",
      "unicon weights model.safetensors image.test.npy text.test.npy --y-per-x 5 -o S.npy\n",
      cmd_weights},
+    {"migrate",
+     CLI_MIGRATE,
+     UNICON_SCOPE_MIGRATE | UNICON_SCOPE_CONTEXT,
+     {"OLD", "NEW", NULL},
+     2,
+     "OLD NEW -o DIR [--queries-new Q] [--judgements TSV] [options]",
+     "change the embedding model and keep the index",
+     "OLD and NEW hold the same items as an old and a new model see them, a few hundred to some "
+     "thousands. Tries how an index of old vectors can be searched by new queries: queries mapped "
+     "into the old space, the index rewritten into the new one, or both in a shared space; by "
+     "Procrustes, ridge and kernel maps. Each is judged as deployed, on items that its map has not "
+     "seen, beside keeping the old model and embedding all anew. Writes the model of the best way, "
+     "the decision and a page about it; it may say: do not.",
+     "unicon migrate old.npy new.npy -o moved\n",
+     cmd_migrate},
+    {"rewrite",
+     CLI_REWRITE,
+     UNICON_SCOPE_MOVE | UNICON_SCOPE_CONTEXT,
+     {"MODEL", "INDEX", NULL},
+     2,
+     "MODEL INDEX -o OUT.npy|FOLDER [options]",
+     "carry an index of old vectors over to the new model",
+     "Writes the old vectors of INDEX as vectors of the new space (or of the shared one) by a "
+     "model "
+     "of `unicon migrate`. Rows stream by, so that the index may be larger than memory; after an "
+     "interrupt the same command goes on where it stopped. OUT.npy.json names the model, the space "
+     "and the bytes: `unicon search` refuses vectors of another space by it, and --check sees "
+     "whether a file is whole.",
+     "unicon rewrite moved/model.safetensors index.npy -o index.new.npy\n",
+     cmd_rewrite},
     {"info",
      CLI_INFO,
      UNICON_SCOPE_CONTEXT,

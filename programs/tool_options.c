@@ -20,11 +20,37 @@ const cli_option cli_tool_options[] = {
     {CLI_OPT_OUTPUT, "output", 'o', "DIR", "", NULL, CLI_SYNTH, "Output",
      "The folder for the files, made if it is missing. Needed."},
 
+    {CLI_OPT_OUTPUT, "output", 'o', "DIR", "", NULL, CLI_MIGRATE, "Output",
+     "The folder for model.safetensors, decision.json and report.html, made if it is missing. "
+     "Needed."},
+    {CLI_OPT_OUTPUT, "output", 'o', "OUT", "", NULL, CLI_REWRITE, "Output",
+     "Where the rewritten rows go: OUT.npy with OUT.npy.json beside it, or a folder for shards "
+     "0.npy, 1.npy, ... Needed."},
+    {CLI_OPT_SHARD_ROWS, "shard-rows", 0, "N", "", "1000000", CLI_REWRITE, "Output",
+     "Rows of a shard."},
+    {CLI_OPT_DTYPE, "dtype", 0, "TYPE", "f4|f2", "f4", CLI_REWRITE, "Output",
+     "Type of the numbers written: float32 or float16."},
+    {CLI_OPT_CHECK, "check", 0, NULL, "", NULL, CLI_REWRITE, "Output",
+     "Write nothing: see whether OUT has the rows and bytes that were written."},
+    {CLI_OPT_QUERIES_OLD, "queries-old", 0, "FILE", "", NULL, CLI_MIGRATE, "Queries",
+     "Queries by the old model, row by row those of --queries-new: shows what it would find."},
+    {CLI_OPT_QUERIES_NEW, "queries-new", 0, "FILE", "", NULL, CLI_MIGRATE, "Queries",
+     "Queries by the new model, to judge with. Left out: the items ask for each other."},
+    {CLI_OPT_JUDGEMENTS, "judgements", 0, "FILE", "", NULL, CLI_MIGRATE, "Queries",
+     "Right answers of the queries: lines `query_row TAB item_row [TAB grade]`, or an integer .npy "
+     "with 2 columns. Left out: the ten nearest items by the new model."},
+
     {CLI_OPT_OUTPUT, "output", 'o', "FILE", "", NULL, CLI_CHECK, "Output",
      "Write the listed pairs to FILE as lines `x TAB y TAB cosine TAB closer` as well."},
 
     {CLI_OPT_SIDE, "side", 0, "SIDE", "x|y", NULL, CLI_EMBED, "Embedding",
-     "Which side of the model the rows belong to. Needed."},
+     "Which side of the model the rows belong to: x is the old model of a migration, y the new "
+     "one. "
+     "Needed, unless --into says it."},
+    {CLI_OPT_INTO, "into", 0, "SPACE", "old|new|shared", NULL, CLI_EMBED, "Embedding",
+     "With a model of `unicon migrate`: the space the rows go to, which must be the one that the "
+     "model leads to. --side is then that of the rows that move, unless it is given; OUT.json says "
+     "where the vectors lie."},
     {CLI_OPT_INDEX, "index", 0, NULL, "cosine", NULL, CLI_EMBED, "Embedding",
      "Rows that will be searched: the vector and minus its bias, one number more. The inner "
      "product "
@@ -46,6 +72,9 @@ const cli_option cli_tool_options[] = {
      "B holds vectors written earlier by `unicon embed`, with or without --index."},
     {CLI_OPT_TOP, "top", 'k', "K", "", "10", CLI_SEARCH, "Search",
      "How many rows of B to list for each query."},
+    {CLI_OPT_CALIBRATE, "calibrate", 0, "MODEL", "old|new", NULL, CLI_SEARCH, "Search",
+     "With a model of `unicon migrate`: give scores as what the old or the new model would say, so "
+     "that thresholds keep their meaning. The order stays."},
 
     {CLI_OPT_TOP, "top", 'k', "N", "", "20", CLI_CHECK, "Output",
      "How many of the worst pairs to list."},

@@ -147,6 +147,31 @@ static void scaling_matches(void **state) {
   for_all(check_scaling);
 }
 
+/* y + W^T x: rows + 1 terms, each rounded, of moduli that add up to at most 3 + 3 rows. */
+static void check_add_rows(const unicon__vec *vec, int64_t n) {
+  enum { ROWS = 21 };
+  static float w[ROWS * LONGEST];
+  lane_buffer a, b, c;
+  uint64_t seed = 5;
+  for (int k = 0; k < ROWS * LONGEST; k++) w[k] = (float)(2 * support_uniform(&seed) - 1);
+  const float *x = fill(&a, 8, ROWS, -3, 3), *before = fill(&b, 9, n, -3, 3);
+  for (int64_t rows = 0; rows <= ROWS; rows += 3) {
+    float *out = fill(&c, 9, n, -3, 3);
+    vec->add_rows(out, w, rows, n, x);
+    for (int64_t k = 0; k < n; k++) {
+      double sum = (double)before[k];
+      for (int64_t i = 0; i < rows; i++) sum += (double)w[i * n + k] * (double)x[i];
+      CHECK_CLOSE(out[k], sum, u * (double)(rows + 1) * (3 + 3 * (double)rows));
+    }
+    guarded(out, n);
+  }
+}
+
+static void add_rows_matches(void **state) {
+  (void)state;
+  for_all(check_add_rows);
+}
+
 static void check_exp(const unicon__vec *vec, int64_t n) {
   lane_buffer a, b;
   const float *x = fill(&a, 7, n, -87, 88);
@@ -430,6 +455,7 @@ int main(void) {
       cmocka_unit_test(sums_match),
       cmocka_unit_test(maximum_is_found_anywhere),
       cmocka_unit_test(scaling_matches),
+      cmocka_unit_test(add_rows_matches),
       cmocka_unit_test(exp_matches_at_every_length),
       cmocka_unit_test(exp_is_accurate_everywhere),
       cmocka_unit_test(exp_sums_match),

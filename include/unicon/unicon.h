@@ -180,7 +180,9 @@ enum {
   UNICON_SCOPE_REPORT = 128,
   UNICON_SCOPE_USE = 256, /* embed and search */
   UNICON_SCOPE_BALANCE = 512,
-  UNICON_SCOPE_WEIGHTS = 1024
+  UNICON_SCOPE_WEIGHTS = 1024,
+  UNICON_SCOPE_MIGRATE = 2048,
+  UNICON_SCOPE_MOVE = 4096 /* rows through a model of a migration */
 };
 
 /* A row of the table. The library owns it; later versions may add members at the end. */
@@ -408,6 +410,11 @@ UNICON_API const char *unicon_model_meta(const unicon_model *model, const char *
 UNICON_API int unicon_model_meta_at(const unicon_model *model, size_t index, const char **key,
                                     const char **value);
 
+/* 16 hexadecimal digits, ended by NUL, that differ between models: of every number and every text
+ * inside. Files of vectors name the model that made them by it. */
+enum { UNICON_MODEL_ID = 17 };
+UNICON_API void unicon_model_id(const unicon_model *model, char out[UNICON_MODEL_ID]);
+
 /* ---- 7. Use ------------------------------------------------------------------------------- */
 
 /* Balanced scores. A candidate that is close to everything pushes true matches down. So a model
@@ -472,6 +479,14 @@ typedef struct unicon_view {
  * not finite or all zero is an error. */
 UNICON_CALL unicon_status unicon_embed(unicon_ctx *ctx, const unicon_view *view, int64_t first,
                                        int64_t count, unicon_form form, float *out);
+
+/* One row into `out` (rank numbers, length 1) for queries as they come: nothing is allocated, no
+ * lock is taken, and any number of threads may do it at once. `room` is scratch memory of
+ * unicon_embed_one_room floats. Without a context there is no sentence: UNICON_ERR_DATA is a row
+ * that is not finite or all zero. */
+UNICON_API int64_t unicon_embed_one_room(const unicon_model *model, unicon_side side);
+UNICON_CALL unicon_status unicon_embed_one(const unicon_model *model, unicon_side side,
+                                           const float *row, float *room, float *out);
 
 /* A copy of the model with new banks, drawn from the given rows (from those that have a pair, if
  * there are pairs): for another domain, or, with balance quadratic:BETA, to keep no training rows.

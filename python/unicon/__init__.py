@@ -26,6 +26,7 @@ from .aligner import Aligner
 from .errors import (ArgumentError, CancelledError, DataError, FileError, FormatError,
                      MemoryLimitError, NotFittedError, NumericError, OptionError, PairsError,
                      ShapeError, UniconError, UniconWarning, UnsupportedError)
+from .migration import Migration
 from .model import Model, check, evaluate, plan, search, synth
 
 __version__ = _text(_lib.unicon_version())
@@ -43,7 +44,7 @@ def options() -> list[Option]:
 
 __all__ = [
     "Aligner", "ArgumentError", "CancelledError", "DataError", "FileError", "FormatError",
-    "Matrix", "MemoryLimitError", "Model", "NotFittedError", "NumericError", "Option",
+    "Matrix", "MemoryLimitError", "Migration", "Model", "NotFittedError", "NumericError", "Option",
     "OptionError", "Pairs", "PairsError", "Progress", "ShapeError", "UniconError", "UniconWarning",
     "UnsupportedError", "build_info", "check", "clip_retrieval", "evaluate", "options", "plan",
     "presets", "search", "synth",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C library through ctypes: prototypes of unicon/unicon.h and tools.h, and handles that free.
+"""The C library through ctypes: prototypes of its headers, and handles that free.
 
 ctypes releases the GIL during every call.
 """
@@ -18,7 +18,7 @@ LOG_FUNCTION = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 PROGRESS_FUNCTION = CFUNCTYPE(c_int, c_void_p, c_char_p, c_double, c_double)
 
 SCOPE_CONTEXT, SCOPE_FIT, SCOPE_EVAL, SCOPE_SYNTH, SCOPE_CHECK = 1, 2, 4, 8, 32
-SCOPE_BALANCE, SCOPE_WEIGHTS = 512, 1024
+SCOPE_BALANCE, SCOPE_WEIGHTS, SCOPE_MIGRATE, SCOPE_MOVE = 512, 1024, 2048, 4096
 SIDES = {"x": 0, "y": 1}
 FORMS = {"raw": 0, "unit": 1, "query": 2, "index": 3, "query_cosine": 4, "index_cosine": 5}
 
@@ -44,6 +44,11 @@ class Data(_Sized):
 class View(_Sized):
     _fields_ = [("size", c_size_t), ("rows", c_void_p), ("model", c_void_p),
                 ("balance", c_void_p), ("side", c_int), ("form", c_int)]
+
+
+class MigrationData(_Sized):
+    _fields_ = [("size", c_size_t), ("old_rows", c_void_p), ("new_rows", c_void_p), ("queries_old", c_void_p),
+                ("queries_new", c_void_p), ("judgements", c_void_p)]
 
 
 def _open() -> ctypes.CDLL:
@@ -88,6 +93,13 @@ _status_functions: dict[str, list] = {
     "embed": [POINTER(View), c_int64, c_int64, c_int, c_void_p],
     "search": [POINTER(View), POINTER(View), c_int64, c_void_p, c_void_p],
     "evaluate": [POINTER(View), POINTER(View), _handle, _handle, _out],
+    "migrate": [POINTER(MigrationData), _handle, _out],
+    "model_calibrate": [_handle, c_int, c_int64, c_void_p],
+    "model_check_rows": [_handle, c_int, _handle],
+    "rewrite": [POINTER(View), c_int64, c_int64, c_int, c_int, c_char_p, _handle,
+                POINTER(c_int64)],
+    "vectors_check": [c_char_p],
+    "vectors_match": [c_char_p, _handle, POINTER(c_int)],
     "ranks": [POINTER(View), POINTER(View), _handle, c_void_p, c_void_p],
     "hubs": [POINTER(View), POINTER(View), _handle, _out, _out],
     "weights": [POINTER(View), POINTER(View), _handle, _handle, c_void_p, c_void_p, c_void_p],
@@ -134,6 +146,12 @@ _other_functions: dict[str, tuple] = {
     "result_text": (c_char_p, [_handle, c_char_p]),
     "result_integers": (POINTER(c_int64), [_handle, c_char_p, POINTER(c_int64), POINTER(c_int64)]),
     "result_reals": (POINTER(c_double), [_handle, c_char_p, POINTER(c_int64), POINTER(c_int64)]),
+    "model_id": (None, [_handle, c_char_p]),
+    "embed_one_room": (c_int64, [_handle, c_int]),
+    "embed_one": (c_int, [_handle, c_int, c_void_p, c_void_p, c_void_p]),
+    "migration_destroy": (None, [_handle]),
+    "migration_model": (c_void_p, [_handle]),
+    "migration_json": (c_char_p, [_handle]),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from typing import Any, Mapping, Optional, Union
 
 import numpy as np
@@ -17,7 +18,7 @@ from ._measure import Rivals
 from ._pairs import Pairs, add_list, group_numbers, make_pairs
 from ._rows import Matrix, open_rows
 from ._view import Balance, count, form_number, open_vectors, open_view, side_number
-from .errors import ArgumentError, PairsError, ShapeError
+from .errors import ArgumentError, PairsError, ShapeError, error_of
 
 PathLike = Union[str, "os.PathLike[str]"]
 _OTHER_FORMATS = (".pt", ".pth", ".bin", ".npy", ".npz", ".pkl", ".onnx")
@@ -47,6 +48,15 @@ class Model(Handle):
 
     def __init__(self, pointer: ctypes.c_void_p):
         super().__init__(pointer, lib.unicon_model_destroy)
+        self._room: dict[str, Any] = {}  # of embed_one, for each side and thread
+
+    @classmethod
+    def borrowed(cls, pointer: Any, owner: Any) -> Model:
+        """A model that belongs to another object, which it keeps."""
+        model = cls.__new__(cls)
+        Handle.__init__(model, ctypes.c_void_p(pointer), lambda _: None, owner)
+        model._room = {}
+        return model
 
     @classmethod
     def load(cls, path: PathLike) -> Model:
@@ -88,6 +98,13 @@ class Model(Handle):
 
     def __repr__(self) -> str:
         return f"Model(rank={self.rank}, width_x={self.width_x}, width_y={self.width_y})"
+
+    @property
+    def id(self) -> str:
+        """16 hexadecimal digits that differ between models, of every number and text inside."""
+        out = ctypes.create_string_buffer(17)
+        lib.unicon_model_id(self.pointer, out)
+        return text(out.value)
 
     @property
     def rank(self) -> int:
@@ -167,6 +184,25 @@ class Model(Handle):
             with call.listening():
                 call("embed", ctypes.byref(view), 0, shape[0], number, result.ctypes.data)
         return result
+
+    def embed_one(self, row: np.ndarray, side: str) -> np.ndarray:
+        """One row as a unit vector, by the shortest way: for queries as they come."""
+        row = np.ascontiguousarray(row, np.float32)
+        width = lib.unicon_model_width(self.pointer, side_number(side))
+        if row.shape != (width,):
+            raise ShapeError(f"row has shape {row.shape}, but side {side} of the model takes "
+                             f"({width},)")
+        out, room = np.empty(self.rank, np.float32), self._room.get(side)
+        if room is None:
+            room = self._room[side] = threading.local()
+        if not hasattr(room, "array"):
+            count = lib.unicon_embed_one_room(self.pointer, SIDES[side])
+            room.array = np.empty(max(1, count), np.float32)
+        status = lib.unicon_embed_one(self.pointer, SIDES[side], row.ctypes.data,
+                                      room.array.ctypes.data, out.ctypes.data)
+        if status:
+            raise error_of(status, "row is not finite or all zero")
+        return out
 
     def search(self, queries: Matrix, base: Matrix, k: int = 10, *, query_side: str = "x",
                base_side: Optional[str] = None, base_embedded: bool = False, balance: Any = None,

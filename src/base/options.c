@@ -17,6 +17,8 @@
 #define CONTEXT UNICON_SCOPE_CONTEXT
 #define BALANCE UNICON_SCOPE_BALANCE
 #define WEIGHTS UNICON_SCOPE_WEIGHTS
+#define MIGRATE UNICON_SCOPE_MIGRATE
+#define MOVE UNICON_SCOPE_MOVE
 
 static const unicon_option_info table[] = {
 #define UNICON__OPTION_ROW(id, name, kind, value, words, metavar, low, high, scope, group, help) \

@@ -152,17 +152,30 @@
   X(BUDGET, "budget", "real", "none", "none", "SECONDS", 0.1, 1e7, FIT | COMPARE, "Run",           \
     "Time after which auto tries nothing new.")                                                    \
   X(BAD_ROWS, "bad_rows", "word", "error", "error|drop", "HOW", 0, 0,                              \
-    FIT | COMPARE | CHECK | EVAL | USE | BALANCE, "Data",                                          \
+    FIT | COMPARE | CHECK | EVAL | USE | BALANCE | MIGRATE, "Data",                                \
     "What to do with rows that are all zero, not finite or, with normalize off, too large to "     \
     "square: stop, or drop them and their pairs.")                                                 \
   X(SEED, "seed", "integer", "0", "", "N", 0, 9007199254740992.0,                                  \
-    FIT | COMPARE | EVAL | SYNTH | CHECK | REPORT | BALANCE, "Run", "Seed of every random draw.")  \
+    FIT | COMPARE | EVAL | SYNTH | CHECK | REPORT | BALANCE | MIGRATE, "Run",                      \
+    "Seed of every random draw.")                                                                  \
   X(THREADS, "threads", "integer", "all", "all", "N", 1, 256, CONTEXT, "Run", "Threads to use.")   \
   X(MAX_MEM, "max_mem", "bytes", "none", "none", "SIZE", 1048576, 1e18, CONTEXT, "Run",            \
     "Most memory the library may allocate, as 512M or 2G. Mapped input and about 64M for BLAS "    \
     "and code come on top.")                                                                       \
   X(CI, "ci", "flag", "off", "on|off", "", 0, 0, EVAL, "Evaluation",                               \
     "Add 95 % bootstrap intervals (1000 resamples of the queries).")                               \
+  X(INTO, "into", "word", "auto", "auto|old|new|shared", "SPACE", 0, 0, MIGRATE, "Migration",      \
+    "The space in which old and new vectors meet. auto: the one that loses least. old: new "       \
+    "queries are mapped into the index as it is. new: the index is rewritten. shared: both are "   \
+    "mapped.")                                                                                     \
+  X(ANCHORS, "anchors", "integer", "5000", "", "N", 16, 1e5, MIGRATE, "Migration",                 \
+    "Pairs that the kernel map keeps as landmarks, at most; with four times as many pairs it "     \
+    "learns from all of them, and more are not read.")                                             \
+  X(INDEX_ROWS, "index_rows", "integer", "none", "none", "N", 1, 1e15, MIGRATE, "Migration",       \
+    "Rows of the index that will be searched: adds what to expect there, by extrapolation from "   \
+    "the pairs.")                                                                                  \
+  X(TRUST, "trust", "flag", "off", "on|off", "", 0, 0, MIGRATE | MOVE, "Migration",                \
+    "Take rows as they are where they do not look like those that a migration was made with.")     \
   X(PROBE_RIDGE, "probe_ridge", "real", "1e-4", "", "L", 0, 1e6, PROBE, "Probe",                   \
     "Weight of the penalty L/2 |W|^2 beside the mean cross-entropy; the intercepts are free.")     \
   X(DIM_X, "dim_x", "integer", "40", "", "N", 1, 1e6, SYNTH, "Data", "Dimensions of x.")           \

@@ -29,7 +29,8 @@ enum {
   UNICON__STREAM_BANK_X = 21, /* 19 and 20 are free; a number is never given a new meaning */
   UNICON__STREAM_BANK_Y,
   UNICON__STREAM_SYNTH_LAYER_X,
-  UNICON__STREAM_SYNTH_LAYER_Y
+  UNICON__STREAM_SYNTH_LAYER_Y,
+  UNICON__STREAM_MIGRATE
 };
 
 /* Four 32-bit words of position (i, j). */

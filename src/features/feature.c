@@ -221,6 +221,17 @@ static void times_factor(const unicon__map *map, const float *values, int64_t co
   }
 }
 
+void unicon__map_pointwise(const unicon__map *map, const float *raw, int64_t count, float *square,
+                           float *products) {
+  if (map->kind == UNICON__MAP_RANDOM) {
+    random_features(map, products, count);
+    return;
+  }
+  for (int64_t i = 0; i < count; i++)
+    square[i] = (float)unicon__vec_best()->sum_squares(raw + i * map->in, map->in);
+  unicon__kernel_tile(&map->kernel, products, count, map->points, map->points, square, map->square);
+}
+
 /* Products with the landmarks or directions, the pointwise function, the factor. */
 static void apply_points(const unicon__map *map, float *buffer, int64_t count) {
   float *raw = unicon__map_raw(map, buffer, count), *values = raw + count * map->in;
@@ -230,13 +241,7 @@ static void apply_points(const unicon__map *map, float *buffer, int64_t count) {
   float *products = map->factor ? values : buffer;
   unicon__sgemm(false, true, count, map->points, map->in, 1, raw, map->in,
                 map->center ? map->near : map->base, map->in, 0, products, map->points);
-  if (map->kind == UNICON__MAP_RANDOM) {
-    random_features(map, products, count);
-    return;
-  }
-  for (int64_t i = 0; i < count; i++)
-    square[i] = (float)unicon__vec_best()->sum_squares(raw + i * map->in, map->in);
-  unicon__kernel_tile(&map->kernel, products, count, map->points, map->points, square, map->square);
+  unicon__map_pointwise(map, raw, count, square, products);
   if (map->factor) times_factor(map, values, count, buffer);
 }
 

@@ -76,6 +76,13 @@ typedef enum unicon__row_need {
   UNICON__ROW_SQUARED   /* no longer than 1e17: their squares are taken in float32, and summed */
 } unicon__row_need;
 
+/* What the rows of a map must be. */
+static inline unicon__row_need unicon__map_need(const unicon__map *map) {
+  return map->normalize               ? UNICON__ROW_DIRECTED
+         : unicon__map_is_kernel(map) ? UNICON__ROW_SQUARED
+                                      : UNICON__ROW_FINITE;
+}
+
 /* In the place of the column of a value that is not finite. */
 enum { UNICON__ROW_ZERO = -1, UNICON__ROW_LONG = -2 };
 
@@ -101,6 +108,11 @@ const float *unicon__source_tile(const unicon__source *source, const int64_t *pi
 void unicon__source_load(const unicon__source *source, const int64_t *pick, int64_t first,
                          int64_t count, float *raw);
 void unicon__map_apply(const unicon__map *map, float *buffer, int64_t count);
+
+/* A step of that: products of raw rows (as the map wants them) with its points become features, not
+ * centred. `square` has room for count numbers. */
+void unicon__map_pointwise(const unicon__map *map, const float *raw, int64_t count, float *square,
+                           float *products);
 
 /* Scales raw rows of `width` to length 1. */
 void unicon__unit_rows(float *rows, int64_t count, int64_t width);

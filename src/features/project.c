@@ -75,9 +75,7 @@ static void project_tile(void *state, unicon__cell cell) {
   if (p->check) {
     float *raw = unicon__map_raw(map, buffer, count);
     unicon__source_load(p->source, NULL, p->first + start, count, raw);
-    const unicon__row_need need = map->normalize || !p->weight ? UNICON__ROW_DIRECTED
-                                  : unicon__map_is_kernel(map) ? UNICON__ROW_SQUARED
-                                                               : UNICON__ROW_FINITE;
+    const unicon__row_need need = p->weight ? unicon__map_need(map) : UNICON__ROW_DIRECTED;
     *bad = unicon__first_bad_row(raw, count, map->in, need, column);
     if (*bad >= 0) return;
     unicon__map_apply(map, buffer, count);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unicon_fit: checks, feature maps, metric, solver, model. No formulas here. */
+#include "fit/fit.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -429,9 +431,8 @@ static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
   return unicon__poll(ctx);
 }
 
-static unicon_status make_model(unicon_ctx *ctx, const unicon_data *train,
-                                const unicon_data *validation, const unicon_options *options,
-                                unicon_model **out) {
+unicon_status unicon__fit(unicon_ctx *ctx, const unicon_data *train, const unicon_data *validation,
+                          const unicon_options *options, unicon_model **out) {
   fit f = {.options = options, .groups = train->groups};
   unicon_model *model = NULL;
   UNICON_TRY(unicon__model_create(ctx, &model));
@@ -460,7 +461,7 @@ static unicon_status take_and_fit(unicon_ctx *ctx, const unicon_data *train,
   UNICON_NEED(ctx, out);
   UNICON_TRY(unicon__data_take(ctx, train, &own));
   if (validation) UNICON_TRY(unicon__data_take(ctx, validation, &held));
-  return make_model(ctx, &own, validation ? &held : NULL, options, out);
+  return unicon__fit(ctx, &own, validation ? &held : NULL, options, out);
 }
 
 unicon_status unicon_fit(unicon_ctx *ctx, const unicon_data *train, const unicon_data *validation,

@@ -34,4 +34,17 @@ void unicon__rows_load(const unicon_rows *rows, const int64_t *index, int64_t fi
 unicon_status unicon__rows_select(unicon_ctx *ctx, const unicon_rows *rows, const int64_t *index,
                                   int64_t count, unicon_rows **out);
 
+/* Rows in memory of our own, for the length of a call: nothing is allocated, nothing to close. */
+static inline unicon_rows unicon__rows_over(const char *name, const float *data, int64_t count,
+                                            int64_t width, unicon__segment *segment) {
+  const int64_t size = (int64_t)sizeof *data;
+  *segment =
+      (unicon__segment){(const unsigned char *)data, 0, count, width * size, size, UNICON_F32};
+  return (unicon_rows){.name = (char *)(uintptr_t)name,
+                       .count = count,
+                       .width = width,
+                       .segment = segment,
+                       .segments = 1};
+}
+
 #endif

@@ -27,6 +27,8 @@ typedef struct unicon__vec {
   void (*scale_shift)(float *x, int64_t n, float factor, const float *shift);
   /* y += factor * x */
   void (*add_scaled)(float *y, const float *x, int64_t n, float factor);
+  /* y += W^T x for W rows by cols, row-major: W is read once, eight rows at a time. */
+  void (*add_rows)(float *y, const float *w, int64_t rows, int64_t cols, const float *x);
   float (*max)(const float *x, int64_t n);
   /* A block of a symmetric matrix, in float64 and read once, on both sides of the diagonal:
    * y_rows += A x_cols and y_cols += A^T x_rows, A rows by cols. */

@@ -144,6 +144,33 @@ static void vec_add_scaled(float *y, const float *x, int64_t n, float factor) {
   }
 }
 
+/* Eight rows of W to one pass over y: y stays in the first cache, and W streams by. */
+static void vec_add_rows(float *y, const float *w, int64_t rows, int64_t cols, const float *x) {
+  int64_t i = 0;
+  for (; i + 8 <= rows; i += 8) {
+    const float *at = w + i * cols;
+    v16 f[8];
+    for (int k = 0; k < 8; k++) f[k] = splat(x[i + k]);
+    for (int64_t j = 0; j < cols; j += LANES) {
+      const int64_t part = cols - j;
+      v16 even, odd = splat(0);
+      if (part >= LANES) {
+        even = load(y + j);
+        for (int k = 0; k < 8; k += 2) {
+          even += load(at + k * cols + j) * f[k];
+          odd += load(at + (k + 1) * cols + j) * f[k + 1];
+        }
+        store(y + j, even + odd);
+      } else {
+        even = load_part(y + j, part, 0);
+        for (int k = 0; k < 8; k++) even += load_part(at + k * cols + j, part, 0) * f[k];
+        store_part(y + j, even, part);
+      }
+    }
+  }
+  for (; i < rows; i++) vec_add_scaled(y, w + i * cols, cols, x[i]);
+}
+
 static float vec_max(const float *x, int64_t n) {
   v16 best = splat(-INFINITY);
   for (int64_t k = 0; k < n; k += LANES) {
@@ -442,6 +469,7 @@ const unicon__vec VEC_TABLE = {
     vec_dot,
     vec_scale_shift,
     vec_add_scaled,
+    vec_add_rows,
     vec_max,
     vec_symmetric_block,
     vec_exp,

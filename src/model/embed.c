@@ -134,6 +134,20 @@ double unicon__lens_longest(const unicon__lens *lens, const float *rows, int64_t
   return sqrt(square);
 }
 
+static unicon_status add_offset(unicon_ctx *ctx, const float *offset, int64_t rank, int64_t count,
+                                bool unit, float *out, int64_t ld) {
+  for (int64_t i = 0; i < count; i++) {
+    unicon__vec_best()->add_scaled(out + i * ld, offset, rank, 1);
+    if (!isfinite(unicon__vec_best()->sum_squares(out + i * ld, rank)))
+      return unicon__fail(ctx, UNICON_ERR_NUMERIC,
+                          "the embedding of row %lld of these overflows float32; the weights of "
+                          "the model are out of range",
+                          (long long)i);
+  }
+  if (unit) unicon__scale_rows(out, count, rank, ld, 1);
+  return UNICON_OK;
+}
+
 unicon_status unicon__model_embed(unicon_ctx *ctx, const unicon_model *model, int side,
                                   const unicon__source *rows, int64_t first, int64_t count,
                                   bool unit, bool check, float *out, int64_t ld) {
@@ -144,8 +158,11 @@ unicon_status unicon__model_embed(unicon_ctx *ctx, const unicon_model *model, in
   for (int64_t b = 0; b < model->parts; b++) {
     const unicon__part *part = &model->part[b];
     source.map = &part->map[side];
+    const float *offset = part->offset[side];
     UNICON_TRY(unicon__project(ctx, &source, part->weight[side], part->rank, first, count,
-                               unit || fused, check && b == 0, out + column, ld));
+                               (unit || fused) && !offset, check && b == 0, out + column, ld));
+    if (offset)
+      UNICON_TRY(add_offset(ctx, offset, part->rank, count, unit || fused, out + column, ld));
     if (fused) unicon__scale_rows(out + column, count, part->rank, ld, sqrt(part->share));
     column += part->rank;
   }
@@ -156,9 +173,7 @@ unicon_status unicon__model_embed(unicon_ctx *ctx, const unicon_model *model, in
 unicon_status unicon__lens_usable(unicon_ctx *ctx, const unicon__lens *lens, const int64_t **keep,
                                   int64_t *count) {
   const unicon__map *map = lens->model ? &lens->model->part[0].map[lens->side] : NULL;
-  const unicon__row_need need = !map || map->normalize       ? UNICON__ROW_DIRECTED
-                                : unicon__map_is_kernel(map) ? UNICON__ROW_SQUARED
-                                                             : UNICON__ROW_FINITE;
+  const unicon__row_need need = map ? unicon__map_need(map) : UNICON__ROW_DIRECTED;
   UNICON_TRY(unicon__usable_rows(ctx, lens->rows, need, true, keep, count, NULL));
   if (*count > 0) return UNICON_OK;
   return unicon__fail(ctx, UNICON_ERR_DATA, "%s: none of its %lld rows can be used: %s",
@@ -230,8 +245,8 @@ unicon_status unicon_rows_usable(unicon_ctx *ctx, const unicon_view *view, int64
 
 /* ---- unicon_embed ------------------------------------------------------------------------- */
 
-static unicon_status embed(unicon_ctx *ctx, const unicon_view *view, int64_t first, int64_t count,
-                           unicon_form form, float *out) {
+unicon_status unicon__embed(unicon_ctx *ctx, const unicon_view *view, int64_t first, int64_t count,
+                            unicon_form form, float *out) {
   unicon__lens lens;
   UNICON_TRY(unicon__lens_open(ctx, view, &lens));
   if (!is_form(form))
@@ -260,5 +275,5 @@ static unicon_status embed(unicon_ctx *ctx, const unicon_view *view, int64_t fir
 unicon_status unicon_embed(unicon_ctx *ctx, const unicon_view *view, int64_t first, int64_t count,
                            unicon_form form, float *out) {
   UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, embed(ctx, view, first, count, form, out));
+  return unicon__leave(ctx, unicon__embed(ctx, view, first, count, form, out));
 }

@@ -29,6 +29,9 @@ unicon_status unicon__lens_usable(unicon_ctx *ctx, const unicon__lens *lens, con
 unicon_status unicon__lens_rows(unicon_ctx *ctx, const unicon__lens *lens, int64_t first,
                                 int64_t count, bool unit, float *out, int64_t ld);
 
+/* unicon_embed, inside a call. */
+unicon_status unicon__embed(unicon_ctx *ctx, const unicon_view *view, int64_t first, int64_t count,
+                            unicon_form form, float *out);
 /* The length of the longest of such rows, `width` floats each: sqrt 2 at most for a unit vector and
  * its bias, anything for rows that are taken as they are. */
 double unicon__lens_longest(const unicon__lens *lens, const float *rows, int64_t count,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/number.h"
 #include "io/object.h"
 #include "io/text.h"
@@ -84,7 +85,21 @@ unicon_status unicon__part_copy_side(unicon_ctx *ctx, unicon__arena *arena,
   UNICON_TRY(copy_floats(ctx, arena, map->near, map->points * map->in, &copy->near));
   UNICON_TRY(copy_floats(ctx, arena, map->square, map->points, &copy->square));
   UNICON_TRY(copy_floats(ctx, arena, map->factor, map->points * map->out, &copy->factor));
+  UNICON_TRY(copy_floats(ctx, arena, from->offset[side], from->rank, &to->offset[side]));
   return copy_floats(ctx, arena, from->weight[side], map->out * from->rank, &to->weight[side]);
+}
+
+/* What the rows of a side looked like, and the curve to its scores. */
+static unicon_status copy_likeness(unicon_ctx *ctx, const unicon_model *from, int side,
+                                   unicon_model *to) {
+  const unicon__likeness *like = &from->like[side];
+  const int64_t d = from->part[0].map[side].in;
+  to->like[side] = *like;
+  to->curve[side] = from->curve[side];
+  UNICON_TRY(copy_floats(ctx, &to->arena, like->mean, d, &to->like[side].mean));
+  UNICON_TRY(copy_floats(ctx, &to->arena, like->axis, like->axes * d, &to->like[side].axis));
+  return copy_floats(ctx, &to->arena, from->curve[side].knot, 2 * from->curve[side].knots,
+                     &to->curve[side].knot);
 }
 
 /* The held-out score, too, was one of scores balanced in that way. */
@@ -113,6 +128,7 @@ unicon_status unicon__model_copy(unicon_ctx *ctx, const unicon_model *from, unic
   for (int64_t b = 0; b < to->parts; b++)
     for (int side = 0; side < 2; side++)
       UNICON_TRY(unicon__part_copy_side(ctx, &to->arena, &from->part[b], side, &to->part[b]));
+  for (int side = 0; side < 2; side++) UNICON_TRY(copy_likeness(ctx, from, side, to));
   UNICON_TRY(copy_floats(ctx, &to->arena, from->spectrum, from->rank, &to->spectrum));
   for (int64_t k = 0; k < from->metas; k++) {
     const char *key = from->meta[k].key;
@@ -143,6 +159,35 @@ int64_t unicon_model_width(const unicon_model *model, unicon_side side) {
 
 const float *unicon_model_spectrum(const unicon_model *model) {
   return model ? model->spectrum : NULL;
+}
+
+static uint64_t hash_floats(uint64_t h, const float *data, int64_t count) {
+  return unicon__hash(h, data, data ? (size_t)count * sizeof *data : 0);
+}
+
+static uint64_t hash_side(uint64_t h, const unicon_model *model, int side) {
+  for (int64_t b = 0; b < model->parts; b++) {
+    const unicon__part *part = &model->part[b];
+    const unicon__map *map = &part->map[side];
+    h = hash_floats(h, map->mean, map->out);
+    h = hash_floats(h, map->base, map->points * map->in);
+    if (map->kind == UNICON__MAP_RANDOM) h = hash_floats(h, map->square, map->points);
+    h = hash_floats(h, part->weight[side], map->out * part->rank);
+    h = hash_floats(h, part->offset[side], part->rank);
+  }
+  const unicon_balance *balance = &model->balance;
+  h = hash_floats(h, balance->bank[side].row, balance->bank[side].count * balance->r);
+  return hash_floats(h, balance->curve[side], 2 * balance->r + 1);
+}
+
+void unicon_model_id(const unicon_model *model, char out[UNICON_MODEL_ID]) {
+  uint64_t h = 0;
+  for (int64_t k = 0; model && k < model->metas; k++) {
+    h = unicon__hash(h, model->meta[k].key, strlen(model->meta[k].key));
+    h = unicon__hash(h, model->meta[k].value, strlen(model->meta[k].value));
+  }
+  for (int side = 0; model && side < 2; side++) h = hash_side(h, model, side);
+  snprintf(out, UNICON_MODEL_ID, "%016llx", (unsigned long long)h);
 }
 
 int unicon_model_meta_at(const unicon_model *model, size_t index, const char **key,

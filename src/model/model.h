@@ -14,9 +14,30 @@
 typedef struct unicon__part {
   int64_t rank;
   unicon__map map[2];
-  float *weight[2]; /* map.out by rank */
+  float *weight[2]; /* map.out by rank; NULL: the rows are vectors of the space already */
+  float *offset[2]; /* rank, added to the product; NULL: nothing is */
   double share;     /* weight in a fused model */
 } unicon__part;
+
+/* What rows of a side looked like when the model was made, so that others can be told from them:
+ * the mean of the rows at length 1, and leading principal directions around it. */
+typedef struct unicon__likeness {
+  int64_t axes;                 /* 0: nothing is known */
+  float *mean;                  /* d */
+  float *axis;                  /* axes by d, orthonormal */
+  double share;                 /* of the variance around the mean that lies in the axes */
+  double length, length_spread; /* of the rows as they came: mean and standard deviation */
+} unicon__likeness;
+
+/* A curve that never falls: `value` at `at`, straight between; outside it goes on as steeply as
+ * from its first knot to its last, up to 1 and down to -1. */
+typedef struct unicon__curve {
+  int64_t knots;
+  float *knot; /* knots by 2: at, value; at ascending */
+} unicon__curve;
+
+/* Spaces of a migration, and the order of its curves. */
+enum { UNICON__OLD, UNICON__NEW };
 
 struct unicon_model {
   unicon__arena arena; /* holds everything below, this struct too */
@@ -25,7 +46,9 @@ struct unicon_model {
   int64_t parts;
   float *spectrum; /* rank */
   unicon_balance balance;
-  unicon__meta *meta; /* sorted by key once the model is done */
+  unicon__likeness like[2];
+  unicon__curve curve[2]; /* from scores of this model to cosines of the old and the new model */
+  unicon__meta *meta;     /* sorted by key once the model is done */
   int64_t metas, meta_room;
 };
 

@@ -11,7 +11,7 @@
 #include "io/object.h"
 #include "linalg/convert.h"
 
-enum { FORMAT_MAJOR = 1, SIDE_TENSORS = 5, NAME_SIZE = 48, PARTS_MAX = 1 << 16 };
+enum { FORMAT_MAJOR = 1, SIDE_TENSORS = 6, NAME_SIZE = 48, PARTS_MAX = 1 << 16 };
 
 /* "x.weight", or "x.3.weight" for part 3 of a fused model. */
 static void side_name(const unicon_model *model, int64_t part, int side, const char *what,
@@ -84,13 +84,15 @@ static unicon__tensor tensor(const char *name, const float *data, int64_t rows, 
 /* The tensors of one side of one part; their names go to `name`. */
 static int64_t side_tensors(const unicon_model *model, int64_t b, int side, unicon__tensor *list,
                             char (*name)[NAME_SIZE]) {
-  static const char *const what[SIDE_TENSORS] = {"mean", "weight", "landmarks", "directions",
-                                                 "phases"};
-  const unicon__map *map = &model->part[b].map[side];
+  static const char *const what[SIDE_TENSORS] = {"mean",       "weight", "landmarks",
+                                                 "directions", "phases", "offset"};
+  const unicon__part *part = &model->part[b];
+  const unicon__map *map = &part->map[side];
   int64_t count = 0;
   for (int k = 0; k < SIDE_TENSORS; k++) side_name(model, b, side, what[k], name[k]);
   if (map->mean) list[count++] = tensor(name[0], map->mean, map->out, 0);
-  list[count++] = tensor(name[1], model->part[b].weight[side], map->out, model->part[b].rank);
+  if (part->weight[side]) list[count++] = tensor(name[1], part->weight[side], map->out, part->rank);
+  if (part->offset[side]) list[count++] = tensor(name[5], part->offset[side], part->rank, 0);
   if (map->kind != UNICON__MAP_LINEAR)
     list[count++] = tensor(name[directed(map) ? 3 : 2], map->base, map->points, map->in);
   if (shifted(map)) list[count++] = tensor(name[4], map->square, map->points, 0);
@@ -121,13 +123,31 @@ static unicon_status balance_tensor(unicon_ctx *ctx, const unicon_model *model, 
   return UNICON_OK;
 }
 
+static const char *const mean_name[2] = {"x.like.mean", "y.like.mean"};
+static const char *const axis_name[2] = {"x.like.axes", "y.like.axes"};
+static const char *const curve_name[2] = {"scores.old", "scores.new"};
+
+/* What rows looked like, and the curves of the scores: of models that migrate. */
+static int64_t likeness_tensors(const unicon_model *model, unicon__tensor *list) {
+  int64_t count = 0;
+  for (int side = 0; side < 2; side++) {
+    const unicon__likeness *like = &model->like[side];
+    const unicon__curve *curve = &model->curve[side];
+    const int64_t d = model->part[0].map[side].in;
+    if (like->axes > 0) list[count++] = tensor(mean_name[side], like->mean, d, 0);
+    if (like->axes > 0) list[count++] = tensor(axis_name[side], like->axis, like->axes, d);
+    if (curve->knots > 0) list[count++] = tensor(curve_name[side], curve->knot, curve->knots, 2);
+  }
+  return count;
+}
+
 /* All that the file has, in the frame of the call. */
 static unicon_status content_of(unicon_ctx *ctx, const unicon_model *model,
                                 unicon__safetensors *out) {
   unicon__tensor *list;
   unicon__meta *meta;
   char(*name)[NAME_SIZE];
-  UNICON_NEW(ctx, list, 3 + model->parts * 2 * SIDE_TENSORS);
+  UNICON_NEW(ctx, list, 9 + model->parts * 2 * SIDE_TENSORS);
   UNICON_NEW(ctx, name, model->parts * 2 * SIDE_TENSORS);
   UNICON_NEW(ctx, meta, model->metas);
   memcpy(meta, model->meta, (size_t)model->metas * sizeof *meta);
@@ -135,6 +155,7 @@ static unicon_status content_of(unicon_ctx *ctx, const unicon_model *model,
   list[count++] = tensor("spectrum", model->spectrum, model->rank, 0);
   for (int side = 0; side < 2 && model->balance.how.kind != UNICON__BALANCE_OFF; side++)
     UNICON_TRY(balance_tensor(ctx, model, side, &list[count++]));
+  count += likeness_tensors(model, list + count);
   for (int64_t b = 0; b < model->parts; b++)
     for (int side = 0; side < 2; side++)
       count += side_tensors(model, b, side, list + count, name + (2 * b + side) * SIDE_TENSORS);
@@ -275,6 +296,28 @@ static unicon_status read_points(unicon_ctx *ctx, const reading *r, int64_t b, i
   return unicon__map_settle(ctx, &r->model->arena, map);
 }
 
+/* Weights and offset. A side without weights holds vectors of the space already. */
+static unicon_status read_weight(unicon_ctx *ctx, const reading *r, int64_t b, int side) {
+  unicon__part *part = &r->model->part[b];
+  const unicon__map *map = &part->map[side];
+  char name[NAME_SIZE];
+  side_name(r->model, b, side, "offset", name);
+  const bool shifted_by = unicon__tensor_find(&r->file, name) != NULL;
+  side_name(r->model, b, side, "weight", name);
+  const unicon__tensor *weight = unicon__tensor_find(&r->file, name);
+  const bool plain = !weight && !shifted_by && map->kind == UNICON__MAP_LINEAR && !map->mean &&
+                     r->model->parts == 1 && unicon_model_meta(r->model, "direction");
+  const int64_t rank = plain ? map->in : weight && weight->dims == 2 ? weight->shape[1] : 0;
+  if (rank < 1 || rank > r->model->rank || (side == 1 && rank != part->rank))
+    return unicon__fail(ctx, UNICON_ERR_FORMAT, "%s: tensor %s is missing or has a wrong shape",
+                        r->path, name);
+  part->rank = rank;
+  if (plain) return UNICON_OK;
+  UNICON_TRY(read_tensor(ctx, r, name, map->out, rank, &part->weight[side]));
+  side_name(r->model, b, side, "offset", name);
+  return shifted_by ? read_tensor(ctx, r, name, rank, 0, &part->offset[side]) : UNICON_OK;
+}
+
 static unicon_status read_side(unicon_ctx *ctx, const reading *r, int64_t b, int side) {
   unicon__part *part = &r->model->part[b];
   unicon__map *map = &part->map[side];
@@ -298,14 +341,7 @@ static unicon_status read_side(unicon_ctx *ctx, const reading *r, int64_t b, int
   side_name(r->model, b, side, "mean", key);
   if (unicon__tensor_find(&r->file, key))
     UNICON_TRY(read_tensor(ctx, r, key, map->out, 0, &map->mean));
-  side_name(r->model, b, side, "weight", key);
-  const unicon__tensor *weight = unicon__tensor_find(&r->file, key);
-  const int64_t rank = weight && weight->dims == 2 ? weight->shape[1] : 0;
-  if (rank < 1 || rank > r->model->rank || (side == 1 && rank != part->rank))
-    return unicon__fail(ctx, UNICON_ERR_FORMAT, "%s: tensor %s is missing or has a wrong shape",
-                        r->path, key);
-  part->rank = rank;
-  return read_tensor(ctx, r, key, map->out, rank, &part->weight[side]);
+  return read_weight(ctx, r, b, side);
 }
 
 static unicon_status read_parts(unicon_ctx *ctx, const reading *r) {
@@ -379,6 +415,57 @@ static unicon_status read_balance(unicon_ctx *ctx, const reading *r) {
   return UNICON_OK;
 }
 
+/* What rows of a side looked like. */
+static unicon_status read_likeness(unicon_ctx *ctx, const reading *r, int side) {
+  unicon__likeness *like = &r->model->like[side];
+  const int64_t d = r->model->part[0].map[side].in;
+  static const char *const key[2][3] = {{"x.like.share", "x.like.length", "x.like.length_spread"},
+                                        {"y.like.share", "y.like.length", "y.like.length_spread"}};
+  if (!unicon__tensor_find(&r->file, axis_name[side])) return UNICON_OK;
+  const int64_t axes = rows_of(r, axis_name[side]);
+  UNICON_TRY(read_tensor(ctx, r, mean_name[side], d, 0, &like->mean));
+  UNICON_TRY(read_tensor(ctx, r, axis_name[side], axes, d, &like->axis));
+  UNICON_TRY(read_positive(ctx, r, key[side][0], &like->share));
+  UNICON_TRY(read_positive(ctx, r, key[side][1], &like->length));
+  UNICON_TRY(read_positive(ctx, r, key[side][2], &like->length_spread));
+  like->axes = axes;
+  return UNICON_OK;
+}
+
+/* A curve of scores, which must not fall. */
+static unicon_status read_curve(unicon_ctx *ctx, const reading *r, int which) {
+  unicon__curve *curve = &r->model->curve[which];
+  if (!unicon__tensor_find(&r->file, curve_name[which])) return UNICON_OK;
+  const int64_t knots = rows_of(r, curve_name[which]);
+  UNICON_TRY(read_tensor(ctx, r, curve_name[which], knots, 2, &curve->knot));
+  for (int64_t k = 1; k < knots; k++)
+    if (!(curve->knot[2 * k] > curve->knot[2 * k - 2] &&
+          curve->knot[2 * k + 1] >= curve->knot[2 * k - 1]))
+      return unicon__fail(ctx, UNICON_ERR_FORMAT, "%s: tensor %s is a curve that falls", r->path,
+                          curve_name[which]);
+  curve->knots = knots;
+  return UNICON_OK;
+}
+
+/* Of models that migrate: which way the vectors go. */
+static unicon_status read_direction(unicon_ctx *ctx, const reading *r) {
+  const char *text = unicon_model_meta(r->model, "direction");
+  const unicon__part *part = &r->model->part[0];
+  if (!text) return UNICON_OK;
+  const bool to_new = strcmp(text, "old-to-new") == 0, to_old = strcmp(text, "new-to-old") == 0;
+  if (!to_new && !to_old && strcmp(text, "shared") != 0)
+    return bad_entry(ctx, r, "direction", text);
+  if ((part->weight[UNICON__OLD] != NULL) == to_old ||
+      (part->weight[UNICON__NEW] != NULL) == to_new)
+    return unicon__fail(ctx, UNICON_ERR_FORMAT, "%s: its weights do not go the way %s", r->path,
+                        text);
+  for (int side = 0; side < 2; side++) {
+    UNICON_TRY(read_likeness(ctx, r, side));
+    UNICON_TRY(read_curve(ctx, r, side));
+  }
+  return UNICON_OK;
+}
+
 static unicon_status check_format(unicon_ctx *ctx, const reading *r) {
   const char *format = unicon_model_meta(r->model, "format");
   int64_t version;
@@ -407,6 +494,7 @@ unicon_status unicon__model_parse(unicon_ctx *ctx, unicon_model *model, const ch
   UNICON_TRY(read_number(ctx, &r, "rank", 1, 1 << 24, &model->rank));
   UNICON_TRY(read_tensor(ctx, &r, "spectrum", model->rank, 0, &model->spectrum));
   UNICON_TRY(read_parts(ctx, &r));
+  UNICON_TRY(read_direction(ctx, &r));
   return read_balance(ctx, &r);
 }
 

@@ -4,9 +4,10 @@
  * result does not depend on tiles, threads or the BLAS: it is the first k in the order of score and
  * row. Few queries share a block of the base among the threads, each with lists of its own that are
  * merged in the end. Memory: queries by (r + k), and one block of the base. */
+#include "use/search.h"
+
 #include <math.h>
 
-#include "model/embed.h"
 #include "io/object.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
@@ -30,12 +31,11 @@ typedef struct search {
   int64_t queries, r, k;
   int64_t rows;  /* queries at a time */
   int64_t lanes; /* parts of a base block */
-  const float *q;
-  float *base;
+  const float *q, *base;
   int64_t first, count;     /* of the base block */
   hit *heap;                /* k per query, for each lane */
   int64_t *filled;          /* likewise, per query */
-  const unicon__lens *lens; /* of the base */
+  const unicon__lens *lens; /* of the base; NULL: rows of length 1 */
   double longest;           /* length of a query, at most */
   float *scores;            /* per worker: `rows` by SCORE_COLS */
 } search;
@@ -94,8 +94,9 @@ static void search_cell(void *state, unicon__cell cell) {
   float *scores = s->scores + cell.worker * s->rows * SCORE_COLS;
   for (int64_t column = cell.col * part; column < end; column += SCORE_COLS) {
     const int64_t cols = least(SCORE_COLS, end - column);
-    const double margin = unicon__score_error(
-        s->r, s->longest * unicon__lens_longest(s->lens, s->base + column * s->r, cols, s->r));
+    const double longest =
+        s->lens ? unicon__lens_longest(s->lens, s->base + column * s->r, cols, s->r) : 1.001;
+    const double margin = unicon__score_error(s->r, s->longest * longest);
     unicon__sgemm(false, true, rows, cols, s->r, 1, s->q + first * s->r, s->r,
                   s->base + column * s->r, s->r, 0, scores, SCORE_COLS);
     for (int64_t i = 0; i < rows; i++)
@@ -141,35 +142,67 @@ static unicon_status open_search(unicon_ctx *ctx, int64_t base_rows, search *s) 
   const int64_t allowed = LANE_HITS / (s->queries * s->k + 1);
   s->lanes = least(least(wish, allowed), base_rows / LANE_ROWS);
   if (s->lanes < 1) s->lanes = 1;
-  UNICON_NEW(ctx, s->base, base_rows * s->r);
   UNICON_NEW(ctx, s->heap, s->lanes * s->queries * s->k);
   UNICON_NEW(ctx, s->filled, s->lanes * s->queries);
   UNICON_NEW(ctx, s->scores, unicon__workers_for(ctx, blocks * s->lanes) * s->rows * SCORE_COLS);
   return UNICON_OK;
 }
 
-/* All of the base, block after block. */
+static unicon__sweep sweep_of(search *s) {
+  return (unicon__sweep){.share = 0.5,
+                         .rows = s->rows > 0 ? (s->queries + s->rows - 1) / s->rows : 0,
+                         .cols = s->lanes,
+                         .region = &unicon__blas_region,
+                         .state = s,
+                         .body = search_cell};
+}
+
+/* The lists of all queries, k long. */
+static void write_lists(const search *s, int64_t k, int64_t *ids, float *scores) {
+  for (int64_t i = 0; i < s->queries; i++) {
+    merge_lanes(s, i);
+    write_list(s, i, ids + i * k, scores + i * k);
+    for (int64_t j = s->k; j < k; j++) ids[i * k + j] = -1, scores[i * k + j] = -INFINITY;
+  }
+}
+
+unicon_status unicon__nearest(unicon_ctx *ctx, const float *q, int64_t queries, const float *base,
+                              int64_t count, int64_t width, int64_t k, int64_t *ids,
+                              float *scores) {
+  unicon__block *frame = unicon__frame_open(ctx);
+  search s = {.queries = queries,
+              .r = width,
+              .k = least(k, count),
+              .q = q,
+              .base = base,
+              .count = count,
+              .longest = 1.001};
+  UNICON_TRY(open_search(ctx, count, &s));
+  const unicon__sweep sweep = sweep_of(&s);
+  UNICON_TRY(unicon__sweep_run(ctx, &sweep));
+  write_lists(&s, k, ids, scores);
+  unicon__frame_close(ctx, frame);
+  return UNICON_OK;
+}
+
+/* All of the base, block after block, through `room`. */
 static unicon_status scan_base(unicon_ctx *ctx, const unicon__meeting *meeting, int64_t n,
-                               int64_t block, search *s) {
-  const unicon__sweep sweep = {.share = 0.5,
-                               .rows = s->rows > 0 ? (s->queries + s->rows - 1) / s->rows : 0,
-                               .cols = s->lanes,
-                               .region = &unicon__blas_region,
-                               .state = s,
-                               .body = search_cell};
+                               int64_t block, float *room, search *s) {
+  const unicon__sweep sweep = sweep_of(s);
+  s->base = room;
   const int stage = unicon__stage_begin(ctx, "search", 0.95);
   for (s->first = 0; s->first < n; s->first += block) {
     UNICON_TRY(unicon__stage_step(ctx, s->first / block, (n + block - 1) / block));
     s->count = least(block, n - s->first);
-    UNICON_TRY(unicon__meeting_candidates(ctx, meeting, s->first, s->count, s->base));
+    UNICON_TRY(unicon__meeting_candidates(ctx, meeting, s->first, s->count, room));
     UNICON_TRY(unicon__sweep_run(ctx, &sweep));
   }
   unicon__stage_end(ctx, stage);
   return UNICON_OK;
 }
 
-static unicon_status run_search(unicon_ctx *ctx, const unicon_view *queries,
-                                const unicon_view *base, int64_t k, int64_t *ids, float *scores) {
+unicon_status unicon__search(unicon_ctx *ctx, const unicon_view *queries, const unicon_view *base,
+                             int64_t k, int64_t *ids, float *scores) {
   unicon__lens lens_q, lens_b;
   unicon__meeting meeting;
   unicon_view own;
@@ -185,23 +218,20 @@ static unicon_status run_search(unicon_ctx *ctx, const unicon_view *queries,
   search s = {.queries = lens_q.count, .r = meeting.width, .k = kept, .lens = &lens_b};
   const int64_t wish = BASE_FLOATS / (s.r > 0 ? s.r : 1);
   const int64_t block = least(wish < BASE_ROWS ? BASE_ROWS : wish, n);
-  float *q;
+  float *q, *room;
   UNICON_NEW(ctx, q, s.queries * s.r);
+  UNICON_NEW(ctx, room, block * s.r);
   UNICON_TRY(unicon__meeting_queries(ctx, &meeting, 0, s.queries, q));
   s.q = q;
   s.longest = unicon__lens_longest(&lens_q, q, s.queries, s.r);
   UNICON_TRY(open_search(ctx, block, &s));
-  UNICON_TRY(scan_base(ctx, &meeting, n, block, &s));
-  for (int64_t i = 0; i < s.queries; i++) {
-    merge_lanes(&s, i);
-    write_list(&s, i, ids + i * k, scores + i * k);
-    for (int64_t j = kept; j < k; j++) ids[i * k + j] = -1, scores[i * k + j] = -INFINITY;
-  }
+  UNICON_TRY(scan_base(ctx, &meeting, n, block, room, &s));
+  write_lists(&s, k, ids, scores);
   return UNICON_OK;
 }
 
 unicon_status unicon_search(unicon_ctx *ctx, const unicon_view *queries, const unicon_view *base,
                             int64_t k, int64_t *ids, float *scores) {
   UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, run_search(ctx, queries, base, k, ids, scores));
+  return unicon__leave(ctx, unicon__search(ctx, queries, base, k, ids, scores));
 }

@@ -11,18 +11,19 @@ export UNICON PYTHONDONTWRITEBYTECODE=1
 experiments=$UNICON_SOURCE_DIR/experiments
 for script in "$experiments"/*.py; do
   name=$(basename "$script" .py)
-  case $name in common | data | figure | reference | collect | cifar_features | torch_*) continue ;; esac
+  case $name in common | data | figure | reference | collect | cifar_features | migration_features | torch_*) continue ;; esac
   grep -q "\b$name\b" "$experiments/run.sh" || { echo "FAIL: run.sh does not run $name"; exit 1; }
 done
 
 mkdir results
 cp "$UNICON_SOURCE_DIR/docs/results/README.md" results
+cp "$UNICON_SOURCE_DIR/docs/migration.md" . # tables of its own
 UNICON_RESULTS=$PWD/results "$experiments/run.sh" --smoke 2>err || { cat err; exit 1; }
 UNICON_RESULTS=$PWD/results python3 "$experiments/collect.py"
 for table in results/*.json; do
-  python3 - "$table" results/README.md <<'PYTHON'
+  python3 - "$table" results/README.md migration.md <<'PYTHON'
 import json, sys
-found, text = json.load(open(sys.argv[1])), open(sys.argv[2]).read()
+found, text = json.load(open(sys.argv[1])), "".join(open(page).read() for page in sys.argv[2:])
 assert found["tables"], sys.argv[1]
 for name, table in found["tables"].items():
     here = text.split(f"<!-- begin {name} -->\n")[1].split(f"<!-- end {name} -->")[0]
@@ -31,11 +32,13 @@ for name, table in found["tables"].items():
 PYTHON
 done
 # The text around the tables stays, and a second run changes nothing.
-python3 - results/README.md "$UNICON_SOURCE_DIR/docs/results/README.md" <<'PYTHON'
+for page in results/README.md migration.md; do
+  python3 - $page "$UNICON_SOURCE_DIR/docs/$page" <<'PYTHON'
 import re, sys
 bare = [re.sub(r"(<!-- begin (\S+) -->\n).*?(<!-- end \2 -->)", r"\1\3", open(p).read(), flags=re.S) for p in sys.argv[1:]]
 assert bare[0] == bare[1], "collect.py changed prose"
 PYTHON
+done
 UNICON_RESULTS=$PWD/results python3 "$experiments/collect.py" --check
 # The tracked tables are those of the tracked numbers.
 python3 "$experiments/collect.py" --check

@@ -10,9 +10,10 @@ root = os.environ["UNICON_SOURCE_DIR"]
 text = open(os.path.join(root, "src/base/options.h")).read().replace("\\\n", " ")
 commands = {"FIT": ["fit", "plan"], "EVAL": ["eval"], "SYNTH": ["synth"],
             "USE": ["embed", "search"], "PROBE": ["probe"], "CHECK": ["check"], "COMPARE": ["compare"], "REPORT": ["report"],
-            "BALANCE": ["balance"], "WEIGHTS": ["weights"],
+            "BALANCE": ["balance"], "WEIGHTS": ["weights"], "MIGRATE": ["migrate"],
+            "MOVE": ["embed", "search", "rewrite"],
             "CONTEXT": ["fit", "plan", "check", "compare", "eval", "report", "probe", "embed", "search", "balance",
-                        "weights", "info", "synth"]}
+                        "weights", "migrate", "rewrite", "info", "synth"]}
 string = r'"((?:[^"\\]|\\.)*)"\s*(?:"(?:[^"\\]|\\.)*"\s*)*'
 row = re.compile(r'X\((\w+),\s*' + ",\\s*".join([string] * 5) + r',\s*([^,]+),\s*([^,]+),\s*([A-Z| ]+),')
 found = row.findall(text)
@@ -25,7 +26,7 @@ text = open(os.path.join(root, "programs/tool_options.c")).read()
 commands.update({"FIT": ["fit"], "ALL": commands["CONTEXT"],
                  "PAIRED": ["fit", "plan", "check", "eval", "compare", "report", "weights"],
                  "JUDGED": ["fit", "compare"], "USED": ["eval", "embed", "search"], "PLAN": ["plan"], "EMBED": ["embed"],
-                 "SEARCH": ["search"], "INFO": ["info"], "TOP": []})
+                 "SEARCH": ["search"], "INFO": ["info"], "REWRITE": ["rewrite"], "TOP": []})
 for name, where in re.findall(r'\{CLI_OPT_\w+, "([a-z-]+)".*?((?:CLI_|PAIRED|JUDGED|USED)[A-Z| CLI_]*),\s*(?:"|CLI_GENERAL)', text, re.S):
     for word in where.replace("CLI_", "").replace(" ", "").split("|"):
         for command in commands[word]:
@@ -39,7 +40,7 @@ for shell in bash zsh fish; do
   run 0 --completion $shell
   cp out completion.$shell
 done
-for command in fit plan check compare eval report embed search balance weights probe info synth; do
+for command in fit plan check compare eval report embed search balance weights migrate rewrite probe info synth; do
   all=--help
   case $command in fit | plan)
     run 0 $command --help

@@ -104,6 +104,65 @@ def model(kind="linear", kernel="linear", parts=1, normalize="on", mean=True, wi
     return safetensors(tensors, meta)
 
 
+def moving(direction, curve=(-1, 0, 1), drop=None, more=None):
+    """A model of a migration: old rows of 3 numbers, new ones of 2."""
+    meta = {"format": "unicon", "format_version": "1", "parts": "1", "d_x": "3", "d_y": "2", "direction": direction}
+    tensors, rank = {}, {"old-to-new": 2, "new-to-old": 3}.get(direction, 2)
+    meta["rank"], tensors["spectrum"] = str(rank), f32(rank)
+    for side, d, moves in (("x", 3, direction != "new-to-old"), ("y", 2, direction != "old-to-new")):
+        meta[side + ".map"], meta[side + ".kernel"], meta[side + ".normalize"] = "linear", "linear", "on"
+        tensors[side + ".like.mean"], tensors[side + ".like.axes"] = f32(d), f32(1, d)
+        meta.update({side + ".like.share": ".5", side + ".like.length": "1", side + ".like.length_spread": "1e-9"})
+        if moves:
+            tensors[side + ".weight"], tensors[side + ".offset"] = f32(d, rank), f32(rank)
+    for which in ("old", "new"):
+        knots = [v for at in curve for v in (at, at / 2)]
+        tensors["scores." + which] = ("F32", [len(curve), 2], struct.pack("<%df" % len(knots), *knots))
+    tensors.update(more or {})
+    if drop:
+        del tensors[drop]
+    return safetensors(tensors, meta)
+
+
+def seeds_moving():
+    for direction in ("old-to-new", "new-to-old", "shared", "sideways"):
+        put("model", "moving-" + direction, moving(direction))
+    put("model", "moving-falls", moving("old-to-new", curve=(1, 0, -1)))
+    put("model", "moving-no-mean", moving("old-to-new", drop="x.like.mean"))
+    put("model", "moving-no-weight", moving("old-to-new", drop="x.weight"))
+    put("model", "moving-two-weights", moving("old-to-new", more={"y.weight": f32(2, 2)}))
+    put("model", "moving-wide-axes", moving("shared", more={"x.like.axes": f32(2, 4)}))
+    put("model", "moving-long-offset", moving("shared", more={"y.offset": f32(3)}))
+
+
+def sidecar(**changes):
+    about = {"format": "unicon vectors", "version": 1, "model": "0123456789abcdef", "space": "new", "form": "unit",
+             "dtype": "<f4", "source": "0123456789abcdef", "hash": "fedcba9876543210", "rows": 12, "width": 3,
+             "first": 0, "done": 12}
+    about.update(changes)
+    return json.dumps({key: value for key, value in about.items() if value is not None}).encode()
+
+
+def seeds_sidecar():
+    put("sidecar", "whole", sidecar())
+    put("sidecar", "journal", sidecar(done=4))
+    put("sidecar", "too-many", sidecar(done=13))
+    put("sidecar", "huge", sidecar(rows=2**63 - 1, width=2**63 - 1, done=0))
+    put("sidecar", "negative", sidecar(first=-1))
+    put("sidecar", "real", sidecar(rows=12.5))
+    put("sidecar", "long-word", sidecar(space="s" * 16))
+    put("sidecar", "short-id", sidecar(model="0123"))
+    put("sidecar", "no-id", sidecar(hash="g" * 16))
+    put("sidecar", "missing", sidecar(form=None))
+    put("sidecar", "other", sidecar(format="pears"))
+    put("sidecar", "newer", sidecar(version=2))
+    put("sidecar", "twice", sidecar()[:-1] + b', "rows": 3}')
+    put("sidecar", "list", b"[1, 2]")
+    put("sidecar", "cut", sidecar()[:50])
+    put("sidecar", "nul", sidecar(space="n\0w"))
+    put("sidecar", "empty", b"")
+
+
 def seeds_npy():
     for descr, size in (("<f2", 2), ("<f4", 4), ("<f8", 8)):
         put("npy", "c-" + descr[1:], npy(descr, "(3, 2)", floats(6, size)))
