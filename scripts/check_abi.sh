@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Does the library still have the binary interface of cmake/abi? Functions of the stable header must
+# Does the library still have the binary interface of cmake/abi? Functions of the stable headers must
 # stay, with the same arguments, types and numbers; new ones are fine, and unicon/tools.h makes no
 # promise. Needs abidw and abidiff of libabigail; without them it says so and is content.
 #   check_abi.sh          compares
@@ -17,9 +17,9 @@ if ! command -v abidw >/dev/null || ! command -v abidiff >/dev/null; then
   exit 0
 fi
 
-# declared HEADER: the functions it declares.
+# declared HEADER...: the functions they declare.
 declared() {
-  tr '\n' ' ' <"include/unicon/$1.h" | tr ';' '\n' |
+  (cd include/unicon && cat "${@/%/.h}") | tr '\n' ' ' | tr ';' '\n' |
     sed -En 's/.*UNICON_(API|CALL) [^(]*[ *](unicon_[a-z0-9_]*)\(.*/\2/p'
 }
 
@@ -36,9 +36,10 @@ abidw --headers-dir include --suppressions $build/tools.suppr --drop-private-typ
   --no-write-default-sizes --exported-interfaces-only --type-id-style hash \
   --out-file $build/now.abi $build/lib/libunicon.so
 count=$(grep -c "<elf-symbol .*type='func-type'" $build/now.abi)
-if [ "$count" != "$(declared unicon | wc -l)" ]; then
-  echo "abi: $count functions are exported beside those of unicon/tools.h, but unicon/unicon.h" \
-    "declares $(declared unicon | wc -l)" >&2
+stable=$(declared unicon migrate | wc -l)
+if [ "$count" != "$stable" ]; then
+  echo "abi: $count functions are exported beside those of unicon/tools.h, but the stable headers" \
+    "declare $stable" >&2
   exit 1
 fi
 
@@ -57,7 +58,7 @@ if [ ! -e "$known" ]; then
 fi
 if ! abidiff --no-added-syms --drop-private-types "$known" $build/now.abi; then
   cat >&2 <<'SENTENCE'
-abi: the binary interface of unicon/unicon.h has changed (see above). Undo it if it was not meant.
+abi: the binary interface of the stable headers has changed (see above). Undo it if it was not meant.
 If programs that are already linked still work (a member at the end of a sized struct, a number
 behind those of an enumeration) or nothing of this version was released, run
     scripts/check_abi.sh --renew
