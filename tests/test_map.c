@@ -291,7 +291,7 @@ static void centring_is_hkh(void **state) {
     unicon__prepared prepared;
     unicon__moments moments;
     unicon__block *frame = unicon__frame_open(ctx);
-    unicon__params_from(options, N, &params);
+    unicon__params_from(options, (const int64_t[2]){N, N}, &params);
     const unicon__prepare_plan plan = unicon__params_prepare(&params, &data);
     CHECK_OK(ctx, unicon__prepare(ctx, &plan, &prepared));
     CHECK_OK(ctx,

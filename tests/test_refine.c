@@ -158,7 +158,7 @@ static void a_step_follows_the_gradient(void **state) {
   unicon__params fit;
   unicon__prepared prepared;
   unicon__moments moments;
-  unicon__params_from(options, N, &fit);
+  unicon__params_from(options, (const int64_t[2]){N, N}, &fit);
   unicon__prepare_plan plan = unicon__params_prepare(&fit, &rows);
   plan.cache = true;
   CHECK_OK(ctx, unicon__prepare(ctx, &plan, &prepared));
@@ -166,7 +166,7 @@ static void a_step_follows_the_gradient(void **state) {
   unicon__prepared_centre(&prepared, &moments);
   const unicon__side *side = prepared.side;
   unicon__whitening metric[2];
-  const unicon__closed_params closed = {.power = {0.5, 0.5}, .ridge = 0.05};
+  const unicon__closed_params closed = {.power = {0.5, 0.5}, .ridge = {0.05, 0.05}};
   CHECK_OK(ctx, unicon__closed_whiten(ctx, &moments, &closed, metric));
   unicon__factors factors = {.r = RANK};
   double *r[2], *start[2], rms[2] = {0};

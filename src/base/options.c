@@ -53,7 +53,7 @@ static const setting auto_chooses[] = {{"kernel", "chosen"},
                                        {"refine_batch", "chosen"},
                                        {0}};
 static const setting preset_fast[] = {{"metric", "whiten"},
-                                      {"ridge", "0.01"},
+                                      {"ridge", "auto"},
                                       {"rank", "auto"},
                                       {"exponent", "auto"},
                                       {"balance", "auto"},

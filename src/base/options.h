@@ -51,8 +51,11 @@
     "Metric W = (Sigma + ridge lambda_max I)^-POWER on both sides. whiten is POWER 0.5, none is "  \
     "0 and the paper's choice. A,B is A for x and B for y: whiten,none with split 1 and full "     \
     "rank is a ridge regression.")                                                                 \
-  X(RIDGE, "ridge", "real", "0.01", "", "L", 0, 1e6, FIT | CHECK, "Method",                        \
-    "Shrinkage of the metric, as a share of the largest eigenvalue.")                              \
+  X(RIDGE, "ridge", "sided", "auto", "auto", "L", 0, 1e6, FIT | CHECK, "Method",                   \
+    "Shrinkage of the metric, as a share of the largest eigenvalue of Sigma. auto: 0.01 where "    \
+    "both "                                                                                        \
+    "sides have as many rows; the side with fewer gets more, 0.01 sqrt(n_y / n_x) for x and 0.01 " \
+    "sqrt(n_x / n_y) for y.")                                                                      \
   X(IDENTITY, "identity", "real", "0", "", "L", 0, 1e6, FIT, "Method",                             \
     "Shrinks the map towards the identity, which is no alignment at all: for rows of one space, "  \
     "as two versions of a model. L times the identity is added to the map scaled to a largest "    \

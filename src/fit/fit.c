@@ -255,7 +255,15 @@ static unicon_status choose_by_splits(unicon_ctx *ctx, fit *f, unicon__select_sc
   return UNICON_OK;
 }
 
-/* Chooses, and writes what is chosen into options of our own as well; the fit follows. */
+/* Options of our own, in which words that stand for numbers are numbers. */
+static unicon_status own_options(unicon_ctx *ctx, fit *f) {
+  UNICON_TRY(unicon__options_copy(ctx, f->options, &f->own_options));
+  f->options = f->own_options;
+  if (!f->params.open.ridge || f->params.goal != UNICON__GOAL_FIXED) return UNICON_OK;
+  return unicon__params_write_ridge(ctx, &f->params, f->own_options);
+}
+
+/* Chooses, and writes what is chosen into our options as well; the fit follows. */
 static unicon_status choose(unicon_ctx *ctx, fit *f, unicon__select_scope scope) {
   if (!f->judged && f->train.whole.pairs->positive.count < FEWEST_PAIRS) {
     unicon__log(ctx, scope == UNICON__SELECT_ALL ? UNICON_LOG_WARNING : UNICON_LOG_INFO,
@@ -271,8 +279,6 @@ static unicon_status choose(unicon_ctx *ctx, fit *f, unicon__select_scope scope)
     UNICON_TRY(choose_by_splits(ctx, f, scope));
   }
   if (f->chosen.folds == 0) return UNICON_OK;
-  UNICON_TRY(unicon__options_copy(ctx, f->options, &f->own_options));
-  f->options = f->own_options;
   return unicon__params_write(ctx, &f->params, f->own_options);
 }
 
@@ -405,7 +411,9 @@ static unicon_status describe_choice(unicon_ctx *ctx, const fit *f, unicon_model
 
 static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
   unicon__part_log log = {.solve.method = ""};
-  unicon__params_from(f->options, f->train.whole.y.count, &f->params);
+  unicon__params_from(
+      f->options, (const int64_t[2]){f->train.whole.x.count, f->train.whole.y.count}, &f->params);
+  UNICON_TRY(own_options(ctx, f));
   const unicon__select_scope scope = unicon__select_scope_of(&f->params, f->train.whole.y.count);
   const unicon__fit_kind kind = {
       .judged = f->judged,

@@ -80,7 +80,7 @@ static bool batched(const unicon_options *o) {
 
 static bool metric(const unicon_options *o) {
   unicon__params params;
-  unicon__params_from(o, 0, &params);
+  unicon__params_from(o, (const int64_t[2]){0, 0}, &params);
   return params.power[0] > 0 || params.power[1] > 0;
 }
 

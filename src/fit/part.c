@@ -53,7 +53,8 @@ static unicon_status prepare(unicon_ctx *ctx, making *m) {
   static const int64_t all[2] = {INT64_MAX, INT64_MAX};
   const unicon__part_job *job = m->job;
   const unicon__params *params = job->params;
-  if (params->shared && params->power[0] != params->power[1])
+  if (params->shared &&
+      (params->power[0] != params->power[1] || params->ridge[0] != params->ridge[1]))
     return unicon__fail(ctx, UNICON_ERR_OPTION,
                         "a shared encoder has one metric, not one for x and another for y");
   if (!m->prepared) {

@@ -327,7 +327,7 @@ static unicon_status plan(unicon_ctx *ctx, const unicon_data *given, const unico
                 .workers = unicon__workers(ctx),
                 .most_points = INFINITY,
                 .limit = limit == UINT64_MAX ? INFINITY : (double)limit};
-  unicon__params_from(options, data->y->count, &e.params);
+  unicon__params_from(options, (const int64_t[2]){data->x->count, data->y->count}, &e.params);
   e.side[0] = (side_sizes){.n = (double)data->x->count, .d = (double)data->x->width};
   e.side[1] = (side_sizes){.n = (double)data->y->count, .d = (double)data->y->width};
   e.pairs = data->pairs ? (double)data->pairs->positive.count : e.side[0].n;

@@ -9,6 +9,8 @@
 
 enum { USUAL_RANK = 256 };
 
+static const double usual_ridge = 0.01;
+
 static bool is_on(const unicon_options *options, int id) {
   return unicon__is(options, id, "on");
 }
@@ -46,7 +48,7 @@ static void read_open(const unicon_options *options, unicon__params *out) {
       !unicon__given(options, UNICON__KERNEL) && !unicon__given(options, UNICON__KERNEL_X) &&
       !unicon__given(options, UNICON__KERNEL_Y) && !unicon__given(options, UNICON__MAP);
   out->open.landmarks = !unicon__given(options, UNICON__MAP) && !out->map.landmarks_given;
-  out->open.ridge = !unicon__given(options, UNICON__RIDGE);
+  out->open.ridge = unicon__is(options, UNICON__RIDGE, "auto");
   out->open.power = !unicon__given(options, UNICON__METRIC);
   out->open.exponent = unicon__is(options, UNICON__EXPONENT, "auto");
   out->open.rank = unicon__is(options, UNICON__RANK, "auto");
@@ -75,12 +77,21 @@ static bool has_kernel(const unicon__params *params) {
          params->map.kernel[1] != UNICON__KERNEL_LINEAR;
 }
 
-void unicon__params_from(const unicon_options *options, int64_t rows_y, unicon__params *out) {
+void unicon__params_ridges(double middle, const int64_t rows[2], double ridge[2]) {
+  const double ratio_most = 25; /* beyond, more rows say nothing new of the other side */
+  const double ratio = rows[0] > 0 && rows[1] > 0 ? (double)rows[1] / (double)rows[0] : 1;
+  const double root = sqrt(fmin(fmax(ratio, 1 / ratio_most), ratio_most));
+  ridge[0] = middle * root;
+  ridge[1] = middle / root;
+}
+
+void unicon__params_from(const unicon_options *options, const int64_t rows[2],
+                         unicon__params *out) {
   *out = (unicon__params){
+      .rows = {rows[0], rows[1]},
       .goal = goal_of(options),
       .shared = is_on(options, UNICON__SHARED_ENCODER),
       .unpaired = is_on(options, UNICON__UNPAIRED),
-      .ridge = unicon__number(options, UNICON__RIDGE),
       .rank = unicon__is(options, UNICON__RANK, "auto")   ? USUAL_RANK
               : unicon__is(options, UNICON__RANK, "full") ? INT64_MAX
                                                           : unicon__integer(options, UNICON__RANK),
@@ -122,17 +133,34 @@ void unicon__params_from(const unicon_options *options, int64_t rows_y, unicon__
                                                   : UNICON__CENTRE_SIDES;
   out->rank_given = unicon__given(options, UNICON__RANK) &&
                     !unicon__is(options, UNICON__RANK, "auto") && out->rank != INT64_MAX;
+  double usual[2] = {usual_ridge, usual_ridge};
+  if (!out->shared) unicon__params_ridges(usual_ridge, rows, usual);
   out->sided = unicon__of_side(options, UNICON__METRIC, 0).sided;
-  for (int s = 0; s < 2; s++) out->power[s] = power_of(options, s);
+  for (int s = 0; s < 2; s++) {
+    out->power[s] = power_of(options, s);
+    const double given = unicon__of_side(options, UNICON__RIDGE, s).number;
+    out->ridge[s] = isnan(given) ? usual[s] : given; /* auto is no number */
+  }
   read_refine(options, out);
   read_open(options, out);
-  read_scores(options, rows_y, out);
+  read_scores(options, rows[1], out);
 }
 
 static unicon_status write_number(unicon_ctx *ctx, unicon_options *options, int id, double value) {
   char text[32];
   unicon__number_print(text, sizeof text, "%.10g", value);
   return unicon__options_choose(ctx, options, id, text);
+}
+
+unicon_status unicon__params_write_ridge(unicon_ctx *ctx, const unicon__params *params,
+                                         unicon_options *options) {
+  const double *ridge = params->ridge;
+  char text[64];
+  if (ridge[0] == ridge[1])
+    unicon__number_print(text, sizeof text, "%.10g", ridge[0]);
+  else
+    unicon__number_print(text, sizeof text, "%.10g,%.10g", ridge[0], ridge[1]);
+  return unicon__options_replace(ctx, options, UNICON__RIDGE, text); /* given: auto at most */
 }
 
 unicon_status unicon__params_write(unicon_ctx *ctx, const unicon__params *params,
@@ -142,7 +170,7 @@ unicon_status unicon__params_write(unicon_ctx *ctx, const unicon__params *params
     UNICON_TRY(unicon__options_choose(ctx, options, UNICON__KERNEL, params->kernel));
   if (params->landmarks_chosen)
     UNICON_TRY(write_number(ctx, options, UNICON__LANDMARKS, (double)params->map.landmarks));
-  UNICON_TRY(write_number(ctx, options, UNICON__RIDGE, params->ridge));
+  if (params->open.ridge) UNICON_TRY(unicon__params_write_ridge(ctx, params, options));
   if (params->open.power && params->power[0] == 0.5)
     UNICON_TRY(unicon__options_choose(ctx, options, UNICON__METRIC, "whiten"));
   else if (params->open.power)
@@ -166,7 +194,7 @@ void unicon__params_powers(const unicon__params *params, double power[2]) {
 unicon__closed_params unicon__params_closed(const unicon__params *params, int64_t rank) {
   return (unicon__closed_params){
       .power = {params->power[0], params->power[1]},
-      .ridge = params->ridge,
+      .ridge = {params->ridge[0], params->ridge[1]},
       .rank = rank,
       .shared = params->shared,
       .svd = params->svd,

@@ -23,7 +23,8 @@ typedef struct unicon__params {
   bool shared;
   bool unpaired; /* rows without a partner count as well */
   bool sided;    /* each side has a power of its own */
-  double power[2], ridge;
+  int64_t rows[2];
+  double power[2], ridge[2];
   int64_t rank; /* at most; INT64_MAX: full */
   bool rank_given;
   double exponent, split;
@@ -49,12 +50,20 @@ typedef struct unicon__params {
   } open;
 } unicon__params;
 
-/* `rows_y` decides the usual balance. `options` must outlive the parameters. */
-void unicon__params_from(const unicon_options *options, int64_t rows_y, unicon__params *out);
+/* `rows` of x and y decide the usual ridges and balance. `options` must outlive the parameters. */
+void unicon__params_from(const unicon_options *options, const int64_t rows[2], unicon__params *out);
+
+/* Ridges of both sides around `middle`: sample eigenvalues of fewer rows are noisier, so the side
+ * with fewer rows gets more, middle sqrt(n_y / n_x) for x and middle sqrt(n_x / n_y) for y. */
+void unicon__params_ridges(double middle, const int64_t rows[2], double ridge[2]);
 
 /* Writes what a choice changed into options, for those who read them. */
 unicon_status unicon__params_write(unicon_ctx *ctx, const unicon__params *params,
                                    unicon_options *options);
+
+/* The ridges in numbers, where the options say auto. */
+unicon_status unicon__params_write_ridge(unicon_ctx *ctx, const unicon__params *params,
+                                         unicon_options *options);
 
 /* Powers of the singular values in F_x and F_y: exponent * split and exponent * (1 - split). */
 void unicon__params_powers(const unicon__params *params, double power[2]);

@@ -86,13 +86,24 @@ static void kernel_words(const unicon_options *options, const char *kernel, char
     snprintf(out, size, "%s x %s", own[0], own[1]);
 }
 
+/* "0.01" or, where the sides differ, "0.01,0.003", as the option takes it. */
+static void ridge_words(const unicon__setting *setting, char *out, size_t size) {
+  const double *ridge = setting->ridge;
+  if (ridge[0] == ridge[1])
+    unicon__number_print(out, size, "%g", ridge[0]);
+  else
+    unicon__number_print(out, size, "%g,%g", ridge[0], ridge[1]);
+}
+
 static int setting_words(const candidate *c, const char *comma, char *out, size_t size) {
   char balance[UNICON__BALANCING_TEXT];
   unicon__balancing_print(c->setting.balance, balance);
+  char ridge[64];
+  ridge_words(&c->setting, ridge, sizeof ridge);
   int used = unicon__number_print(
-      out, size, "ridge %g%s metric power %g%s exponent %g%s rank %lld%s balance %s",
-      c->setting.ridge, comma, c->setting.power, comma, c->setting.exponent, comma,
-      (long long)c->setting.rank, comma, balance);
+      out, size, "ridge %s%s metric power %g%s exponent %g%s rank %lld%s balance %s", ridge, comma,
+      c->setting.power, comma, c->setting.exponent, comma, (long long)c->setting.rank, comma,
+      balance);
   if (c->epochs > 0 && (size_t)used < size)
     used += unicon__number_print(out + used, size - (size_t)used,
                                  "%s refine %d of %d epochs at temperature %g", comma, c->epochs,
@@ -238,17 +249,20 @@ static unicon_status consider(unicon_ctx *ctx, selection *w, opened *o, unicon__
   return UNICON_OK;
 }
 
-/* Walks from the place `at` of a ladder in both directions while that helps; `set` writes a rung
- * into a setting. */
+/* Writes a rung of a ladder into a setting; `from` is where the walk began. */
+typedef void (*rung)(unicon__setting *setting, const unicon__setting *from, double value);
+
+/* Walks from the place `at` of a ladder in both directions while that helps. */
 static unicon_status walk(unicon_ctx *ctx, selection *w, opened *o, const double *ladder, int steps,
-                          int at, void (*set)(unicon__setting *, double)) {
+                          int at, rung set) {
+  const unicon__setting from = w->now.setting;
   for (int way = -1; way <= 1; way += 2) {
     const double before = w->now.score;
     for (int k = at + way; k >= 0 && k < steps; k += way) {
       unicon__setting s = w->now.setting;
       const double best = w->now.score;
       double score;
-      set(&s, ladder[k]);
+      set(&s, &from, ladder[k]);
       UNICON_TRY(consider(ctx, w, o, s, &score));
       if (score <= best) break;
     }
@@ -263,22 +277,42 @@ static int place_in(const double *ladder, int steps, double value) {
   return at;
 }
 
-static void set_ridge(unicon__setting *s, double value) {
-  s->ridge = value;
+/* A ridge times a factor, to two digits: it is shown to people. */
+static double scaled_ridge(double ridge, double factor) {
+  if (!(ridge > 0)) return ridge;
+  const double unit = pow(10, floor(log10(ridge * factor)) - 1);
+  return round(ridge * factor / unit) * unit;
 }
 
-static void set_exponent(unicon__setting *s, double value) {
+static void scale_ridge(unicon__setting *s, const unicon__setting *from, double factor) {
+  for (int k = 0; k < 2; k++) s->ridge[k] = scaled_ridge(from->ridge[k], factor);
+}
+
+static void scale_ridge_x(unicon__setting *s, const unicon__setting *from, double factor) {
+  s->ridge[0] = scaled_ridge(from->ridge[0], factor);
+}
+
+static void scale_ridge_y(unicon__setting *s, const unicon__setting *from, double factor) {
+  s->ridge[1] = scaled_ridge(from->ridge[1], factor);
+}
+
+static void set_exponent(unicon__setting *s, const unicon__setting *from, double value) {
+  (void)from;
   s->exponent = value;
 }
 
-static void set_softmax(unicon__setting *s, double value) {
+static void set_softmax(unicon__setting *s, const unicon__setting *from, double value) {
+  (void)from;
   s->balance = (unicon__balancing){UNICON__BALANCE_SOFTMAX, value};
 }
 
+/* Of both sides together, then of each. */
 static unicon_status sweep_ridge(unicon_ctx *ctx, selection *w, opened *o) {
-  static const double ladder[] = {0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3};
-  enum { STEPS = 7 };
-  return walk(ctx, w, o, ladder, STEPS, place_in(ladder, STEPS, w->now.setting.ridge), set_ridge);
+  static const double factor[] = {0.03, 0.1, 0.3, 1, 3, 10, 30};
+  enum { STEPS = 7, HERE = 3 };
+  UNICON_TRY(walk(ctx, w, o, factor, STEPS, HERE, scale_ridge));
+  UNICON_TRY(walk(ctx, w, o, factor, STEPS, HERE, scale_ridge_x));
+  return walk(ctx, w, o, factor, STEPS, HERE, scale_ridge_y);
 }
 
 static unicon_status sweep_exponent(unicon_ctx *ctx, selection *w, opened *o) {
@@ -290,12 +324,13 @@ static unicon_status sweep_exponent(unicon_ctx *ctx, selection *w, opened *o) {
 
 /* The half-strength metric at the best ridge and a tenth of it. */
 static unicon_status sweep_power(unicon_ctx *ctx, selection *w, opened *o) {
-  const double full = w->now.score, ridge = w->now.setting.ridge;
+  const double full = w->now.score;
+  const unicon__setting whole = w->now.setting;
   double best = -1, score;
   for (int k = 0; k < (w->params->open.ridge ? 2 : 1) && !w->quarter_is_bad; k++) {
-    unicon__setting s = w->now.setting;
+    unicon__setting s = whole;
     s.power = 0.25;
-    s.ridge = k == 0 ? ridge : ridge / 10;
+    if (k == 1) scale_ridge(&s, &whole, 0.1);
     UNICON_TRY(consider(ctx, w, o, s, &score));
     best = score > best ? score : best;
     if (score >= 0 && score < full - 0.05) break; /* a tenth of the ridge does not mend that */
@@ -340,9 +375,11 @@ static unicon_status sweep_rank(unicon_ctx *ctx, selection *w, opened *o) {
 static unicon__setting first_setting(const selection *w, const opened *o) {
   const unicon__params *p = w->params;
   const bool linear = o->kernel->kind == UNICON__KERNEL_LINEAR;
+  double ridge[2] = {p->ridge[0], p->ridge[1]};
+  if (w->all && p->open.ridge) unicon__params_ridges(linear ? 0.01 : 0.003, p->rows, ridge);
   return (unicon__setting){
       .power = w->all && p->open.power ? 0.5 : p->power[0],
-      .ridge = w->all && p->open.ridge ? (linear ? 0.01 : 0.003) : p->ridge,
+      .ridge = {scaled_ridge(ridge[0], 1), scaled_ridge(ridge[1], 1)},
       .exponent = !p->open.exponent ? p->exponent
                   : linear          ? 1.5
                                     : 2,
@@ -362,7 +399,7 @@ static double best_before(const selection *w) {
 static int count_settings(const selection *w) {
   const unicon__params *p = w->params;
   return 1 + (p->open.exponent ? 2 : 0) + (p->open.balance ? 4 + w->larger : 0) +
-         (w->all ? (p->open.ridge ? 2 : 0) + p->open.power + p->open.rank : 0);
+         (w->all ? (p->open.ridge ? 6 : 0) + p->open.power + p->open.rank : 0);
 }
 
 /* What is left open, one axis after the other, those that matter most first. */
@@ -547,14 +584,14 @@ static unicon_status refine_kernel(unicon_ctx *ctx, selection *w, const candidat
   opened *o = NULL;
   if (w->job->judged && !w->larger) next.most_steps = FEW_STEPS;
   UNICON_TRY(open_kernel(ctx, w, from->kernel, &o));
-  if (ridge) start.setting.ridge *= 3;
+  if (ridge) scale_ridge(&start.setting, &from->setting, 3);
   UNICON_TRY(refine_once(ctx, w, o, &start, &next, false, &own));
-  start.setting.ridge = from->setting.ridge;
+  start.setting = from->setting;
   if (ridge && w->larger && refine_time(w, params) < seconds_left(w, 0.8))
     UNICON_TRY(refine_once(ctx, w, o, &start, &next, true, &own));
   if (own.epochs > 0 && own.score > near_exact && w->params->open.temperature &&
       refine_time(w, params) < seconds_left(w, 0.8)) {
-    start.setting.ridge = own.setting.ridge;
+    memcpy(start.setting.ridge, own.setting.ridge, sizeof start.setting.ridge);
     next.loss.temperature /= 2;
     UNICON_TRY(refine_once(ctx, w, o, &start, &next, true, &own));
   }
@@ -627,7 +664,7 @@ static void take(selection *w, const candidate *best, const unicon__refine_param
     p->map.landmarks = landmarks_for(w, UNICON__BEST_LANDMARKS);
     p->map.by_size = best->kernel->kind == UNICON__KERNEL_LINEAR;
   }
-  p->ridge = s->ridge;
+  memcpy(p->ridge, s->ridge, sizeof p->ridge);
   p->exponent = s->exponent;
   p->balance = s->balance;
   for (int k = 0; k < 2 && !p->sided; k++) p->power[k] = s->power;

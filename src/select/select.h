@@ -10,7 +10,7 @@
 
 /* What was chosen, and the words about it for the metadata. */
 typedef struct unicon__select_log {
-  char tried[8192]; /* every setting with its score, ; between */
+  char tried[32768]; /* every setting with its score, ; between */
   char chosen[320];
   double score;                       /* held-out, of the choice */
   double by_epoch[UNICON__EPOCH_LOG]; /* held-out, of the refine; entry 0: before it */

@@ -70,7 +70,7 @@ static unicon_status open_held(unicon_ctx *ctx, const unicon__dataset *held, uni
 /* Room for the decomposition in force and its embeddings. */
 static unicon_status open_results(unicon_ctx *ctx, unicon__trial *t) {
   const int64_t r = t->most;
-  t->power = t->ridge = -1;
+  t->power = -1;
   t->z = (unicon__embedded){.r = r};
   UNICON_TRY(unicon__state_new(ctx, t->q[0], t->q[1], r, &t->state));
   for (int s = 0; s < 2; s++) {
@@ -241,20 +241,25 @@ unicon_status unicon__trial_turn(unicon_ctx *ctx, unicon__trial *trial) {
 /* ---- settings ----------------------------------------------------------------------------- */
 
 /* The closed form of a setting; sides with a metric of their own keep it. */
-static unicon__closed_params closed_of(unicon__trial *t, double power, double ridge) {
+static unicon__closed_params closed_of(unicon__trial *t, const unicon__setting *setting) {
   unicon__closed_params closed = unicon__params_closed(t->params, t->most);
-  for (int s = 0; s < 2 && !t->params->sided; s++) closed.power[s] = power;
-  closed.ridge = ridge;
+  for (int s = 0; s < 2; s++) {
+    if (!t->params->sided) closed.power[s] = setting->power;
+    closed.ridge[s] = setting->ridge[s];
+  }
   closed.start = &t->start;
   return closed;
 }
 
-/* Makes (power, ridge) the setting in force. */
-static unicon_status take_setting(unicon_ctx *ctx, unicon__trial *t, double power, double ridge) {
+/* Makes power and ridges of a setting those in force. */
+static unicon_status take_setting(unicon_ctx *ctx, unicon__trial *t,
+                                  const unicon__setting *setting) {
   static const double none[2] = {0, 0};
-  if (t->power == power && t->ridge == ridge) return UNICON_OK;
+  if (t->power == setting->power && t->ridge[0] == setting->ridge[0] &&
+      t->ridge[1] == setting->ridge[1])
+    return UNICON_OK;
   unicon__block *frame = unicon__frame_open(ctx);
-  const unicon__closed_params params = closed_of(t, power, ridge);
+  const unicon__closed_params params = closed_of(t, setting);
   const int64_t r = t->most;
   unicon__closed closed;
   unicon__embedded z;
@@ -269,8 +274,8 @@ static unicon_status take_setting(unicon_ctx *ctx, unicon__trial *t, double powe
     memcpy(t->z.held[s], z.held[s], (size_t)(t->held.side[s].count * r) * sizeof(float));
     memcpy(t->z.bank[s], z.bank[s], (size_t)(t->held.bank[s].count * r) * sizeof(float));
   }
-  t->power = power;
-  t->ridge = ridge;
+  t->power = setting->power;
+  memcpy(t->ridge, setting->ridge, sizeof t->ridge);
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }
@@ -285,7 +290,7 @@ static unicon_status score_setting(unicon_ctx *ctx, unicon__trial *t,
                                    const unicon__setting *setting, double *score) {
   double power[2], *scale[2];
   *score = 0;
-  UNICON_TRY(take_setting(ctx, t, setting->power, setting->ridge));
+  UNICON_TRY(take_setting(ctx, t, setting));
   if (!(t->state.s[0] > 0)) return UNICON_OK;
   unicon__block *frame = unicon__frame_open(ctx);
   const int64_t rank = setting->rank < t->signal ? setting->rank : t->signal;
@@ -374,8 +379,8 @@ static unicon_status refine_setting(unicon_ctx *ctx, unicon__trial *t,
   UNICON_TRY(unicon__trial_turn(ctx, t));
   UNICON_TRY(open_rows(ctx, t));
   unicon__block *frame = unicon__frame_open(ctx);
-  const unicon__closed_params closed = closed_of(t, setting->power, setting->ridge);
-  UNICON_TRY(take_setting(ctx, t, setting->power, setting->ridge));
+  const unicon__closed_params closed = closed_of(t, setting);
+  UNICON_TRY(take_setting(ctx, t, setting));
   UNICON_TRY(unicon__closed_whiten(ctx, &t->moments, &closed, metric));
   UNICON_TRY(start_of(ctx, t, setting, &factors));
   unicon__validation held = t->held;

@@ -4,7 +4,7 @@
  * held-out ones. Of landmark features the first 1024 are looked at: they are those of the first
  * 1024 landmarks, the factor being triangular.
  *
- * Turned into eigenvector coordinates, where whitening is diagonal, a setting (power, ridge) costs
+ * Turned into eigenvector coordinates, where whitening is diagonal, a setting (power, ridges) costs
  * one small SVD, and exponents, ranks and balances only scale, cut and shift the embeddings that it
  * gives. Refine works in the same coordinates. */
 #ifndef UNICON_SELECT_TRIAL_H
@@ -14,7 +14,7 @@
 #include "select/params.h"
 
 typedef struct unicon__setting {
-  double power, ridge, exponent;
+  double power, ridge[2], exponent;
   int64_t rank;
   unicon__balancing balance;
 } unicon__setting;
@@ -36,7 +36,7 @@ typedef struct unicon__trial {
   int64_t most; /* highest rank */
   /* The last setting that was decomposed, and what it made of the held-out and bank rows before
    * the singular values come in: */
-  double power, ridge;
+  double power, ridge[2];
   unicon__state state;
   int64_t signal; /* directions above rounding */
   unicon__embedded z;

@@ -33,10 +33,10 @@ unicon_status unicon__closed_whiten(unicon_ctx *ctx, const unicon__moments *mome
   for (int s = 0; s < 2; s++) {
     const double power = params->power[s];
     if (moments->values[s])
-      UNICON_TRY(whiten_diagonal(ctx, moments, s, power, params->ridge, &metric[s]));
+      UNICON_TRY(whiten_diagonal(ctx, moments, s, power, params->ridge[s], &metric[s]));
     else
       UNICON_TRY(unicon__whiten_build(ctx, moments->sigma[s], moments->p[s], moments->mu[s], power,
-                                      params->ridge, &metric[s]));
+                                      params->ridge[s], &metric[s]));
   }
   return UNICON_OK;
 }

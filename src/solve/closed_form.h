@@ -23,7 +23,7 @@ typedef struct unicon__svd_start {
 } unicon__svd_start;
 
 typedef struct unicon__closed_params {
-  double power[2], ridge;
+  double power[2], ridge[2];
   int64_t rank;
   bool shared; /* one encoder: the positive eigenvalues of (M + M^T)/2 */
   unicon__svd_method svd;
