@@ -306,11 +306,11 @@ static void set_softmax(unicon__setting *s, const unicon__setting *from, double 
   s->balance = (unicon__balancing){UNICON__BALANCE_SOFTMAX, value};
 }
 
-/* Of both sides together, then of each. */
+/* Of each side; for preset best of both together first. */
 static unicon_status sweep_ridge(unicon_ctx *ctx, selection *w, opened *o) {
   static const double factor[] = {0.03, 0.1, 0.3, 1, 3, 10, 30};
   enum { STEPS = 7, HERE = 3 };
-  UNICON_TRY(walk(ctx, w, o, factor, STEPS, HERE, scale_ridge));
+  if (w->larger) UNICON_TRY(walk(ctx, w, o, factor, STEPS, HERE, scale_ridge));
   UNICON_TRY(walk(ctx, w, o, factor, STEPS, HERE, scale_ridge_x));
   return walk(ctx, w, o, factor, STEPS, HERE, scale_ridge_y);
 }
@@ -399,7 +399,7 @@ static double best_before(const selection *w) {
 static int count_settings(const selection *w) {
   const unicon__params *p = w->params;
   return 1 + (p->open.exponent ? 2 : 0) + (p->open.balance ? 4 + w->larger : 0) +
-         (w->all ? (p->open.ridge ? 6 : 0) + p->open.power + p->open.rank : 0);
+         (w->all ? (p->open.ridge ? (w->larger ? 6 : 4) : 0) + p->open.power + p->open.rank : 0);
 }
 
 /* What is left open, one axis after the other, those that matter most first. */
