@@ -13,7 +13,7 @@ enum {
   /* Blocks of this size and more are mapped, so that freeing them gives the pages back at once and
    * the resident peak is what the budget says. */
   MAP_FROM = 1 << 20,
-  SPARE_MAX = 256 << 20 /* bytes kept for reuse */
+  SPARE_MAX = 64 << 20 /* bytes kept for reuse */
 };
 
 struct unicon__budget {

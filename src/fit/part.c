@@ -66,6 +66,7 @@ static unicon_status prepare(unicon_ctx *ctx, making *m) {
   }
   UNICON_TRY(
       unicon__stats_finish(ctx, &m->prepared->stats, NULL, params->centring, all, &m->moments));
+  unicon__prepared_drop_sums(m->prepared);
   UNICON_TRY(unicon__moments_check(ctx, m->prepared, &m->moments));
   unicon__prepared_centre(m->prepared, &m->moments);
   const unicon__closed_params closed = unicon__params_closed(params, 0);
@@ -210,8 +211,19 @@ static unicon_status turn_side(unicon_ctx *ctx, making *m, int s, unicon__whiten
   return UNICON_OK;
 }
 
+/* Moments have done their work once there are factors. */
+static void drop_moments(unicon_ctx *ctx, unicon__moments *moments) {
+  for (int s = 0; s < 2; s++) {
+    unicon__drop(ctx, moments->sigma[s]);
+    moments->sigma[s] = NULL;
+  }
+  unicon__drop(ctx, moments->cross);
+  moments->cross = NULL;
+}
+
 static unicon_status refine(unicon_ctx *ctx, making *m, unicon__refine_log *log) {
   unicon__whitening metric[2];
+  drop_moments(ctx, &m->moments);
   for (int s = 0; s < 2; s++) UNICON_TRY(turn_side(ctx, m, s, &metric[s]));
   const unicon__batch data = unicon__prepared_set(m->prepared);
   unicon__blas_begin();

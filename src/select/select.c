@@ -618,6 +618,8 @@ static unicon_status choose(unicon_ctx *ctx, selection *w, const unicon__refine_
                             candidate *best) {
   bool done[KERNELS_MAX] = {false};
   *best = w->kernel[next_kernel(w, done)];
+  for (int k = UNICON__SELECT_SLOTS - 1; k > 0 && w->open[k].kernel != best->kernel; k--)
+    close_kernel(ctx, &w->open[k]); /* room for the rows of refine */
   for (int round = 0; round < (w->larger ? FINALISTS : 1) && params->epochs > 0; round++) {
     const int k = next_kernel(w, done);
     if (k < 0 || (w->params->open.refine && refine_time(w, params) > seconds_left(w, 0.9))) break;

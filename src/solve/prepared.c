@@ -93,6 +93,7 @@ unicon_status unicon__prepare(unicon_ctx *ctx, const unicon__prepare_plan *plan,
   static const int64_t all[2] = {INT64_MAX, INT64_MAX};
   *out = (unicon__prepared){.pairs = plan->data->pairs, .centring = plan->centring};
   unicon__arena_init(&out->arena, ctx->arena.budget);
+  unicon__arena_init(&out->sums, ctx->arena.budget);
   out->side[0].source = plan->data->x;
   out->side[1].source = plan->data->y;
   UNICON_TRY(fit_maps(ctx, plan, plan->centring == UNICON__CENTRE_SHARED, out));
@@ -100,11 +101,18 @@ unicon_status unicon__prepare(unicon_ctx *ctx, const unicon__prepare_plan *plan,
     if (plan->cache || out->side[s].map.kind != UNICON__MAP_LINEAR)
       UNICON_TRY(unicon__source_cache(ctx, &out->arena, &out->side[s].source, &out->side[s].cache));
   const unicon__batch set = unicon__prepared_set(out);
-  UNICON_TRY(unicon__stats_open(ctx, &out->arena, &set, all, plan->holds, &out->stats));
+  UNICON_TRY(unicon__stats_open(ctx, &out->sums, &set, all, plan->holds, &out->stats));
   return unicon__stats_add(ctx, &set, 1, &out->stats);
 }
 
+void unicon__prepared_drop_sums(unicon__prepared *prepared) {
+  if (prepared->sums.budget) unicon__arena_release(&prepared->sums);
+  prepared->sums = (unicon__arena){.budget = NULL};
+  prepared->stats = (unicon__stats){.holds = 0};
+}
+
 void unicon__prepared_close(unicon__prepared *prepared) {
+  unicon__prepared_drop_sums(prepared);
   if (prepared->arena.budget) unicon__arena_release(&prepared->arena);
   *prepared = (unicon__prepared){.pairs = NULL};
 }

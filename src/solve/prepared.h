@@ -16,7 +16,8 @@ typedef struct unicon__side {
 } unicon__side;
 
 typedef struct unicon__prepared {
-  unicon__arena arena; /* maps, features, statistics */
+  unicon__arena arena; /* maps and features */
+  unicon__arena sums;  /* statistics */
   unicon__side side[2];
   const unicon_pairs *pairs;
   unicon__centring centring;
@@ -38,6 +39,9 @@ typedef struct unicon__prepare_plan {
 unicon_status unicon__prepare(unicon_ctx *ctx, const unicon__prepare_plan *plan,
                               unicon__prepared *out);
 void unicon__prepared_close(unicon__prepared *prepared);
+
+/* Gives the statistics back, once nobody asks for moments any more. */
+void unicon__prepared_drop_sums(unicon__prepared *prepared);
 
 /* The rows and pairs as a set. */
 unicon__batch unicon__prepared_set(const unicon__prepared *prepared);
