@@ -74,6 +74,10 @@ static unicon_status prepare(unicon_ctx *ctx, making *m) {
   const unicon_status status = unicon__closed_whiten(ctx, &m->moments, &closed, m->metric);
   unicon__blas_end();
   UNICON_TRY(status);
+  for (int s = 0; s < 2; s++) { /* the metric has taken its place */
+    unicon__drop(ctx, m->moments.sigma[s]);
+    m->moments.sigma[s] = NULL;
+  }
   if (params->identity > 0) UNICON_TRY(check_identity(ctx, params->identity, m->prepared));
   m->judged = job->held != NULL;
   if (job->held)
@@ -211,19 +215,10 @@ static unicon_status turn_side(unicon_ctx *ctx, making *m, int s, unicon__whiten
   return UNICON_OK;
 }
 
-/* Moments have done their work once there are factors. */
-static void drop_moments(unicon_ctx *ctx, unicon__moments *moments) {
-  for (int s = 0; s < 2; s++) {
-    unicon__drop(ctx, moments->sigma[s]);
-    moments->sigma[s] = NULL;
-  }
-  unicon__drop(ctx, moments->cross);
-  moments->cross = NULL;
-}
-
 static unicon_status refine(unicon_ctx *ctx, making *m, unicon__refine_log *log) {
   unicon__whitening metric[2];
-  drop_moments(ctx, &m->moments);
+  unicon__drop(ctx, m->moments.cross); /* factors have taken its place */
+  m->moments.cross = NULL;
   for (int s = 0; s < 2; s++) UNICON_TRY(turn_side(ctx, m, s, &metric[s]));
   const unicon__batch data = unicon__prepared_set(m->prepared);
   unicon__blas_begin();

@@ -15,8 +15,8 @@ enum { FOLDS_MAX = 8, KERNELS_MAX = 6, FINALISTS = 3 };
  * more. */
 static const double worth = 1e-5;
 
-/* The linear kernel is swept only where its first score is as near as this to the best of another:
- * a sweep gains less. */
+/* A kernel is swept only where its first score is as near as this to the best of another: a sweep
+ * gains less. */
 static const double near_enough = 0.01;
 
 typedef struct kernel_name {
@@ -29,7 +29,7 @@ static const kernel_name all_kernels[KERNELS_MAX] = {
     {"angular", UNICON__KERNEL_ARCCOS1}, {"linear", UNICON__KERNEL_LINEAR},
     {"rbf", UNICON__KERNEL_RBF},         {"arccos0", UNICON__KERNEL_ARCCOS0},
     {"arccos2", UNICON__KERNEL_ARCCOS2}, {"matern32", UNICON__KERNEL_MATERN32}};
-enum { KERNELS_AUTO = 2 };
+enum { KERNELS_AUTO = 2, LINEAR = 1 };
 
 /* A kernel's best setting, closed form or refined. */
 typedef struct candidate {
@@ -68,6 +68,7 @@ typedef struct selection {
   int tried;
   candidate kernel[KERNELS_MAX]; /* best of each kernel */
   int kernels;
+  double glance;      /* first score of the linear kernel; -1: none */
   int shown, planned; /* candidates of the kernel so far, and in all, about */
 } selection;
 
@@ -402,6 +403,12 @@ static int count_settings(const selection *w) {
          (w->all ? (p->open.ridge ? (w->larger ? 6 : 4) : 0) + p->open.power + p->open.rank : 0);
 }
 
+/* The first setting alone, before there is another kernel. */
+static unicon_status glance_at(unicon_ctx *ctx, selection *w, opened *o) {
+  w->now = (candidate){.score = -1};
+  return consider(ctx, w, o, first_setting(w, o), &w->glance);
+}
+
 /* What is left open, one axis after the other, those that matter most first. */
 static unicon_status sweep_settings(unicon_ctx *ctx, selection *w, opened *o) {
   const unicon__params *p = w->params;
@@ -437,7 +444,8 @@ static bool too_few_landmarks(const selection *w, const kernel_name *kernel) {
 
 /* The sweep of one kernel. One that does not fit under max_mem is left out where there are others;
  * the sentence stays, in case that none is left. */
-static unicon_status try_kernel(unicon_ctx *ctx, selection *w, const kernel_name *kernel) {
+static unicon_status try_kernel(unicon_ctx *ctx, selection *w, const kernel_name *kernel,
+                                bool glance) {
   const bool alone = kernel == &w->given;
   const bool limited = unicon__budget_limit(ctx->arena.budget) != UINT64_MAX;
   opened *o = NULL;
@@ -449,10 +457,10 @@ static unicon_status try_kernel(unicon_ctx *ctx, selection *w, const kernel_name
   }
   const int stage = unicon__stage_begin(ctx, NULL, 1);
   w->shown = 0;
-  w->planned = count_settings(w);
+  w->planned = glance ? 1 : count_settings(w);
   unicon__stage_label(ctx, "candidate 1 of %d, %s", w->planned, kernel->name);
   unicon_status status = open_kernel(ctx, w, kernel, &o);
-  if (status == UNICON_OK) status = sweep_settings(ctx, w, o);
+  if (status == UNICON_OK) status = glance ? glance_at(ctx, w, o) : sweep_settings(ctx, w, o);
   unicon__stage_end(ctx, stage);
   if (!alone && status == UNICON_ERR_MEMORY && limited) {
     unicon__log(ctx, UNICON_LOG_WARNING, "kernel %s is left out: %s", kernel->name, ctx->error);
@@ -461,16 +469,24 @@ static unicon_status try_kernel(unicon_ctx *ctx, selection *w, const kernel_name
     return UNICON_OK;
   }
   UNICON_TRY(status);
-  w->kernel[w->kernels++] = w->now;
+  if (glance)
+    close_kernel(ctx, o);
+  else
+    w->kernel[w->kernels++] = w->now;
   return UNICON_OK;
 }
 
+/* A glance at the linear kernel first, while there is nothing else in memory; it comes back where
+ * it is near the best of its successor, the angular kernel. */
 static unicon_status try_kernels(unicon_ctx *ctx, selection *w) {
-  if (!w->all || !w->params->open.kernel) return try_kernel(ctx, w, &w->given);
+  if (!w->all || !w->params->open.kernel) return try_kernel(ctx, w, &w->given, false);
   const int count = w->larger ? KERNELS_MAX : KERNELS_AUTO;
+  UNICON_TRY(unicon__stage_step(ctx, 0, 8 * count));
+  UNICON_TRY(try_kernel(ctx, w, &all_kernels[LINEAR], true));
   for (int k = 0; k < count; k++) {
-    UNICON_TRY(unicon__stage_step(ctx, k, count));
-    UNICON_TRY(try_kernel(ctx, w, &all_kernels[k]));
+    if (k == LINEAR && w->glance < best_before(w) - near_enough) continue;
+    UNICON_TRY(unicon__stage_step(ctx, 8 * k + 1, 8 * count));
+    UNICON_TRY(try_kernel(ctx, w, &all_kernels[k], false));
   }
   if (w->kernels == 0) return w->none; /* the last sentence says what is missing */
   unicon__clear_error(ctx);
@@ -721,6 +737,7 @@ unicon_status unicon__select(unicon_ctx *ctx, const unicon__select_job *job, uni
                  .given = {unicon__text(job->options, UNICON__KERNEL), params->map.kernel[0]},
                  .begun = unicon__now(),
                  .slot = slot,
+                 .glance = -1,
                  .log = log};
   unicon__block *frame = unicon__frame_open(ctx);
   *log = (unicon__select_log){0};
