@@ -384,7 +384,7 @@ static void a_schedule_is_kept(void **state) {
     unicon__part_log log;
     CHECK_OK(s->ctx, unicon__dataset_open(s->ctx, &UNICON_DATA(.x = c.x, .y = c.y), options, &set));
     unicon__params params;
-    unicon__params_from(options, set.whole.y.count, &params);
+    unicon__params_from(options, (const int64_t[2]){set.whole.y.count, set.whole.y.count}, &params);
     params.refine.schedule = schedule[k];
     const unicon__part_job job = {.params = &params, .data = set.whole, .arena = &s->ctx->arena};
     CHECK_OK(s->ctx, unicon__part_fit(s->ctx, &job, &part, &log));

@@ -230,14 +230,15 @@ unicon_status unicon__options_copy(unicon_ctx *ctx, const unicon_options *from,
   UNICON_TRY(unicon__options_create(ctx, out));
   if (from) (*out)->custom = from->custom;
   for (int id = 0; from && id < UNICON__OPTION_COUNT; id++) {
-    if (!from->given[id]) continue;
+    if (!from->given[id] && !from->chosen[id]) continue;
     const unicon_status status = store(ctx, *out, id, from->value[id].text);
     if (status != UNICON_OK) {
       unicon_options_destroy(*out);
       *out = NULL;
       return status;
     }
-    (*out)->given[id] = true;
+    (*out)->given[id] = from->given[id];
+    (*out)->chosen[id] = from->chosen[id];
   }
   return UNICON_OK;
 }
