@@ -52,10 +52,10 @@
     "0 and the paper's choice. A,B is A for x and B for y: whiten,none with split 1 and full "     \
     "rank is a ridge regression.")                                                                 \
   X(RIDGE, "ridge", "sided", "auto", "auto", "L", 0, 1e6, FIT | CHECK, "Method",                   \
-    "Shrinkage of the metric, as a share of the largest eigenvalue of Sigma. auto: 0.01 where "    \
-    "both "                                                                                        \
-    "sides have as many rows; the side with fewer gets more, 0.01 sqrt(n_y / n_x) for x and 0.01 " \
-    "sqrt(n_x / n_y) for y.")                                                                      \
+    "Shrinkage of the metric, as a share of the largest eigenvalue of Sigma; A,B for x and for "   \
+    "y. "                                                                                          \
+    "auto: the fewer rows the more, and most for the side with fewer: 1.16 / sqrt(n) for n pairs " \
+    "one to one, where nothing chooses it.")                                                       \
   X(IDENTITY, "identity", "real", "0", "", "L", 0, 1e6, FIT, "Method",                             \
     "Shrinks the map towards the identity, which is no alignment at all: for rows of one space, "  \
     "as two versions of a model. L times the identity is added to the map scaled to a largest "    \

@@ -9,7 +9,7 @@
 
 enum { USUAL_RANK = 256 };
 
-static const double usual_ridge = 0.01;
+static const double usual_ridge = 1.16; /* its factor */
 
 static bool is_on(const unicon_options *options, int id) {
   return unicon__is(options, id, "on");
@@ -77,10 +77,11 @@ static bool has_kernel(const unicon__params *params) {
          params->map.kernel[1] != UNICON__KERNEL_LINEAR;
 }
 
-void unicon__params_ridges(double middle, const int64_t rows[2], double ridge[2]) {
+void unicon__params_ridges(double factor, const int64_t rows[2], double ridge[2]) {
   const double ratio_most = 25; /* beyond, more rows say nothing new of the other side */
-  const double ratio = rows[0] > 0 && rows[1] > 0 ? (double)rows[1] / (double)rows[0] : 1;
-  const double root = sqrt(fmin(fmax(ratio, 1 / ratio_most), ratio_most));
+  const double n[2] = {fmax((double)rows[0], 1), fmax((double)rows[1], 1)};
+  const double middle = factor / sqrt(sqrt(n[0] * n[1]));
+  const double root = sqrt(fmin(fmax(n[1] / n[0], 1 / ratio_most), ratio_most));
   ridge[0] = middle * root;
   ridge[1] = middle / root;
 }
@@ -133,8 +134,9 @@ void unicon__params_from(const unicon_options *options, const int64_t rows[2],
                                                   : UNICON__CENTRE_SIDES;
   out->rank_given = unicon__given(options, UNICON__RANK) &&
                     !unicon__is(options, UNICON__RANK, "auto") && out->rank != INT64_MAX;
-  double usual[2] = {usual_ridge, usual_ridge};
-  if (!out->shared) unicon__params_ridges(usual_ridge, rows, usual);
+  const int64_t both[2] = {rows[0] + rows[1], rows[0] + rows[1]}; /* of a shared encoder */
+  double usual[2];
+  unicon__params_ridges(usual_ridge, out->shared ? both : rows, usual);
   out->sided = unicon__of_side(options, UNICON__METRIC, 0).sided;
   for (int s = 0; s < 2; s++) {
     out->power[s] = power_of(options, s);

@@ -307,11 +307,18 @@ static void set_softmax(unicon__setting *s, const unicon__setting *from, double 
   s->balance = (unicon__balancing){UNICON__BALANCE_SOFTMAX, value};
 }
 
-/* Of each side; for preset best of both together first. */
+/* Few enough features for eigenvectors to cost little, which many ridges need. */
+static bool is_small(const opened *o) {
+  enum { SMALL = 1024 };
+  return o->trial[0]->q[0] <= SMALL && o->trial[0]->q[1] <= SMALL;
+}
+
+/* Of each side; for preset best of both together first, for preset fast of both together alone. */
 static unicon_status sweep_ridge(unicon_ctx *ctx, selection *w, opened *o) {
   static const double factor[] = {0.03, 0.1, 0.3, 1, 3, 10, 30};
   enum { STEPS = 7, HERE = 3 };
-  if (w->larger) UNICON_TRY(walk(ctx, w, o, factor, STEPS, HERE, scale_ridge));
+  if (w->larger || !w->all) UNICON_TRY(walk(ctx, w, o, factor, STEPS, HERE, scale_ridge));
+  if (!w->all) return UNICON_OK;
   UNICON_TRY(walk(ctx, w, o, factor, STEPS, HERE, scale_ridge_x));
   return walk(ctx, w, o, factor, STEPS, HERE, scale_ridge_y);
 }
@@ -377,7 +384,7 @@ static unicon__setting first_setting(const selection *w, const opened *o) {
   const unicon__params *p = w->params;
   const bool linear = o->kernel->kind == UNICON__KERNEL_LINEAR;
   double ridge[2] = {p->ridge[0], p->ridge[1]};
-  if (w->all && p->open.ridge) unicon__params_ridges(linear ? 0.01 : 0.003, p->rows, ridge);
+  if (w->all && p->open.ridge) unicon__params_ridges(linear ? 1.16 : 0.35, p->rows, ridge);
   return (unicon__setting){
       .power = w->all && p->open.power ? 0.5 : p->power[0],
       .ridge = {scaled_ridge(ridge[0], 1), scaled_ridge(ridge[1], 1)},
@@ -400,7 +407,11 @@ static double best_before(const selection *w) {
 static int count_settings(const selection *w) {
   const unicon__params *p = w->params;
   return 1 + (p->open.exponent ? 2 : 0) + (p->open.balance ? 4 + w->larger : 0) +
-         (w->all ? (p->open.ridge ? (w->larger ? 6 : 4) : 0) + p->open.power + p->open.rank : 0);
+         (p->open.ridge ? (w->larger ? 6
+                           : w->all  ? 4
+                                     : 2)
+                        : 0) +
+         (w->all ? p->open.power + p->open.rank : 0);
 }
 
 /* The first setting alone, before there is another kernel. */
@@ -416,8 +427,9 @@ static unicon_status sweep_settings(unicon_ctx *ctx, selection *w, opened *o) {
   w->now = (candidate){.score = -1};
   UNICON_TRY(consider(ctx, w, o, first_setting(w, o), &score));
   if (score < best_before(w) - near_enough) return UNICON_OK;
-  UNICON_TRY(turn(ctx, w, o));
-  if (w->all && p->open.ridge) UNICON_TRY(sweep_ridge(ctx, w, o));
+  const bool ridges = p->open.ridge && (w->all || is_small(o));
+  if (w->all || ridges) UNICON_TRY(turn(ctx, w, o));
+  if (ridges) UNICON_TRY(sweep_ridge(ctx, w, o));
   if (w->all && p->open.power) UNICON_TRY(sweep_power(ctx, w, o));
   if (p->open.exponent) UNICON_TRY(sweep_exponent(ctx, w, o));
   if (p->open.balance) UNICON_TRY(sweep_balance(ctx, w, o));
@@ -694,13 +706,13 @@ static void take(selection *w, const candidate *best, const unicon__refine_param
 }
 
 unicon__select_scope unicon__select_scope_of(const unicon__params *params, int64_t rows_y) {
-  enum { FEW_ROWS = 4000 }; /* below, a choice costs little, and a rule fits less well */
+  enum { FEW_ROWS = 10000 }; /* below, a choice costs little, and a rule fits less well */
   const bool closed =
       params->cut.size == 0 && params->identity == 0 && params->start == UNICON__START_MOMENT &&
       params->map.method != UNICON__LANDMARKS_GIVEN && !params->shared && params->iterations == 0;
   if (!closed) return UNICON__SELECT_NOTHING;
   if (params->goal != UNICON__GOAL_FIXED) return UNICON__SELECT_ALL;
-  const bool open = params->open.exponent || params->open.balance;
+  const bool open = params->open.exponent || params->open.balance || params->open.ridge;
   return open && rows_y < FEW_ROWS && params->refine.epochs == 0 ? UNICON__SELECT_SCORES
                                                                  : UNICON__SELECT_NOTHING;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Choosing settings on held-out pairs. Presets auto and best choose kernel, landmarks, ridge,
- * metric power, rank, exponent, balance and refine; preset fast chooses exponent and balance where
- * there are few rows. What the user has set is not touched. The fit that follows uses what was
+ * metric power, rank, exponent, balance and refine; preset fast chooses ridge, exponent and balance
+ * where there are few rows. What the user has set is not touched. The fit that follows uses what was
  * chosen. */
 #ifndef UNICON_SELECT_SELECT_H
 #define UNICON_SELECT_SELECT_H
@@ -22,7 +22,7 @@ typedef struct unicon__select_log {
 /* How much is left to choose. */
 typedef enum unicon__select_scope {
   UNICON__SELECT_NOTHING,
-  UNICON__SELECT_SCORES, /* exponent and balance: how scores are made */
+  UNICON__SELECT_SCORES, /* ridge, exponent and balance: of one kernel, metric and rank */
   UNICON__SELECT_ALL
 } unicon__select_scope;
 

@@ -265,8 +265,12 @@ static unicon_status run_epochs(unicon_ctx *ctx, refiner *f) {
     UNICON_TRY(judge_now(ctx, f, &score));
     log->epochs = epoch;
     if (epoch < UNICON__EPOCH_LOG) log->score[epoch] = score;
-    unicon__log(ctx, UNICON_LOG_DEBUG, "refine epoch %d: loss %.5f, held-out score %.4f", epoch,
-                epoch < UNICON__EPOCH_LOG ? log->loss[epoch] : 0, score);
+    const double loss = epoch < UNICON__EPOCH_LOG ? log->loss[epoch] : 0;
+    if (f->held)
+      unicon__log(ctx, UNICON_LOG_DEBUG, "refine epoch %d: loss %.5f, held-out score %.4f", epoch,
+                  loss, score);
+    else
+      unicon__log(ctx, UNICON_LOG_DEBUG, "refine epoch %d: loss %.5f", epoch, loss);
     if (!f->held || score > best) {
       best = score;
       keep_best(f, epoch);
