@@ -126,17 +126,20 @@ unicon_options *support_options(unicon_ctx *ctx, ...) {
   CHECK_OK(ctx, unicon_options_set(ctx, options, "preset", "fast"));
   va_list arguments;
   va_start(arguments, ctx);
-  bool fast = true, exponent = false, balance = false;
+  bool fast = true, exponent = false, balance = false, ridge = false;
   for (const char *name; (name = va_arg(arguments, const char *));) {
     const char *value = va_arg(arguments, const char *);
     CHECK_OK(ctx, unicon_options_set(ctx, options, name, value));
     if (strcmp(name, "preset") == 0) fast = strcmp(value, "fast") == 0;
     exponent = exponent || strcmp(name, "exponent") == 0;
     balance = balance || strcmp(name, "balance") == 0;
+    ridge = ridge || strcmp(name, "ridge") == 0 ||
+            (strcmp(name, "metric") == 0 && strcmp(value, "none") == 0);
   }
   va_end(arguments);
   if (fast && !exponent) CHECK_OK(ctx, unicon_options_set(ctx, options, "exponent", "1"));
   if (fast && !balance) CHECK_OK(ctx, unicon_options_set(ctx, options, "balance", "off"));
+  if (fast && !ridge) CHECK_OK(ctx, unicon_options_set(ctx, options, "ridge", "0.01"));
   return options;
 }
 

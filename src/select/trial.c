@@ -291,7 +291,7 @@ static unicon_status score_setting(unicon_ctx *ctx, unicon__trial *t,
   double power[2], *scale[2];
   *score = 0;
   UNICON_TRY(take_setting(ctx, t, setting));
-  if (!(t->state.s[0] > 0)) return UNICON_OK;
+  if (!(t->state.s[0] > (setting->power > 0 ? UNICON__NO_CORRELATION : 0))) return UNICON_OK;
   unicon__block *frame = unicon__frame_open(ctx);
   const int64_t rank = setting->rank < t->signal ? setting->rank : t->signal;
   sides_of(t, setting->exponent, power);

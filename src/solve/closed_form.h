@@ -38,6 +38,9 @@ typedef struct unicon__closed {
   const char *method;
 } unicon__closed;
 
+/* Whitened singular values up to this are rounding of float32 features. */
+#define UNICON__NO_CORRELATION 1e-5
+
 unicon_status unicon__closed_form(unicon_ctx *ctx, const unicon__moments *moments,
                                   const unicon__closed_params *params, unicon__closed *out);
 

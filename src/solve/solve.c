@@ -12,7 +12,6 @@ enum { HALVINGS = 7 };
 
 static const double enough = 1e-6;         /* relative fall of the loss that counts */
 static const double spectrum_floor = 1e-6; /* below this share of s_1 a direction is noise */
-static const double no_correlation = 1e-5; /* rounding of float32 features, whitened */
 
 typedef struct solver {
   unicon_ctx *ctx;
@@ -301,7 +300,7 @@ static unicon_status first_step(solver *s, unicon__state *state) {
   UNICON_TRY(next_state(s, state));
   const bool whitened =
       s->metric[0].kind != UNICON__WHITEN_NONE && s->metric[1].kind != UNICON__WHITEN_NONE;
-  if (!(state->s[0] > (whitened ? no_correlation : 0)) || !isfinite(state->s[0]))
+  if (!(state->s[0] > (whitened ? UNICON__NO_CORRELATION : 0)) || !isfinite(state->s[0]))
     return unicon__fail(s->ctx, UNICON_ERR_DATA,
                         "the paired rows have no covariance at all (are all rows of one side the "
                         "same?), so there is nothing to align");
