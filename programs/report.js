@@ -294,6 +294,7 @@
 
   function refresh() {
     for (const plane of planes) plane.filter();
+    if (chosen === null) hint();
     const all = planes[0].points, shown = all.filter(one => one.shown).length;
     count.textContent = shown === all.length ? `${all.length} rows` : `${shown} of ${all.length} rows`;
     clear.hidden = shown === all.length;
@@ -305,13 +306,9 @@
     refresh();
   }, {class: 'plain', hidden: ''});
 
-  // The legend of ranks, where the page was made with that of labels.
+  // The legend and the words on ranks, where the page was made with those on labels.
   function legend() {
-    for (const plane of planes) {
-      const list = plane.svg.closest('figure').querySelector('.legend');
-      if (labels.length === 0) return;
-      list.classList.toggle('by-rank', byRank());
-    }
+    for (const plane of planes) plane.svg.closest('figure').classList.toggle('by-rank', labels.length > 0 && byRank());
   }
 
   function fact(term, ...value) { return make('p', {class: 'fact'}, make('span', {}, term), ...value); }
@@ -337,7 +334,7 @@
     panel.append(fact('first match', badge(row.rank)));
     if (label(row) !== null) panel.append(fact('class', label(row)));
     if (row.found !== undefined)
-      panel.append(fact('among the first ten of', `${row.found} queries` + (balanced ? ` (${row.plain} without balance)` : '')));
+      panel.append(fact('among the first ten of', (row.found === 1 ? '1 query' : `${row.found} queries`) + (balanced ? ` (${row.plain} without balance)` : '')));
     if (row.near) panel.append(listed('Found first' + score, far, row.near, true));
     const more = row.partners > (row.pairs || []).length ? `, ${row.pairs.length} of ${row.partners}` : '';
     if (row.pairs) panel.append(listed('True partners' + more, far, row.pairs, false));
@@ -348,7 +345,15 @@
     if (!row.near) panel.append(make('p', {class: 'note'}, 'This row is named by others alone; the report keeps no more of it.'));
   }
 
+  // Nothing is chosen: the rows that a filter leaves, the worst first, or what one can do.
   function hint() {
+    const left = planes[0].points.filter(one => one.shown), most = 12;
+    if (left.length < planes[0].points.length) {
+      const list = left.sort((a, b) => b.point.rank - a.point.rank).slice(0, most);
+      panel.replaceChildren(make('h3', {}, 'The worst of these rows'), make('p', {class: 'note'}, 'By the rank of their first match.'),
+                            ...list.map(one => chip(one.key, badge(one.point.rank))));
+      return;
+    }
     panel.replaceChildren(make('h3', {}, 'Pick a row'),
       make('p', {class: 'note'}, 'Click a point to see its id, ranks and neighbours. Drag to move, scroll after a click (or Ctrl + scroll) to zoom, double click to come closer. Ids in the tables of this page lead here too.'),
       make('ul', {class: 'legend'},
@@ -442,12 +447,12 @@
   }
   for (const link of document.querySelectorAll('a[data-class]'))
     link.addEventListener('click', () => {
+      select(null);
       pick.label = link.dataset.class;
       if (selects.label) selects.label.value = pick.label;
       if (selects.colour) selects.colour.value = 'rank';
       refresh();
     });
   document.addEventListener('keydown', event => { if (event.key === 'Escape' && event.target === document.body) select(null); });
-  hint();
   refresh();
 })();

@@ -125,19 +125,25 @@ void put_id(page *p, const json_t *name) {
   put_text(p, text + strlen(text) - end, SIZE_MAX);
 }
 
-void put_row(page *p, int side, const json_t *holder, const char *name_key,
-             const char *number_key) {
+void put_link(page *p, int side, const json_t *holder, const char *name_key,
+              const char *number_key) {
   const json_t *name = json_object_get(holder, name_key);
-  const json_t *number = json_object_get(holder, number_key), *card = card_of(p, side, number);
-  const char *text = json_string_value(json_object_get(card, "text"));
+  const json_t *number = json_object_get(holder, number_key);
   fputs("<span class=\"row\"", p->out);
-  if (card)
+  if (card_of(p, side, number))
     fprintf(p->out, " data-row=\"%c%lld\"", "xy"[side], (long long)json_integer_value(number));
   fputs(" title=\"", p->out);
   put_name(p, name, TITLE_SHOWN);
   fputs("\">", p->out);
   put_id(p, name);
   fputs("</span>", p->out);
+}
+
+void put_row(page *p, int side, const json_t *holder, const char *name_key,
+             const char *number_key) {
+  const json_t *card = card_of(p, side, json_object_get(holder, number_key));
+  const char *text = json_string_value(json_object_get(card, "text"));
+  put_link(p, side, holder, name_key, number_key);
   if (!text) return;
   fputs("<span class=\"said\">", p->out);
   put_text(p, text, TEXT_SHOWN);

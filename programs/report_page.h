@@ -89,7 +89,9 @@ void put_percent(page *p, double share);                 /* without the sign */
 void put_text(page *p, const char *text, size_t most);   /* escaped; at most so many characters */
 void put_name(page *p, const json_t *name, size_t most); /* of a row: a text or a whole number */
 void put_id(page *p, const json_t *name); /* the same, cut in the middle where it is long */
-/* A row as its id, with its text below; what the script needs to find its card. */
+/* A row as its id, with what the script needs to find its card; and with its text below. */
+void put_link(page *p, int side, const json_t *holder, const char *name_key,
+              const char *number_key);
 void put_row(page *p, int side, const json_t *holder, const char *name_key, const char *number_key);
 void put_json(page *p); /* the report, safe inside <script> */
 

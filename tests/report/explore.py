@@ -128,6 +128,10 @@ def filters(browser, report):
         wanted = sum(p["label"] == 1 for p in points)
         assert visible(browser) == wanted
         assert f"{wanted} of {len(points)}" in browser.value("document.querySelector('.shown').textContent")
+        worst = max(p["rank"] for p in points if p["label"] == 1)
+        browser.value("document.querySelector('.close') && document.querySelector('.close').click()")
+        first = browser.value("document.querySelector('.panel .chip .badge').textContent")
+        assert first == f"rank {worst}", f"the worst of a class has {first}, not {worst}"
         pick(browser, "colour", "rank")
         ranks = browser.value("document.querySelectorAll('svg.plane')[0].querySelectorAll('.point.r0').length")
         assert ranks == sum(p["rank"] == 1 for p in points), ranks
