@@ -187,6 +187,7 @@
         event.preventDefault();
         this.zoom(Math.exp(Math.max(-1, Math.min(1, event.deltaY / 300))), ...this.spot(event));
       }, {passive: false});
+      svg.addEventListener('touchmove', event => { if (event.touches.length > 1) event.preventDefault(); }, {passive: false});
       svg.addEventListener('dblclick', event => this.zoom(0.5, ...this.spot(event)));
       svg.addEventListener('keydown', event => {
         const step = this.now[2] / 8, [x, y, wide] = this.now;

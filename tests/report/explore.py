@@ -2,6 +2,7 @@
 """Uses a report that is open in Chromium as a reader does: points at rows, clicks them and their neighbours, searches,
 filters, zooms and moves; with a finger where there is no mouse. What the page shows must be what its JSON says."""
 import json
+import time
 
 BANDS = (lambda r: r == 1, lambda r: 2 <= r <= 5, lambda r: 6 <= r <= 10, lambda r: r > 10, lambda r: r < 1)
 
@@ -169,6 +170,35 @@ def zoom(browser, report):
     return 4
 
 
+def pinch(browser, report):
+    """Two fingers that part bring the picture closer; one that drags it then moves it, and the page stays."""
+    whole = box(browser)
+    x, y = place(browser, "document.querySelector('svg.plane')")
+
+    def touch(kind, *points):
+        browser.ask("Input.dispatchTouchEvent", type=kind,
+                    touchPoints=[{"x": a, "y": b, "id": k} for k, (a, b) in enumerate(points)])
+    touch("touchStart", (x - 20, y))
+    touch("touchStart", (x - 20, y), (x + 20, y))
+    for step in range(1, 7):
+        touch("touchMove", (x - 20 - 10 * step, y - 6 * step), (x + 20 + 10 * step, y + 6 * step))
+    touch("touchEnd")
+    near = box(browser)
+    assert near[2] < 0.6 * whole[2], f"two fingers: {near}"
+    scrolled = browser.value("scrollY")
+    touch("touchStart", (x, y))
+    for step in range(1, 7):
+        touch("touchMove", (x + 4 * step, y + 10 * step))
+    touch("touchEnd")
+    moved = box(browser)
+    assert moved[1] < near[1] and abs(moved[2] - near[2]) < 1e-6, (near, moved)
+    assert browser.value("scrollY") == scrolled, "the page moved with the picture"
+    time.sleep(0.5)  # a tap right behind a swipe only ends the swipe
+    tap(browser, "document.querySelectorAll('.zoom button')[2]")
+    assert box(browser) == whole
+    return 3
+
+
 def tables(browser, report, press):
     """Ids in the tables lead to their cards, the worst class to its rows."""
     rows = browser.value("document.querySelectorAll('button.row').length")
@@ -202,8 +232,7 @@ def explore(browser, report, fingers=False):
     if fingers:
         browser.ask("Emulation.setTouchEmulationEnabled", enabled=True)
     done = choose(browser, report, press)
-    if not fingers:
-        done += hover(browser, report) + zoom(browser, report)
+    done += pinch(browser, report) if fingers else hover(browser, report) + zoom(browser, report)
     done += find(browser, report) + filters(browser, report) + tables(browser, report, press)
     done += harmless(browser, report)
     if fingers:

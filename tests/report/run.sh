@@ -74,5 +74,6 @@ refuse outside 's|<main>|<main><img src="https://example.org/a.png">|'
 refuse wide 's|<main>|<main><div style="width:700px">wide</div>|'
 refuse point '0,/class="point/s///'
 refuse script 's|<main>|<main><script>console.log(1)</script>|'
+refuse changed 's|const IMAGE =|const  IMAGE =|'
 refuse misplaced '0,/<rect class="bar a" x="[0-9.]*"/s//<rect class="bar a" x="900"/'
 echo "report in chromium: ok"
