@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What MkDocs needs to show docs/ as a site (mkdocs.yml): pages of the list that are not there are left out, links that lead
-out of docs/ become the names of files in the source, and lists begin without a blank line before them, as they do in the
-Markdown of most readers."""
+"""What MkDocs needs to show docs/ as a site (mkdocs.yml): pages of the list that are not there are left out and those it
+lacks stand at its end, links that lead out of docs/ become the names of files in the source, and lists begin without a
+blank line before them, as they do in the Markdown of most readers."""
 import posixpath
 import re
 from pathlib import Path
@@ -23,8 +23,19 @@ def there(entries, folder):
     return out
 
 
+def named(entries):
+    """All pages of the list."""
+    for entry in entries:
+        (page,) = entry.values()
+        yield from named(page) if isinstance(page, list) else [page]
+
+
 def on_config(config):
-    config["nav"] = there(config["nav"], Path(config["docs_dir"]))
+    folder = Path(config["docs_dir"])
+    nav = there(config["nav"], folder)
+    pages = {path.relative_to(folder).as_posix() for path in folder.rglob("*.md")}
+    more = sorted(pages - set(named(nav)))
+    config["nav"] = nav + ([{"More": [{Path(page).stem: page} for page in more]}] if more else [])
     return config
 
 
