@@ -74,7 +74,8 @@ foreach(source IN LISTS fuzz_sources)
   target_link_libraries(${name} PRIVATE unicon_static unicon_posix)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
   if(name STREQUAL fuzz_report) # the page is made by the command, not by the library
-    target_sources(${name} PRIVATE programs/report_page.c ${UNICON_REPORT})
+    target_sources(${name} PRIVATE programs/report_page.c programs/report_lookup.c
+      ${UNICON_REPORT})
     target_include_directories(${name} PRIVATE programs)
   endif()
   if(UNICON_FUZZ)

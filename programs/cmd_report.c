@@ -58,9 +58,10 @@ static int write_page(tool *t, const json_t *report, const char *path) {
 
 static int check_options(tool *t) {
   static const cli_id idle[] = {
-      CLI_OPT_X_IDS,  CLI_OPT_Y_IDS,   CLI_OPT_LABELS,    CLI_OPT_CLASSES,  CLI_OPT_CLASS_NAMES,
-      CLI_OPT_PAIRS,  CLI_OPT_Y_PER_X, CLI_OPT_X_PER_Y,   CLI_OPT_X_LABELS, CLI_OPT_Y_LABELS,
-      CLI_OPT_IGNORE, CLI_OPT_LAYOUT,  CLI_OPT_PERPLEXITY};
+      CLI_OPT_X_IDS,   CLI_OPT_Y_IDS,   CLI_OPT_LABELS,     CLI_OPT_CLASSES,  CLI_OPT_CLASS_NAMES,
+      CLI_OPT_PAIRS,   CLI_OPT_Y_PER_X, CLI_OPT_X_PER_Y,    CLI_OPT_X_LABELS, CLI_OPT_Y_LABELS,
+      CLI_OPT_IGNORE,  CLI_OPT_LAYOUT,  CLI_OPT_PERPLEXITY, CLI_OPT_X_TEXT,   CLI_OPT_Y_TEXT,
+      CLI_OPT_X_MEDIA, CLI_OPT_Y_MEDIA, CLI_OPT_BESIDE};
   const char *const *path = t->args->positional;
   const cli_command *command = t->args->command;
   if (!tool_has(t, CLI_OPT_OUTPUT) && !tool_has(t, CLI_OPT_JSON))

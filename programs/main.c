@@ -95,13 +95,17 @@ const cli_command cli_commands[] = {
      0,
      "MODEL X Y -o report.html [options]   or   unicon report --from FILE.json -o ...",
      "show a model on one page",
-     "Writes one HTML file, which needs nothing else to be shown: how well the rows of X and Y "
-     "find "
-     "each other, with intervals and ranks; both sides in one picture; what was fitted and chosen; "
-     "scores and weights; the hardest queries and the most suspicious pairs. --json prints what "
-     "the "
-     "page is made from.",
-     "unicon report model.safetensors image.test.npy text.test.npy --y-per-x 5 -o report.html\n",
+     "Writes one HTML file, which needs nothing else to be shown: what to look at first; both "
+     "sides "
+     "in one picture to explore (zoom, click a row for its id, rank and neighbours, search, filter "
+     "by side, rank and class); classes and hubs, the hardest queries and the most suspicious "
+     "pairs; how well rows find each other, with intervals; what was fitted and chosen. Texts and "
+     "images of the rows are shown where there are files of them. --beside MODEL shows a second "
+     "model of the same rows. --json prints what the page is made from.",
+     "unicon report model.safetensors image.test.npy text.test.npy --y-per-x 5 -o report.html\n"
+     "unicon report model.safetensors image.test.npy text.test.npy --y-per-x 5 --x-media "
+     "photos.txt \\\n"
+     "  --y-text captions.txt --beside older.safetensors -o report.html\n",
      cmd_report},
     {"embed",
      CLI_EMBED,

@@ -48,8 +48,9 @@ static json_t *hubs_json(const subject *s, int side) {
   if (list) qsort(list, (size_t)rows, sizeof *list, by_count);
   for (int64_t k = 0; out && k < rows && k < HUBS_LISTED; k++)
     json_array_append_new(
-        out, json_pack("{s:o, s:I, s:I}", "row", report_row_name(s, side, list[k].row), "plain",
-                       (json_int_t)list[k].plain, "found", (json_int_t)list[k].found));
+        out, json_pack("{s:o, s:I, s:I, s:I}", "row", report_row_name(s, side, list[k].row),
+                       "number", (json_int_t)list[k].row, "plain", (json_int_t)list[k].plain,
+                       "found", (json_int_t)list[k].found));
   free(list);
   return out;
 }

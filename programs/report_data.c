@@ -13,6 +13,7 @@ json_t *report_rounded(double value, double unit) {
 
 json_t *report_row_name(const subject *s, int side, int64_t row) {
   const unicon_labels *id = s->id[side];
+  if (row >= 0) s->named[side][row] |= REPORT_LISTED;
   if (!id || row < 0) return json_integer((json_int_t)row);
   return display_json_text(unicon_labels_name(id, unicon_labels_numbers(id, 0)[row]));
 }
@@ -195,8 +196,7 @@ static int add_classes(subject *s, json_t *out) {
   return code;
 }
 
-/* Both directions of the evaluation. */
-static int add_directions(subject *s, json_t *out) {
+int report_add_metrics(subject *s, json_t *out) {
   json_t *evaluation = display_json_result(s->result);
   int code = EXIT_DONE;
   for (int k = 0; k < 2 && code == EXIT_DONE; k++) {
@@ -204,6 +204,12 @@ static int add_directions(subject *s, json_t *out) {
     code = add(s->t, out, name, json_incref(json_object_get(evaluation, name)));
   }
   json_decref(evaluation);
+  if (code == EXIT_DONE)
+    code = add(
+        s->t, out, "ranks",
+        json_pack("{s:o, s:o}", "x_to_y", histogram_json(s, 0), "y_to_x", histogram_json(s, 1)));
+  if (code == EXIT_DONE) code = add(s->t, out, "balance", report_balance(s));
+  if (code == EXIT_DONE && s->labels) code = add(s->t, out, "by_class", report_by_class(s));
   return code;
 }
 
@@ -214,34 +220,49 @@ static int assemble(subject *s, json_t *out) {
   json_object_set_new(out, "unicon", json_string(unicon_version()));
   int code = add(t, out, "data", report_made(s, data_json(s)));
   if (code == EXIT_DONE) code = add(t, out, "model", report_made(s, model_json(s)));
-  if (code == EXIT_DONE) code = add_directions(s, out);
-  if (code == EXIT_DONE)
-    code = add(
-        t, out, "ranks",
-        json_pack("{s:o, s:o}", "x_to_y", histogram_json(s, 0), "y_to_x", histogram_json(s, 1)));
-  if (code == EXIT_DONE) code = add(t, out, "balance", report_balance(s));
+  if (code == EXIT_DONE) code = report_add_metrics(s, out);
   if (code == EXIT_DONE) code = add(t, out, "weights", report_weights(s));
   if (code == EXIT_DONE) code = add(t, out, "view", report_view(s));
   if (code == EXIT_DONE) code = add(t, out, "hardest", report_hardest(s));
   if (code == EXIT_DONE) code = add(t, out, "suspects", report_suspects(s));
+  if (code == EXIT_DONE && s->beside) code = add(t, out, "beside", report_beside(s));
+  if (code == EXIT_DONE) code = add(t, out, "cards", report_cards(s));
   return code == EXIT_DONE ? add_classes(s, out) : code;
 }
 
 static bool allocate(subject *s) {
+  bool done = true;
   for (int side = 0; side < 2; side++) {
     const size_t rows = (size_t)s->rows[side] + 1;
-    s->z[side] = calloc(rows, (size_t)s->r * sizeof(float));
-    s->bias[side] = calloc(rows, sizeof(float));
-    s->rank[side] = calloc(rows, sizeof(int64_t));
-    s->found[side] = calloc(rows, sizeof(int64_t));
-    s->plain_found[side] = calloc(rows, sizeof(int64_t));
-    if (!s->z[side] || !s->bias[side] || !s->rank[side] || !s->found[side] || !s->plain_found[side])
-      return false;
+    done = (s->z[side] = calloc(rows, (size_t)s->r * sizeof(float))) && done;
+    done = (s->bias[side] = calloc(rows, sizeof(float))) && done;
+    done = (s->rank[side] = calloc(rows, sizeof(int64_t))) && done;
+    done = (s->found[side] = calloc(rows, sizeof(int64_t))) && done;
+    done = (s->plain_found[side] = calloc(rows, sizeof(int64_t))) && done;
+    done = (s->near[side] = calloc(rows, REPORT_NEAR * sizeof(int64_t))) && done;
+    done = (s->near_score[side] = calloc(rows, REPORT_NEAR * sizeof(float))) && done;
+    done = (s->match[side] = calloc(rows, 1)) && done;
   }
-  return true;
+  return done;
 }
 
-/* Ranks and hubs. What is to be said about the rows, unicon_evaluate has said. */
+static void release(subject *s) {
+  for (int side = 0; side < 2; side++) {
+    free(s->z[side]);
+    free(s->bias[side]);
+    free(s->rank[side]);
+    free(s->found[side]);
+    free(s->plain_found[side]);
+    free(s->near[side]);
+    free(s->near_score[side]);
+    free(s->match[side]);
+  }
+  unicon_balance_destroy(s->balance);
+  unicon_result_destroy(s->result);
+  unicon_model_destroy(s->model);
+}
+
+/* Ranks, hubs and first rows. What is to be said about the rows, unicon_evaluate has said. */
 static unicon_status count(subject *s, const unicon_view view[2]) {
   unicon_ctx *ctx = s->t->ctx;
   int64_t *found[2] = {s->found[1], s->found[0]}; /* x as queries finds rows of y */
@@ -249,18 +270,20 @@ static unicon_status count(subject *s, const unicon_view view[2]) {
   unicon_ctx_set_log(ctx, NULL, NULL);
   unicon_status status = unicon_ranks(ctx, &view[0], &view[1], s->in.pairs, s->rank[0], s->rank[1]);
   if (status == UNICON_OK) status = unicon_hubs(ctx, &view[0], &view[1], s->in.pairs, found, plain);
+  if (status == UNICON_OK) status = report_find_near(s);
   unicon_ctx_set_log(ctx, display_log, &s->t->display);
   return status;
 }
 
-/* Embeddings, metrics with intervals, ranks and hubs of both sides. */
-static int measure(subject *s) {
+/* Loads the model: embeddings, metrics with intervals, ranks and hubs of both sides. */
+static int measure(subject *s, const char *path) {
   tool *t = s->t;
+  unicon_status status = unicon_model_load(t->ctx, path, &s->model);
+  if (status != UNICON_OK) return tool_fail(t, status);
   const unicon_view view[2] = {UNICON_VIEW(.rows = s->in.x, .model = s->model, .side = UNICON_X),
                                UNICON_VIEW(.rows = s->in.y, .model = s->model, .side = UNICON_Y)};
   s->r = unicon_model_rank(s->model);
-  for (int side = 0; side < 2; side++) s->rows[side] = unicon_rows_count(view[side].rows);
-  unicon_status status = unicon_options_set(t->ctx, t->options, "ci", "on");
+  status = unicon_options_set(t->ctx, t->options, "ci", "on");
   if (status == UNICON_OK)
     status = unicon_evaluate(t->ctx, &view[0], &view[1], s->in.pairs, t->options, &s->result);
   if (status == UNICON_OK && !allocate(s)) return tool_out_of_memory(t);
@@ -272,45 +295,51 @@ static int measure(subject *s) {
   return status == UNICON_OK ? EXIT_DONE : tool_fail(t, status);
 }
 
+/* Rows, pairs, ids, labels and what else there is to show of a row. */
 static int open_subject(tool *t, subject *s) {
   const char *const *path = t->args->positional;
   const char *const id[2] = {tool_value(t, CLI_OPT_X_IDS), tool_value(t, CLI_OPT_Y_IDS)};
   const char *labels = tool_value(t, CLI_OPT_LABELS);
-  unicon_status status = unicon_model_load(t->ctx, path[0], &s->model);
-  if (status != UNICON_OK) return tool_fail(t, status);
+  unicon_status status = UNICON_OK;
   const int code = inputs_open(t, path[1], path[2], INPUTS_MAIN, &s->in);
   if (code != EXIT_DONE) return code;
-  const int64_t rows[2] = {unicon_rows_count(s->in.x), unicon_rows_count(s->in.y)};
+  s->rows[0] = unicon_rows_count(s->in.x);
+  s->rows[1] = unicon_rows_count(s->in.y);
+  for (int side = 0; side < 2; side++)
+    if (!(s->named[side] = calloc((size_t)s->rows[side] + 1, 1))) return tool_out_of_memory(t);
   for (int side = 0; side < 2 && status == UNICON_OK; side++)
-    if (id[side]) status = unicon_labels_read(t->ctx, id[side], rows[side], NULL, 0, &s->id[side]);
+    if (id[side])
+      status = unicon_labels_read(t->ctx, id[side], s->rows[side], NULL, 0, &s->id[side]);
   if (!labels) labels = tool_value(t, CLI_OPT_X_LABELS);
   if (status == UNICON_OK && labels)
-    status = unicon_labels_read(t->ctx, labels, rows[0], NULL, 0, &s->labels);
-  return status == UNICON_OK ? EXIT_DONE : tool_fail(t, status);
+    status = unicon_labels_read(t->ctx, labels, s->rows[0], NULL, 0, &s->labels);
+  return status == UNICON_OK ? report_media_open(s) : tool_fail(t, status);
 }
 
 static void close_subject(subject *s) {
+  release(s);
   for (int side = 0; side < 2; side++) {
-    free(s->z[side]);
-    free(s->bias[side]);
-    free(s->rank[side]);
-    free(s->found[side]);
-    free(s->plain_found[side]);
+    free(s->named[side]);
     unicon_labels_destroy(s->id[side]);
   }
+  report_media_close(s);
   unicon_labels_destroy(s->labels);
-  unicon_balance_destroy(s->balance);
-  unicon_result_destroy(s->result);
   inputs_close(&s->in);
-  unicon_model_destroy(s->model);
 }
 
 int report_compute(tool *t, json_t **out) {
-  subject s = {.t = t};
+  subject s = {.t = t}, beside;
+  const char *const other = tool_value(t, CLI_OPT_BESIDE);
   json_t *object = json_object();
   int code = object ? open_subject(t, &s) : tool_out_of_memory(t);
-  if (code == EXIT_DONE) code = measure(&s);
+  beside = s; /* the rows are shared */
+  if (code == EXIT_DONE) code = measure(&s, t->args->positional[0]);
+  if (code == EXIT_DONE && other) {
+    s.beside = &beside;
+    code = measure(&beside, other);
+  }
   if (code == EXIT_DONE) code = assemble(&s, object);
+  release(&beside);
   close_subject(&s);
   if (code != EXIT_DONE) json_decref(object);
   *out = code == EXIT_DONE ? object : NULL;

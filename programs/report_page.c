@@ -11,7 +11,7 @@ const char *const way_key[2] = {"x_to_y", "y_to_x"};
 
 /* ---- values ------------------------------------------------------------------------------- */
 
-static void complain(page *p, const char *key, const char *what) {
+void complain(page *p, const char *key, const char *what) {
   if (*p->error) return;
   snprintf(p->error, sizeof p->error, "%s: `%s` must be %s", p->section, key, what);
 }
@@ -324,8 +324,10 @@ char *report_page(const json_t *report, size_t *size, char *error, size_t room) 
   char *html = NULL;
   page p = {.report = report, .section = "report"};
   if (is_report(&p)) {
+    cards_open(&p);
     p.out = open_memstream(&html, size);
     if (p.out) report_template(&p);
+    cards_close(&p);
     const bool written = p.out && ferror(p.out) == 0;
     if ((!p.out || fclose(p.out) != 0 || !written) && !*p.error)
       snprintf(p.error, sizeof p.error, "out of memory");

@@ -18,14 +18,25 @@ typedef struct page {
   const json_t *report;
   const char *section; /* that is being read, for the sentence */
   char error[256];     /* "": none so far */
+  const json_t **card[2];
+  size_t cards[2]; /* of x and y, by their numbers */
 } page;
 
 /* report.html: writes the whole page. */
 void report_template(page *p);
 
+/* report_explore.html: sections of it. */
+void first_look(page *p);
+void plane_section(page *p, const json_t *view);
+void by_class_section(page *p, const json_t *part);
+void beside_section(page *p, const json_t *part);
+
 /* ---- values ------------------------------------------------------------------------------- */
 
 extern const char *const way_key[2]; /* "x_to_y", "y_to_x" */
+
+/* Remembers that `key` must be `what`, if it is the first mistake. */
+void complain(page *p, const char *key, const char *what);
 
 /* A part of the report, an object; NULL if it has none, which is no error. */
 const json_t *get_part(page *p, const char *name);
@@ -65,6 +76,11 @@ double letters_of(page *p, const json_t *names, size_t most);
 
 const char *base_name(const char *path);
 
+/* The cards, checked and by number; closed by cards_close. NULL: the row has none. */
+void cards_open(page *p);
+void cards_close(page *p);
+const json_t *card_of(const page *p, int side, const json_t *number);
+
 /* ---- output ------------------------------------------------------------------------------- */
 
 void put_number(page *p, double value);                  /* a coordinate: at most two digits */
@@ -72,7 +88,12 @@ void put_short(page *p, double value);                   /* three digits */
 void put_percent(page *p, double share);                 /* without the sign */
 void put_text(page *p, const char *text, size_t most);   /* escaped; at most so many characters */
 void put_name(page *p, const json_t *name, size_t most); /* of a row: a text or a whole number */
-void put_json(page *p);                                  /* the report, safe inside <script> */
+void put_id(page *p, const json_t *name); /* the same, cut in the middle where it is long */
+/* A row as its id, with what the script needs to find its card; and with its text below. */
+void put_link(page *p, int side, const json_t *holder, const char *name_key,
+              const char *number_key);
+void put_row(page *p, int side, const json_t *holder, const char *name_key, const char *number_key);
+void put_json(page *p); /* the report, safe inside <script> */
 
 /* ---- plots -------------------------------------------------------------------------------- */
 

@@ -9,23 +9,6 @@
 
 enum { LISTED = 15, PARTNERS_LOOKED_AT = 64 };
 
-static double cosine(const subject *s, int64_t x, int64_t y) {
-  const float *a = s->z[0] + x * s->r, *b = s->z[1] + y * s->r;
-  double sum = 0;
-  for (int64_t k = 0; k < s->r; k++) sum += (double)a[k] * (double)b[k];
-  return sum;
-}
-
-/* The score of a candidate, a row of the other side, for a row of `side`. */
-static double score_for(const subject *s, int side, int64_t row, int64_t candidate) {
-  const double c = side == 0 ? cosine(s, row, candidate) : cosine(s, candidate, row);
-  return c - (double)s->bias[1 - side][candidate];
-}
-
-static unicon_side side_of(int side) {
-  return side == 0 ? UNICON_X : UNICON_Y;
-}
-
 /* Room for the partners of any row of a side. */
 static int64_t *partner_room(const subject *s, int side) {
   int64_t *out = calloc((size_t)s->rows[1 - side] + 1, sizeof *out);
@@ -60,42 +43,14 @@ static void offer(worst *w, double badness, int64_t x, int64_t y) {
 
 /* ---- the hardest queries ------------------------------------------------------------------ */
 
-/* The row of the other side that each query finds first. */
-static bool first_found(subject *s, int side, const worst *w, int64_t *id) {
-  float score[LISTED];
-  float *z = calloc((size_t)(w->count * s->r) + 1, sizeof *z);
-  unicon_rows *queries = NULL, *base = NULL;
-  unicon_ctx *ctx = s->t->ctx;
-  const int64_t stride = s->r * (int64_t)sizeof *z;
-  if (!z) {
-    tool_out_of_memory(s->t);
-    return false;
-  }
-  for (int k = 0; k < w->count; k++)
-    memcpy(z + k * s->r, s->z[side] + w->x[k] * s->r, (size_t)stride);
-  unicon_status status =
-      unicon_rows_wrap(ctx, "queries", z, UNICON_F32, w->count, s->r, stride, sizeof *z, &queries);
-  if (status == UNICON_OK)
-    status = unicon_rows_wrap(ctx, "rows", s->z[1 - side], UNICON_F32, s->rows[1 - side], s->r,
-                              stride, sizeof *z, &base);
-  const unicon_view q = UNICON_VIEW(.rows = queries, .side = side_of(side)),
-                    b = UNICON_VIEW(.rows = base, .side = side_of(1 - side), .balance = s->balance);
-  if (status == UNICON_OK) status = unicon_search(ctx, &q, &b, 1, id, score);
-  if (status != UNICON_OK) tool_fail(s->t, status);
-  unicon_rows_close(base);
-  unicon_rows_close(queries);
-  free(z);
-  return status == UNICON_OK;
-}
-
 /* The partner with the largest score. */
 static int64_t best_partner(const subject *s, int side, int64_t row, int64_t *partner) {
   const int64_t count =
-      unicon_pairs_partners(s->in.pairs, side_of(side), row, s->rows[1 - side], partner);
+      unicon_pairs_partners(s->in.pairs, report_side(side), row, s->rows[1 - side], partner);
   int64_t found = -1;
   double best = -INFINITY;
   for (int64_t k = 0; k < count; k++) {
-    const double now = score_for(s, side, row, partner[k]);
+    const double now = report_score(s, side, row, partner[k]);
     if (now > best) {
       best = now;
       found = partner[k];
@@ -108,25 +63,27 @@ static int64_t best_partner(const subject *s, int side, int64_t row, int64_t *pa
 static json_t *hard_json(const subject *s, int side, int64_t row, int64_t match, int64_t found) {
   const int other = 1 - side;
   return json_pack(
-      "{s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "query", report_row_name(s, side, row), "rank",
-      (json_int_t)s->rank[side][row], "match", report_row_name(s, other, match), "match_score",
-      report_rounded(score_for(s, side, row, match), 1e-4), "match_cosine",
-      report_rounded(score_for(s, side, row, match) + (double)s->bias[other][match], 1e-4), "found",
-      report_row_name(s, other, found), "found_score",
-      report_rounded(score_for(s, side, row, found), 1e-4), "found_cosine",
-      report_rounded(score_for(s, side, row, found) + (double)s->bias[other][found], 1e-4));
+      "{s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "query",
+      report_row_name(s, side, row), "query_number", (json_int_t)row, "match_number",
+      (json_int_t)match, "found_number", (json_int_t)found, "rank", (json_int_t)s->rank[side][row],
+      "match", report_row_name(s, other, match), "match_score",
+      report_rounded(report_score(s, side, row, match), 1e-4), "match_cosine",
+      report_rounded(report_score(s, side, row, match) + (double)s->bias[other][match], 1e-4),
+      "found", report_row_name(s, other, found), "found_score",
+      report_rounded(report_score(s, side, row, found), 1e-4), "found_cosine",
+      report_rounded(report_score(s, side, row, found) + (double)s->bias[other][found], 1e-4));
 }
 
 static json_t *hardest_of(subject *s, int side) {
   worst w = {.count = 0};
-  int64_t id[LISTED], *partner = partner_room(s, side);
+  int64_t *partner = partner_room(s, side);
   json_t *out = NULL;
   for (int64_t i = 0; i < s->rows[side]; i++)
     if (s->rank[side][i] > 1) offer(&w, (double)s->rank[side][i], i, 0);
-  if (partner && (w.count == 0 || first_found(s, side, &w, id))) out = json_array();
+  if (partner) out = json_array();
   for (int k = 0; k < w.count && out; k++)
-    json_array_append_new(
-        out, hard_json(s, side, w.x[k], best_partner(s, side, w.x[k], partner), id[k]));
+    json_array_append_new(out, hard_json(s, side, w.x[k], best_partner(s, side, w.x[k], partner),
+                                         s->near[side][w.x[k] * REPORT_NEAR]));
   free(partner);
   return out;
 }
@@ -150,7 +107,7 @@ json_t *report_suspects(subject *s) {
     const int64_t looked = count < PARTNERS_LOOKED_AT ? count : PARTNERS_LOOKED_AT;
     for (int64_t k = 0; k < looked; k++) {
       const int64_t j = partner[k * count / looked];
-      const double now = cosine(s, i, j);
+      const double now = report_cosine(s, i, j);
       offer(&w, -now, i, j);
       sum += now;
       pairs++;
@@ -160,10 +117,11 @@ json_t *report_suspects(subject *s) {
   json_t *rows = json_array();
   for (int k = 0; k < w.count; k++)
     json_array_append_new(
-        rows, json_pack("{s:o, s:o, s:o, s:I, s:I}", "x", report_row_name(s, 0, w.x[k]), "y",
-                        report_row_name(s, 1, w.y[k]), "cosine",
-                        report_rounded(-w.badness[k], 1e-4), "x_rank",
-                        (json_int_t)s->rank[0][w.x[k]], "y_rank", (json_int_t)s->rank[1][w.y[k]]));
+        rows,
+        json_pack("{s:o, s:o, s:I, s:I, s:o, s:I, s:I}", "x", report_row_name(s, 0, w.x[k]), "y",
+                  report_row_name(s, 1, w.y[k]), "x_number", (json_int_t)w.x[k], "y_number",
+                  (json_int_t)w.y[k], "cosine", report_rounded(-w.badness[k], 1e-4), "x_rank",
+                  (json_int_t)s->rank[0][w.x[k]], "y_rank", (json_int_t)s->rank[1][w.y[k]]));
   return report_made(
       s, json_pack("{s:I, s:o, s:o}", "pairs", (json_int_t)pairs, "mean_cosine",
                    report_rounded(pairs > 0 ? sum / (double)pairs : 0, 1e-4), "rows", rows));

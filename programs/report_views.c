@@ -11,25 +11,20 @@ enum { VIEW_POINTS = 2000, WEIGHT_ROWS = 80 };
 
 /* ---- places in the plane ------------------------------------------------------------------ */
 
-/* Class number of a row: its own label, or that of its first partner in x; -1: none. */
-static int64_t label_of(const subject *s, int side, int64_t row) {
-  int64_t partner = row;
-  if (!s->labels) return -1;
-  if (side == 1 && unicon_pairs_partners(s->in.pairs, UNICON_Y, row, 1, &partner) == 0) return -1;
-  return unicon_labels_numbers(s->labels, 0)[partner];
-}
-
 static json_t *points_json(const subject *s, const sample *a, const float *place) {
   json_t *points = json_array();
   for (int side = 0; side < 2; side++)
     for (int64_t k = 0; k < a->count[side]; k++, place += 2) {
       const int64_t row = a->row[side][k];
-      json_t *point = json_pack(
-          "{s:s, s:o, s:o, s:o, s:I}", "side", side == 0 ? "x" : "y", "name",
-          report_row_name(s, side, row), "at_x", report_rounded((double)place[0], 1e-3), "at_y",
-          report_rounded((double)place[1], 1e-3), "rank", (json_int_t)s->rank[side][row]);
+      const unsigned char before = s->named[side][row];
+      json_t *point =
+          json_pack("{s:s, s:o, s:I, s:o, s:o, s:I}", "side", side == 0 ? "x" : "y", "name",
+                    report_row_name(s, side, row), "number", (json_int_t)row, "at_x",
+                    report_rounded((double)place[0], 1e-3), "at_y",
+                    report_rounded((double)place[1], 1e-3), "rank", (json_int_t)s->rank[side][row]);
+      s->named[side][row] = before | REPORT_PLACED;
       if (s->labels)
-        json_object_set_new(point, "label", json_integer((json_int_t)label_of(s, side, row)));
+        json_object_set_new(point, "label", json_integer((json_int_t)report_label(s, side, row)));
       json_array_append_new(points, point);
     }
   return points;

@@ -106,6 +106,19 @@ const cli_option cli_tool_options[] = {
      "One line per row of X: what the page calls the row. Left out: its number."},
     {CLI_OPT_Y_IDS, "y-ids", 0, "FILE", "", NULL, CLI_REPORT, "Report",
      "The same for the rows of Y."},
+    {CLI_OPT_X_TEXT, "x-text", 0, "FILE", "", NULL, CLI_REPORT, "Report",
+     "One line per row of X: its text, shown beside its id. A line may be empty."},
+    {CLI_OPT_Y_TEXT, "y-text", 0, "FILE", "", NULL, CLI_REPORT, "Report",
+     "The same for the rows of Y."},
+    {CLI_OPT_X_MEDIA, "x-media", 0, "FILE", "", NULL, CLI_REPORT, "Report",
+     "One line per row of X: the path of its image or sound, from the folder of this list. Images "
+     "(PNG, JPEG, GIF, WebP up to 512 KiB) are put inside the page until they are 6 MiB together, "
+     "those of the rows it lists first; all else is linked from the folder of the page."},
+    {CLI_OPT_Y_MEDIA, "y-media", 0, "FILE", "", NULL, CLI_REPORT, "Report",
+     "The same for the rows of Y."},
+    {CLI_OPT_BESIDE, "beside", 0, "FILE", "", NULL, CLI_REPORT, "Report",
+     "Another model of the same rows, shown beside this one: metrics, both pictures, and the "
+     "queries on which the two differ."},
     {CLI_OPT_LABELS, "labels", 0, "FILE", "", NULL, CLI_REPORT, "Report",
      "One label per row of X: its colour in the picture and its true class for --classes. Rows of "
      "Y take the colour of their partner. Left out: --x-labels, or colours by rank."},

@@ -34,6 +34,11 @@ for k in $(seq "$count"); do
   bash -eu block.sh >out 2>err </dev/null || fail "block $k of README.md: $(cat block.sh)"
 done
 
+# The command of docs/report.md, with the model of the README.
+block '<!-- test: report -->' "$root/docs/report.md" 1 >block.sh
+[ -s block.sh ] || fail "docs/report.md has no command"
+bash -eu block.sh >out 2>err </dev/null || fail "docs/report.md: $(cat block.sh)"
+
 # The commands of docs/migration.md, on the same items by two models.
 run 0 synth nonlinear -o two --train 700 --test 100 --dim-x 24 --dim-y 32 --latent 10 --noise 0.2
 cp two/x.train.npy old.npy; cp two/y.train.npy new.npy; cp two/x.test.npy index.npy; cp two/y.test.npy queries.new.npy
@@ -55,7 +60,7 @@ done
 # The README keeps to its length, and every file it and the documents link to is there.
 [ "$(wc -l <"$root/README.md")" -lt 200 ] || fail "README.md has 200 lines or more"
 for file in README.md SECURITY.md docs/method.md docs/architecture.md docs/model-format.md docs/numerics.md \
-  docs/testing.md docs/migration.md tests/README.md bench/README.md; do
+  docs/testing.md docs/migration.md docs/report.md tests/README.md bench/README.md; do
   grep -oE '\]\([^)# ]+' "$root/$file" | cut -c3- | grep -v '^https:' | while read -r target; do
     [ -e "$root/$(dirname "$file")/$target" ] || fail "$file links to $target, which is not there"
   done

@@ -27,6 +27,8 @@ run 0 fit d/x.train.npy d/y.train.npy --preset fast --iterations 2 --refine 2 -o
 npy show d/label.test.npy >label.txt
 
 # One-to-one, coloured by rank; threads do not matter.
+python3 "$UNICON_SOURCE_DIR/tests/report/colours.py" "$UNICON_SOURCE_DIR/programs/report.css" >/dev/null ||
+  fail "colours that cannot be told apart"
 report plain m.safetensors d/x.test.npy d/y.test.npy
 cp plain.json out
 json "len(j['view']['points']) == 180 and len(j['view']['lines']) == 90 and j['view']['method'] == 't-SNE'"
@@ -137,6 +139,110 @@ report few m.safetensors d/x.test.npy d/y.test.npy --pairs few.tsv
 cp few.json out
 json "len(j['view']['points']) == 5 and len(j['view']['lines']) == 3 and len(j['suspects']['rows']) == 3"
 
+# Class by class: what the ranks say, worst first; the hubs are no matches.
+report worst m.safetensors d/x.test.npy d/y.test.npy --labels label.txt
+python3 - <<'PYTHON' || fail "classes of the report"
+import json
+j, label = json.load(open("worst.json")), [line.strip() for line in open("label.txt")]
+rank = {side: {c["number"]: c["rank"] for c in j["cards"][side]} for side in "xy"}
+rows = j["by_class"]["rows"]
+assert j["by_class"]["count"] == 3 == len(rows) and [r["high"] for r in rows] == sorted(r["high"] for r in rows)
+for row in rows:
+    own = [rank[side][i] for side in "xy" for i in range(90) if label[i] == row["name"]]  # row i of y belongs to i of x
+    assert row["queries"] == len(own) and abs(row["hit@1"] - own.count(1) / len(own)) < 1e-9, row
+    assert abs(row["hit@10"] - sum(r <= 10 for r in own) / len(own)) < 1e-9, row
+    n, p, z = len(own), own.count(1) / len(own), 1.959964
+    middle, half = (p + z * z / 2 / n) / (1 + z * z / n), z * (p * (1 - p) / n + z * z / 4 / n / n) ** 0.5 / (1 + z * z / n)
+    assert abs(row["low"] - max(0, middle - half)) < 1e-5 and abs(row["high"] - min(1, middle + half)) < 1e-5, row
+    for hub in row["hubs"]:
+        other = "y" if hub["side"] == "x" else "x"
+        count = sum(e[0] == hub["number"] and not e[2] for c in j["cards"][other] if label[c["number"]] == row["name"]
+                    for e in c["near"])
+        assert count == hub["count"] >= 2, (hub, count)
+PYTHON
+
+# Cards: what is found first is what search finds, with its scores; partners are those of the pairs.
+run 0 search m.safetensors --query-side x d/x.test.npy d/y.test.npy -k 5 -o found
+python3 - "$tests" <<'PYTHON' || fail "cards and search differ"
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import npy
+ids, scores = npy.load("found.ids.npy")[1], npy.load("found.scores.npy")[1]
+for card in json.load(open("plain.json"))["cards"]["x"]:
+    i = card["number"]
+    assert [e[0] for e in card["near"]] == [int(v) for v in ids[i]], i
+    assert all(abs(e[1] - s) < 1e-4 for e, s in zip(card["near"], scores[i])), i
+    assert [e[2] for e in card["near"]] == [int(v == i) for v in ids[i]] and [e[0] for e in card["pairs"]] == [i], i
+PYTHON
+
+# Texts and images: images inside the page, everything else as a path from its folder; markup stays text.
+mkdir -p pictures/deep
+printf '\x89PNG\r\n\x1a\nnot much of one' >"pictures/deep/a b.png"
+printf 'RIFF....WAVE' >'pictures/x"><script>.wav'
+head -c 600000 /dev/zero | sed '1s/^/GIF89a/' >pictures/large.gif
+for i in $(seq 90); do
+  case $i in
+  1) echo "deep/a b.png" ;;
+  2) echo 'x"><script>.wav' ;;
+  3) echo large.gif ;;
+  4) echo nowhere.png ;;
+  5) echo deep ;;
+  *) echo ;;
+  esac
+done >pictures/list.txt
+python3 -c 'for i in range(90): print("" if i == 7 else "<img src=x onerror=alert(1)>" + "\u20ac" * 300 if i == 1 else f"text {i}")' >texts.txt
+mkdir page
+run 0 report m.safetensors d/x.test.npy d/y.test.npy --x-media pictures/list.txt --y-text texts.txt -o page/media.html --json
+says "2 files of --x-media and --y-media cannot be read; the first is "
+cp out media.json
+page page/media.html media.json
+python3 - <<'PYTHON' || fail "texts and images"
+import base64, json
+cards = json.load(open("media.json"))["cards"]
+x, y = ({c["number"]: c for c in cards[s]} for s in "xy")
+image = x[0]["media"]
+assert image.startswith("data:image/png;base64,"), image
+assert base64.b64decode(image.split(",")[1]) == open("pictures/deep/a b.png", "rb").read()
+assert x[1]["media"] == "../pictures/x%22%3E%3Cscript%3E.wav" and x[2]["media"] == "../pictures/large.gif"
+assert not any("media" in x[i] for i in range(3, 90)) and not any("text" in c for c in cards["x"])
+assert "text" not in y[7] and y[8]["text"] == "text 8"
+assert y[1]["text"].startswith("<img src=x onerror=alert(1)>\u20ac") and y[1]["text"].endswith("\u20ac\u2026")
+assert len(y[1]["text"].encode()) <= 604
+PYTHON
+grep -q "<img" page/media.html && fail "an image of a text"
+printf 'one\r\ntwo\n' >two.txt
+refused 1 "two.txt: 2 lines, but there are 90 rows" report m.safetensors d/x.test.npy d/y.test.npy --x-text two.txt -o r.html
+refused 1 "nope.txt: No such file" report m.safetensors d/x.test.npy d/y.test.npy --y-media nope.txt -o r.html
+refused 2 "--beside has no meaning with --from" report --from plain.json --beside m.safetensors -o r.html
+
+# Two models: the second is what its own report says; a model beside itself does not differ.
+report versus m.safetensors d/x.test.npy d/y.test.npy --labels label.txt --beside balanced.safetensors
+run 0 report balanced.safetensors d/x.test.npy d/y.test.npy --labels label.txt --json
+python3 - <<'PYTHON' || fail "two models"
+import json, math
+a, b = json.load(open("versus.json")), json.load(open("out"))
+for part in ("x_to_y", "y_to_x", "ranks", "balance", "view", "by_class"):
+    assert a["beside"][part] == b[part], part
+there = {(s, c["number"]): c for s in "xy" for c in b["cards"][s]}
+here = {(s, c["number"]): c for s in "xy" for c in a["cards"][s]}
+assert all(c["beside_rank"] == there[k]["rank"] and c["beside_near"] == there[k]["near"] for k, c in here.items())
+for way, side in (("x_to_y", "x"), ("y_to_x", "y")):
+    differ = a["beside"]["differ"][way]
+    pairs = [(here[k]["rank"], there[k]["rank"]) for k in here if k[0] == side]
+    band = lambda r: 0 if r <= 1 else 1 if r <= 5 else 2 if r <= 10 else 3
+    assert differ["bands"] == [[sum(band(p) == i and band(q) == j for p, q in pairs) for j in range(4)] for i in range(4)]
+    n1, n2 = sum(p == 1 < q for p, q in pairs), sum(q == 1 < p for p, q in pairs)
+    assert (differ["here_alone"], differ["there_alone"]) == (n1, n2)
+    p = min(1, 2 * sum(math.comb(n1 + n2, k) for k in range(min(n1, n2) + 1)) / 2 ** (n1 + n2))
+    assert abs(differ["p"] - p) < 1e-9, (differ["p"], p)
+    ratios = [m["rank"] / m["beside_rank"] for m in differ["moved"]]
+    better = [r for r in ratios if r > 1]
+    assert better == sorted(better, reverse=True) and ratios[len(better):] == sorted(ratios[len(better):])
+PYTHON
+report itself m.safetensors d/x.test.npy d/y.test.npy --beside m.safetensors
+cp itself.json out
+json "all(d['here_alone'] == d['there_alone'] == 0 and d['p'] == 1 and d['moved'] == [] for d in j['beside']['differ'].values())"
+
 # Models of every kind, and next to no data.
 run 0 fit d/x.train.npy d/y.train.npy --preset fast -o closed.safetensors
 report closed closed.safetensors d/x.test.npy d/y.test.npy --layout pca
@@ -197,7 +303,17 @@ absent r.html
 # A report that is not what it should be: every part missing, every value of another kind.
 python3 - <<'PYTHON' || fail "hostile reports"
 import copy, json, os, subprocess
-unicon, whole = os.environ["UNICON"].split(), json.load(open("classes.json"))
+unicon, whole = os.environ["UNICON"].split(), json.load(open("versus.json"))
+whole["zero_shot"] = json.load(open("classes.json"))["zero_shot"]
+whole["cards"]["x"][0]["media"], whole["cards"]["x"][0]["text"] = "./a.png", "text"
+for side in "xy":
+    whole["cards"][side] = whole["cards"][side][:2]
+beside = whole["beside"]
+beside["view"]["points"], beside["view"]["lines"] = beside["view"]["points"][:3], [[0, 1]]
+for way in ("x_to_y", "y_to_x"):
+    beside["differ"][way]["moved"] = beside["differ"][way]["moved"][:2]
+for part in ("balance", "ranks", "by_class"):  # the page does not read them
+    del beside[part]
 whole["view"]["points"], whole["view"]["lines"] = whole["view"]["points"][:3], [[0, 1]]
 for key in ("scores", "weights"):
     whole["weights"][key] = [row[:2] for row in whole["weights"][key][:2]]
@@ -249,6 +365,15 @@ for path in list(places(whole))[1:]:
             holder[path[-1]] = other
         refused += attempt(broken)
         tried += 1
+# What the script would take for an image or a link must be nothing else.
+for media in ("javascript:alert(1)", "https://example.org/a.png", "//example.org/a.png", "/etc/passwd", "data:text/html,x",
+              "data:image/svg+xml;base64,AAAA", "data:image/png;base64,A\"A", "./a b.png", "./a?b", "./a#b", "./a:b", ".\\a"):
+    broken = copy.deepcopy(whole)
+    broken["cards"]["x"][0]["media"] = media
+    assert attempt(broken) == 1, media
+for media in ("./a%20b.png", "../../a/b.wav", "data:image/webp;base64,AAAA"):
+    whole["cards"]["x"][0]["media"] = media
+    assert attempt(whole) == 0, media
 for other in ([], 3, "x", {}, {"format": "unicon report"}, {"format": "unicon report", "version": 2}):
     assert attempt(other) == 1, other
 assert tried > 300 and refused > tried // 3, (tried, refused)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opens a report in Chromium and looks: no console message, no request to anywhere, every mark of
-its JSON drawn where it can be seen, nothing wider than a phone.
+its JSON drawn where it can be seen, nothing wider than a phone; the same without scripts. Then it
+uses the page as a reader does, with mouse, keys and fingers (explore.py).
 
 chromium.py REPORT.html REPORT.json [SCREENSHOT_FOLDER]
 
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 
+import explore
 import page
 
 SIZES = {"light": (1180, 900, "light"), "dark": (1180, 900, "dark"), "phone": (390, 844, "light"),
@@ -102,22 +104,32 @@ class Browser:
         while not any(e.get("method") == "Page.loadEventFired" for e in self.events):
             self.events.append(self.read())
 
+    def value(self, expression):
+        done = self.ask("Runtime.evaluate", expression=expression, awaitPromise=True)
+        assert "exceptionDetails" not in done, (expression, done["exceptionDetails"])
+        return done["result"].get("value")
+
+    def shoot(self, path):
+        path.write_bytes(base64.b64decode(self.ask("Page.captureScreenshot", format="png")["data"]))
+
     def close(self):
         os.close(self.to)
         self.process.wait(timeout=30)
 
 
 def quiet(events, address):
-    """No message, no exception, and one request: the page itself."""
-    requests = [e["params"]["request"]["url"] for e in events if e.get("method") == "Network.requestWillBeSent"]
+    """No message, no exception, and one request: the page itself; its images are inside."""
+    requests = [e["params"]["request"]["url"][:200] for e in events if e.get("method") == "Network.requestWillBeSent"]
+    requests = [url for url in requests if not url.startswith("data:image/")]
     assert requests == [address], f"requests: {requests}"
     loud = ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")
     messages = [e["params"] for e in events if e.get("method") in loud]
     assert not messages, f"console: {messages}"
 
 
-def look(browser, address, name, size, wanted, folder):
+def look(browser, address, name, size, wanted, folder, scripts=True):
     width, height, scheme = size
+    browser.ask("Emulation.setScriptExecutionDisabled", value=not scripts)
     browser.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
                 mobile=width < 500)
     browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
@@ -134,7 +146,7 @@ def look(browser, address, name, size, wanted, folder):
         assert chart in drawn, f"{name}: no chart {chart}"
     assert all(c[1] > 200 and c[2] > 15 for c in seen["charts"]), f"{name}: {seen['charts']}"
     assert seen["focusable"] >= 8, f"{name}: only {seen['focusable']} places for the keyboard"
-    if folder:
+    if folder and scripts:
         shot = browser.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True,
                            clip={"x": 0, "y": 0, "width": width, "height": seen["height"], "scale": 1})
         (folder / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
@@ -142,7 +154,8 @@ def look(browser, address, name, size, wanted, folder):
 
 
 def main(html, report, folder=None):
-    wanted = page.wanted(json.loads(pathlib.Path(report).read_text()))
+    report = json.loads(pathlib.Path(report).read_text())
+    wanted = page.wanted(report)
     address = pathlib.Path(html).resolve().as_uri()
     folder = pathlib.Path(folder) if folder else None
     if folder:
@@ -150,11 +163,19 @@ def main(html, report, folder=None):
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         browser = Browser(profile)
         try:
-            seen = {name: look(browser, address, name, size, wanted, folder) for name, size in SIZES.items()}
+            look(browser, address, "no script", SIZES["light"], wanted, folder, scripts=False)
+            assert browser.value("document.querySelectorAll('button, input, select').length") == 0, "controls without script"
+            seen = {}
+            for name, size in SIZES.items():
+                seen[name] = look(browser, address, name, size, wanted, folder)
+                done = explore.explore(browser, report, fingers="phone" in name)
+                quiet(browser.events, address)
+                if folder:
+                    browser.shoot(folder / f"{name}-explored.png")
         finally:
             browser.close()
     assert seen["light"]["page"] != seen["dark"]["page"] and seen["light"]["ink"] != seen["dark"]["ink"], "no dark page"
-    print(f"chromium: {sum(wanted.values())} marks in {len(seen['light']['charts'])} charts, {len(SIZES)} sizes: ok")
+    print(f"chromium: {sum(wanted.values())} marks in {len(seen['light']['charts'])} charts, {len(SIZES)} sizes, {done} things done in each: ok")
 
 
 if __name__ == "__main__":
