@@ -235,6 +235,27 @@ class Aligner:
         aligner.n_features_in_ = model.width_x
         return aligner
 
+    @classmethod
+    def from_pretrained(cls, name: PathLike, *, revision: Optional[str] = None,
+                        token: Optional[str] = None) -> Aligner:
+        """As load, from the Hugging Face Hub or from a folder of save_pretrained."""
+        from .hub import fetch
+
+        return cls.load(fetch(name, revision=revision, token=token))
+
+    def save_pretrained(self, folder: PathLike, **card: Any) -> None:
+        """Writes the model and its card into a folder; see unicon.hub."""
+        self._fitted().save_pretrained(folder, **card)
+
+    def push_to_hub(self, repo_id: str, **arguments: Any) -> str:
+        """Uploads the model and its card to the Hugging Face Hub; see unicon.hub."""
+        return self._fitted().push_to_hub(repo_id, **arguments)
+
+    def to_sentence_transformers(self, path: PathLike, side: str,
+                                 base: Optional[PathLike] = None) -> None:
+        """Writes one side as modules of sentence-transformers; see unicon.export_st."""
+        self._fitted().to_sentence_transformers(path, side, base)
+
     def to_torch(self, trainable: bool = False) -> Any:
         """An nn.Module that gives the same embeddings: `.x(rows)` and `.y(rows)`, and of each the
         forms `.query(rows)` and `.index(rows)`, whose products are balanced scores. `trainable`:

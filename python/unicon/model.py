@@ -296,6 +296,41 @@ class Model(Handle):
 
         to_onnx(self, path, side)
 
+    def to_sentence_transformers(self, path: PathLike, side: str,
+                                 base: Optional[PathLike] = None) -> None:
+        """Writes one side, a linear map, as modules of sentence-transformers, behind those of
+        `base` if that is given; see unicon.export_st."""
+        from .export_st import to_sentence_transformers
+
+        to_sentence_transformers(self, path, side, base)
+
+    def card(self, **arguments: Any) -> str:
+        """The model card for the Hugging Face Hub, made from the model; see unicon.hub."""
+        from .hub import model_card
+
+        return model_card(self, **arguments)
+
+    def save_pretrained(self, folder: PathLike, **card: Any) -> None:
+        """Writes FOLDER/model.safetensors and the card FOLDER/README.md; see unicon.hub."""
+        from .hub import save_pretrained
+
+        save_pretrained(self, folder, **card)
+
+    def push_to_hub(self, repo_id: str, **arguments: Any) -> str:
+        """Uploads the model and its card to the Hugging Face Hub; see unicon.hub."""
+        from .hub import push_to_hub
+
+        return push_to_hub(self, repo_id, **arguments)
+
+    @classmethod
+    def from_pretrained(cls, name: PathLike, *, revision: Optional[str] = None,
+                        token: Optional[str] = None) -> Model:
+        """A model from the Hub, by the name of its repository, or from a folder of
+        save_pretrained."""
+        from .hub import fetch
+
+        return cls.load(fetch(name, revision=revision, token=token))
+
     def to_atlas(self, path: PathLike, X: Matrix, Y: Matrix, pairs: Pairs = None,
                  **arguments: Any) -> None:
         """Writes a Parquet file for Embedding Atlas; see unicon.atlas."""
