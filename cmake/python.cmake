@@ -2,8 +2,10 @@
 # The wheel (pyproject.toml): libunicon.so next to the Python files, and the command in bin, which
 # finds it there. What they stand on is inside and hidden, or, where an archive cannot go into a
 # shared library, lies beside; so they need nothing but the C library of this or a newer distribution.
+# UNICON_BUNDLE=OFF is for packages of conda or of a distribution, which have those libraries anyway.
 
 set(package unicon)
+option(UNICON_BUNDLE "Put the libraries that unicon stands on into the wheel" ON)
 
 # Sets OUT to whether all of ARCHIVE can go into a shared library (Debian builds some without PIC).
 function(archive_fits archive out)
@@ -33,6 +35,10 @@ foreach(library IN LISTS UNICON_DEPENDENCY_LIBRARIES)
     list(APPEND others ${library})
     continue()
   endif()
+  if(NOT UNICON_BUNDLE)
+    list(APPEND others ${library})
+    continue()
+  endif()
   string(REGEX REPLACE "\\.so$" ".a" archive ${library})
   archive_fits(${archive} fits)
   if(fits)
@@ -48,7 +54,7 @@ endforeach()
 foreach(name libgfortran.a libquadmath.a)
   execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=${name}
     OUTPUT_VARIABLE archive OUTPUT_STRIP_TRAILING_WHITESPACE)
-  if(IS_ABSOLUTE "${archive}")
+  if(IS_ABSOLUTE "${archive}" AND UNICON_BUNDLE)
     list(APPEND archives ${archive})
   endif()
 endforeach()
@@ -75,6 +81,10 @@ set_target_properties(unicon_command PROPERTIES
   BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/..")
 install(PROGRAMS $<TARGET_FILE:unicon_command> DESTINATION ${package}/bin COMPONENT python)
 install(FILES ${PROJECT_SOURCE_DIR}/python/_unicon_command.py DESTINATION . COMPONENT python)
+
+if(NOT UNICON_BUNDLE)
+  return()
+endif()
 
 # What the distribution says about the licence of each part.
 foreach(part openblas lapacke jansson lbfgs gfortran random123)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Mapping, Optional
 
 import numpy as np
@@ -47,7 +48,7 @@ class Aligner:
 
     Parameters
     ----------
-{options}
+    {options}
 
     Attributes
     ----------
@@ -354,4 +355,4 @@ def _options_of(model: Model) -> dict[str, Any]:
 
 
 setattr(Aligner.__init__, "__signature__", signature(_SCOPE))  # what scikit-learn and help() read
-Aligner.__doc__ = (Aligner.__doc__ or "").format(options=describe(_SCOPE))
+Aligner.__doc__ = inspect.cleandoc(Aligner.__doc__ or "").format(options=describe(_SCOPE))
