@@ -123,6 +123,16 @@ def test_other_refusals():
         matrix_of("X", reader)
 
 
+def test_lists_beyond_their_numbers():
+    offsets = np.array([0, 2, 4], np.int32)
+    column = pa.Array.from_buffers(pa.list_(pa.float64()), 2, [None, pa.py_buffer(offsets)],
+                                   children=[pa.array([1., 2., 3., 4.])])
+    assert matrix_of("X", column).tolist() == [[1, 2], [3, 4]]
+    offsets[:] = 0, 3, 6  # after pyarrow has checked them
+    with pytest.raises(unicon.FormatError, match="has lists beyond its 4 numbers"):
+        matrix_of("X", column)
+
+
 def test_models_are_the_same(linear, saved):
     x, y = linear
     plain = saved(fast(rank=8).fit(x, y))

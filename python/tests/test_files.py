@@ -40,6 +40,21 @@ def test_parquet_files(linear, saved, tmp_path):
         fast().fit(tmp_path / "bad.parquet", y)
 
 
+@pytest.mark.ecosystem
+@pytest.mark.parametrize("writer", ["polars", "duckdb", "pandas"])
+def test_parquet_files_of_others(linear, saved, tmp_path, writer):
+    module = pytest.importorskip(writer, reason=f"{writer} is not installed")
+    x, y = linear
+    path = tmp_path / "x.parquet"
+    if writer == "polars":
+        module.DataFrame({"v": x}).write_parquet(path)
+    elif writer == "pandas":
+        module.DataFrame({"id": [f"{i}" for i in range(500)], "v": list(x)}).to_parquet(path)
+    else:
+        module.from_arrow(pa.table({"v": lists(x)})).to_parquet(str(path))
+    assert saved(fast(rank=8).fit(path, y)) == saved(fast(rank=8).fit(x, y))
+
+
 def test_without_pyarrow(linear, tmp_path, monkeypatch):
     import builtins
 
@@ -81,6 +96,21 @@ def test_a_folder_of_clip_retrieval(linear, saved, tmp_path):
     (tmp_path / "metadata" / "metadata_2.parquet").unlink()
     with pytest.raises(unicon.ShapeError, match="img_emb has 3 files, but metadata has 2"):
         unicon.open_folder(tmp_path)
+
+
+@pytest.mark.ecosystem
+def test_embedding_reader_reads_the_same(linear, tmp_path):
+    reader = pytest.importorskip("embedding_reader", reason="embedding-reader is not installed")
+    x, y = linear
+    shards(tmp_path, "img_emb", x)
+    shards(tmp_path, "text_emb", y)
+    descriptions(tmp_path)
+    run = unicon.open_folder(tmp_path)
+    for path, rows in ((run.x, x), (run.y, y)):
+        theirs = reader.EmbeddingReader(path, file_format="npy")
+        assert theirs.count == run.rows == 500
+        found = np.concatenate([batch for batch, _ in theirs(batch_size=123, show_progress=False)])
+        assert (found == unicon.read_rows(path)).all() and (found == rows).all()
 
 
 def test_folders_that_are_not_whole(linear, tmp_path):

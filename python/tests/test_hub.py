@@ -105,7 +105,7 @@ def test_sentence_transformers_opens_them(linear, tmp_path):
 
 def test_a_card_says_what_the_model_is(linear):
     x, y = linear
-    aligner = fast(rank=8, ridge=.05).fit(x[:400], y[:400])
+    aligner = fast(rank=8, ridge=.05, balance="off").fit(x[:400], y[:400])
     found = aligner.evaluate(x[400:], y[400:], ci=True)
     card = aligner.model_.card(name="Digits", license="Apache-2.0", x="upper halves", evaluation=found,
                                data="Made-up rows.")
@@ -117,6 +117,11 @@ def test_a_card_says_what_the_model_is(linear):
     assert f"{found['x_to_y']['hit@1']:.3f} ({low:.3f} to {high:.3f})" in card
     assert "95 % bootstrap intervals" in card and "Made-up rows." in card
     assert "| ridge | 0.05 |" in card and "| rank | 8 |" in card and "| preset | fast |" in card
+    assert "Embedded training rows" not in card and "Landmarks" not in card
+    kernel = fast(rank=4, kernel="angular", map="nystrom", landmarks=50, balance="softmax:5",
+                  balance_bank=60).fit(x, y).model_.card()
+    assert "(60 of x and 60 of y), from which scores are balanced" in kernel
+    assert "Landmarks of the kernel (50 of x and 50 of y)" in kernel
     assert "| loss |" not in card  # what the preset or the table says is not repeated
     plain = fast(rank=8, exponent=1, balance="off").fit(x, y).model_.card()
     assert "license" not in plain.split("---\n")[1] and "None were given" in plain

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -133,6 +134,49 @@ def test_progress_is_heard_and_cancels(linear):
 
     with pytest.raises(LookupError, match="from the callback"):
         unicon.compare(*linear, only="best,sgd_linear", progress=fail)
+
+
+def test_tqdm(linear, capsys):
+    pytest.importorskip("tqdm")
+    unicon.compare(*linear, only="fast", progress=True)
+    assert "%" in capsys.readouterr().err
+
+
+def test_options_become_files(linear, tmp_path, monkeypatch):
+    """What a command may want as a file: a model, a file of the caller's folder, lines of text."""
+    from unicon._tool import _flags, _Inputs
+
+    model = fast(rank=4).fit(*linear).model_
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "texts.txt").write_text("a\n")
+    monkeypatch.chdir(tmp_path / "here")
+    (tmp_path / "run").mkdir()
+    found = _flags(_Inputs(str(tmp_path / "run")), dict(
+        beside=model, y_text="texts.txt", x_media=["one.png", "two.png"], perplexity=5, seed=None))
+    assert found == ["--beside", "beside.safetensors", "--y-text", "texts.txt", "--x-media",
+                     "x-media.txt", "--perplexity", "5"]
+    assert unicon.Model.load(tmp_path / "run" / "beside.safetensors").id == model.id
+    assert (tmp_path / "run" / "texts.txt").read_text() == "a\n"
+    assert (tmp_path / "run" / "x-media.txt").read_text() == "one.png\ntwo.png\n"
+
+
+def test_ctrl_c(linear, tmp_path):
+    """A comparison ends with KeyboardInterrupt, and no process of it stays."""
+    np.save(tmp_path / "x.npy", linear[0])
+    np.save(tmp_path / "y.npy", linear[1])
+    code = ("import signal, unicon\n"
+            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+            "told = []\n"
+            "def tell(*words):\n"
+            "    if not told: told.append(1); print('started', flush=True)\n"
+            "try: unicon.compare('x.npy', 'y.npy', only='best,sgd_linear', progress=tell)\n"
+            "except KeyboardInterrupt: print('interrupted')\n")
+    child = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE,
+                             text=True)
+    assert child.stdout.readline() == "started\n"
+    child.send_signal(signal.SIGINT)
+    out, _ = child.communicate(timeout=60)
+    assert out == "interrupted\n" and child.returncode == 0
 
 
 def test_seconds_as_the_command_writes_them():

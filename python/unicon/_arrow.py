@@ -258,6 +258,8 @@ def _lists(name: str, column: _Column, lease: _Lease, array: _Array) -> np.ndarr
                              "numbers; rows of one length are needed")
     if width == 0:
         raise ShapeError(f"{whose} has empty lists; rows of numbers are needed")
+    if first < 0 or width < 0 or first + array.length * width > inner.length:
+        raise FormatError(f"{whose} has lists beyond its {inner.length} numbers")
     numbers = _numbers(f"a row of {whose}", lease, inner, column.dtype, first,
                        array.length * width)
     return numbers.reshape(array.length, width)

@@ -115,14 +115,25 @@ class _Inputs:
         return [f"--{prefix}pairs", self.listed(f"{prefix}pairs", pairs)]
 
 
-def _flags(options: Mapping[str, Any]) -> list[str]:
+def _flags(inputs: _Inputs, options: Mapping[str, Any]) -> list[str]:
+    """Options of the command by name. Values may be a model, a file that exists, or a list of
+    texts, which becomes a file of lines."""
     flags = []
     for name, value in options.items():
         if value is None:
             continue
-        text = as_text(value)
-        refuse_nul(text, name)
-        flags += ["--" + name.replace("_", "-"), text]
+        flag = name.replace("_", "-")
+        if hasattr(value, "save") and hasattr(value, "to_bytes"):
+            value.save(inputs.folder / f"{flag}.safetensors")
+            text = f"{flag}.safetensors"
+        elif isinstance(value, os.PathLike) or (isinstance(value, str) and os.path.exists(value)):
+            text = inputs._linked(flag, value)
+        elif isinstance(value, (list, tuple, np.ndarray)):
+            text = inputs.lines(flag, value)
+        else:
+            text = as_text(value)
+            refuse_nul(text, name)
+        flags += [f"--{flag}", text]
     return flags
 
 
@@ -244,7 +255,8 @@ def compare(X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None, ig
         if groups is not None:
             words += ["--groups", inputs.lines("groups", groups)]
         names = only if only is None or isinstance(only, str) else ",".join(only)
-        return _run("compare", [*words, *_flags({"only": names, **options})], folder, progress)
+        return _run("compare", [*words, *_flags(inputs, {"only": names, **options})], folder,
+                    progress)
 
 
 def _more_rows(inputs: _Inputs, prefix: str, given: Any, pairs: Pairs) -> list[str]:
@@ -270,7 +282,8 @@ def report(model: Union[Model, PathLike], path: Optional[PathLike], X: Matrix, Y
 
     `x_ids` and `y_ids` are what the page calls the rows, `colors` one label for each row of X,
     `classes` vectors of the y side for zero-shot classification with `class_names`. Options:
-    layout ("tsne", "pca"), perplexity, seed, threads, max_mem, and any other of `unicon report`.
+    layout ("tsne", "pca"), perplexity, seed, threads, max_mem, and any other of `unicon report`:
+    a model, a file or a list of lines is given as a file.
     """
     with tempfile.TemporaryDirectory(prefix="unicon-") as folder:
         inputs = _Inputs(folder)
@@ -291,4 +304,4 @@ def report(model: Union[Model, PathLike], path: Optional[PathLike], X: Matrix, Y
             words += ["--classes", inputs.rows("classes", classes)]
         if path is not None:
             words += ["-o", os.path.abspath(os.fsdecode(path))]
-        return _run("report", [*words, *_flags(options)], folder, progress)
+        return _run("report", [*words, *_flags(inputs, options)], folder, progress)

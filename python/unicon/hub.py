@@ -40,7 +40,7 @@ def model_card(model: Model, *, name: str = "unicon model", license: Optional[st
              "on vectors of frozen encoders, which are not part of it: the rows must come from the "
              "same encoders.", _usage(), "## Data", _data(noted, data), "## Held-out figures",
              _figures(evaluation) if evaluation else _own_score(noted), "## How it was fitted",
-             _options(noted)]
+             _options(noted), "## What the file holds", _holdings(model)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -61,6 +61,23 @@ def _usage() -> str:
             "model.embed(rows, \"x\")                          # unit vectors, float32\n"
             "ids, scores = model.search(queries, candidates)  # rows of x ask, rows of y answer\n"
             "```")
+
+
+def _holdings(model: Model) -> str:
+    """What a reader of the file can learn about the rows that it was fitted on."""
+    from ._parts import read_tensors
+
+    held = {name: tensor.shape for name, tensor in read_tensors(model.to_bytes()).items()}
+    banks = [f"{shape[0]} of {name[0]}" for name, shape in held.items() if name.endswith(".bank")]
+    landmarks = [f"{shape[0]} of {name[0]}" for name, shape in held.items()
+                 if name.endswith(".landmarks")]
+    lines = ["Weights, means and singular values, which are sums over all rows."]
+    if banks:
+        lines.append(f"Embedded training rows ({' and '.join(banks)}), from which scores are balanced.")
+    if landmarks:
+        lines.append(f"Landmarks of the kernel ({' and '.join(landmarks)}): training rows as they "
+                     "were, scaled to length 1.")
+    return " ".join(lines)
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:
