@@ -86,7 +86,11 @@ if(NOT UNICON_BUNDLE)
   return()
 endif()
 
-# What the distribution says about the licence of each part.
+# What the distribution says about the licence of each part; of zig, whose runtime is linked in by
+# scripts/cc_glibc.sh, what its package says.
+if(DEFINED ENV{ZIG_LICENSE})
+  install(FILES $ENV{ZIG_LICENSE} DESTINATION ${package}/LICENSES RENAME zig.txt COMPONENT python)
+endif()
 foreach(part openblas lapacke jansson lbfgs gfortran random123)
   file(GLOB notes /usr/share/doc/lib${part}*-dev/copyright)
   list(SORT notes COMPARE NATURAL ORDER DESCENDING)

@@ -188,10 +188,10 @@ def whole_class(name, cls):
 def page():
     parts = [HEAD.strip()]
     named = {name for _, names in SECTIONS for name in names} | {name for _, name in TYPES}
-    missing = set(unicon.__all__) ^ named
-    if missing:
-        sys.exit(f"python_api.py: say in which section these belong, or drop them: {sorted(missing)}")
-    for heading, names in SECTIONS:
+    gone, more = named - set(unicon.__all__), sorted(set(unicon.__all__) - named)
+    if gone:
+        sys.exit(f"python_api.py: these are not there any more: {sorted(gone)}")
+    for heading, names in [*SECTIONS, *([("More", more)] if more else [])]:
         parts.append(f"## {heading}")
         for name in names:
             thing = getattr(unicon, name)

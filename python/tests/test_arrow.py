@@ -11,7 +11,7 @@ from support import fast
 import unicon
 from unicon._arrow import matrix_of
 
-pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pa = pytest.importorskip("pyarrow", minversion="14", reason="pyarrow 14 is not installed")
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from support import fast
 
 import unicon
 
-pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pa = pytest.importorskip("pyarrow", minversion="14", reason="pyarrow 14 is not installed")
 pq = pytest.importorskip("pyarrow.parquet")
 
 

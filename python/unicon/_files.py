@@ -47,6 +47,9 @@ def _pyarrow(why: str) -> Any:
     except ImportError:
         raise FormatError(f"{why}: Parquet is read by the package pyarrow: pip install pyarrow"
                           ) from None
+    if not hasattr(pyarrow.Table, "__arrow_c_stream__"):
+        raise FormatError(f"{why}: Parquet is read by pyarrow 14 or newer, and this is "
+                          f"{pyarrow.__version__}")
     return pyarrow.parquet
 
 

@@ -56,7 +56,7 @@ def _index(values: Any) -> np.ndarray:
 def whole_numbers(array: np.ndarray, what: str,
                   error: type[UniconError] = PairsError) -> np.ndarray:
     """As int64, which must hold them: a larger uint64 would turn negative."""
-    if array.size > 0 and array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:
+    if array.size > 0 and array.dtype.kind == "u" and int(array.max()) > np.iinfo(np.int64).max:
         raise error(f"{what} {array.max()}; accepted: numbers up to 2^63 - 1")
     return np.ascontiguousarray(array, dtype=np.int64)
 
