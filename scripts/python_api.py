@@ -22,7 +22,7 @@ OUT = Path(__file__).resolve().parents[1] / "docs" / "python-api.md"
 SECTIONS = [
     ("Fit and use", ["Aligner", "Model"]),
     ("Before and beside a fit", ["check", "plan", "split", "compare"]),
-    ("Without a model", ["search", "evaluate", "probe"]),
+    ("Without a model", ["search", "evaluate", "classify", "probe", "weights"]),
     ("Pages", ["report"]),
     ("Another embedding model, the same index", ["Migration"]),
     ("scikit-learn", ["paired"]),

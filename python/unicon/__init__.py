@@ -30,7 +30,7 @@ from .errors import (ArgumentError, CancelledError, DataError, FileError, Format
                      MemoryLimitError, NotFittedError, NumericError, OptionError, PairsError,
                      ShapeError, UniconError, UniconWarning, UnsupportedError)
 from .migration import Migration
-from .model import Model, check, evaluate, plan, probe, search, synth
+from .model import Model, check, classify, evaluate, plan, probe, search, synth, weights
 
 __version__ = _text(_lib.unicon_version())
 
@@ -50,6 +50,6 @@ __all__ = [
     "Items", "Matrix", "MemoryLimitError", "Migration", "Model", "NotFittedError", "NumericError",
     "Option", "OptionError", "Paired", "Pairs", "PairsError", "Part", "Progress", "ShapeError",
     "Split", "UniconError", "UniconWarning", "UnsupportedError", "build_info", "check",
-    "clip_retrieval", "command", "compare", "evaluate", "open_folder", "options", "paired", "plan",
-    "presets", "probe", "read_rows", "report", "search", "split", "synth",
+    "classify", "clip_retrieval", "command", "compare", "evaluate", "open_folder", "options", "paired", "plan",
+    "presets", "probe", "read_rows", "report", "search", "split", "synth", "weights",
 ]

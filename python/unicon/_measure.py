@@ -109,7 +109,7 @@ def weights(rivals: Rivals, negatives: Any, progress: Progress,
     return Weights(s, S, loss.value)
 
 
-def classify(model: Model, rows: Matrix, side: str, classes: Matrix, labels: Any,
+def classify(model: Optional[Model], rows: Matrix, side: str, classes: Matrix, labels: Any,
              balance: Balance, progress: Progress, options: Mapping[str, Any]) -> dict[str, Any]:
     label = np.asarray(labels).reshape(-1)
     if label.dtype.kind not in "iu":

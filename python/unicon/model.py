@@ -413,6 +413,22 @@ def evaluate(X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None, i
                                     Balance(balance, bank_x, bank_y)), progress, options)
 
 
+def weights(X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None, ignore: Any = None,
+            negatives: Any = None, progress: Progress = None, **options: Any) -> _measure.Weights:
+    """Model.weights for two sets of vectors of one shared space; the loss is clip unless options say
+    otherwise."""
+    return _measure.weights(Rivals(None, X, Y, with_labels(pairs, labels), ignore, Balance()),
+                            negatives, progress, options)
+
+
+def classify(rows: Matrix, classes: Matrix, labels: Any, *, balance: Any = None,
+             bank_x: Matrix = None, bank_y: Matrix = None, progress: Progress = None,
+             **options: Any) -> dict[str, Any]:
+    """Model.classify for vectors of one shared space: rows of side x, classes of side y."""
+    return _measure.classify(None, rows, "x", classes, labels, Balance(balance, bank_x, bank_y),
+                             progress, options)
+
+
 def probe(train: Matrix, train_labels: Any, test: Matrix, test_labels: Any, *,
           progress: Progress = None, **options: Any) -> dict[str, Any]:
     """Model.probe for vectors as they are, scaled to length 1."""
