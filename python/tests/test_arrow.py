@@ -180,6 +180,27 @@ def test_pandas(linear, saved):
         fast().fit(pandas.DataFrame(x), y)
 
 
+@pytest.mark.ecosystem
+def test_data_sets(linear, tmp_path):
+    """Those that make a table when they are asked."""
+    x, _ = linear
+    table = pa.table({"v": fixed(x)})
+    pyarrow_dataset = pytest.importorskip("pyarrow.dataset")
+    assert (unicon.read_rows(pyarrow_dataset.dataset(table)) == x).all()
+    lance = pytest.importorskip("lance", reason="pylance is not installed")
+    assert (unicon.read_rows(lance.write_dataset(table, str(tmp_path / "rows"))) == x).all()
+
+
+@pytest.mark.ecosystem
+def test_hugging_face_data_sets(linear):
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+    x, _ = linear
+    rows = datasets.Dataset.from_dict({"v": x.tolist(), "text": ["a"] * 500}).select_columns("v")
+    assert (unicon.read_rows(rows) == x).all()
+    assert (unicon.read_rows(rows.select(range(9, 30))) == x[9:30]).all()
+    assert (unicon.read_rows(rows["v"]) == x).all()
+
+
 def test_no_package_is_needed():
     """The structures are read by ctypes: pyarrow is not imported by the package."""
     code = "import sys, unicon; print(sorted({'pyarrow', 'polars', 'pandas', 'sklearn'} & set(sys.modules)))"

@@ -17,8 +17,9 @@ from .errors import ArgumentError, DataError, ShapeError
 
 Matrix = Any
 """Rows of vectors: a NumPy array or memmap, a CPU torch tensor, a table or column that speaks Arrow
-(pyarrow, polars, DuckDB, pandas), anything with __dlpack__ or __array__, a list of lists, the path of
-a file or folder that the library reads itself, or of Parquet: FILE.parquet or FILE.parquet:COLUMN."""
+(pyarrow, polars, DuckDB, pandas) or makes one that does (Lance, Hugging Face datasets), anything with
+__dlpack__ or __array__, a list of lists, the path of a file or folder that the library reads itself, or
+of Parquet: FILE.parquet or FILE.parquet:COLUMN."""
 
 # unicon_dtype
 _codes = {"float16": 0, "bfloat16": 1, "float32": 2, "float64": 3, "int8": 4, "uint8": 5}
@@ -84,6 +85,19 @@ def _torch_layout(name: str, tensor: Any) -> _Layout:
     return _Layout(tensor.data_ptr() or id(tensor), code, tuple(tensor.shape), strides, tensor)
 
 
+def _as_table(data: Any) -> Any:
+    """Data sets that do not speak Arrow themselves, but make a table that does: those of Hugging
+    Face, Lance, LanceDB and pyarrow."""
+    if speaks_arrow(data) or hasattr(data, "__array__"):
+        return data
+    if type(data).__module__.partition(".")[0] == "datasets" and hasattr(data, "with_format"):
+        return data.with_format("arrow")[:]
+    for name in ("to_table", "to_arrow"):
+        if callable(getattr(data, name, None)):
+            return getattr(data, name)()
+    return data
+
+
 def _is_plain_frame(data: Any) -> bool:
     """A frame of pandas whose columns are numbers: there missing values are NaN, of which the
     library says more."""
@@ -92,6 +106,7 @@ def _is_plain_frame(data: Any) -> bool:
 
 
 def _as_array(name: str, data: Any) -> np.ndarray:
+    data = _as_table(data)
     if isinstance(data, np.ndarray):
         array = data
     elif hasattr(data, "tocsr") and hasattr(data, "nnz"):
