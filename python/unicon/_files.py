@@ -129,7 +129,7 @@ class Folder(NamedTuple):
         import pyarrow
 
         return pyarrow.concat_tables([parquet.read_table(file, columns=columns)
-                                      for file in self.files])
+                                      for file in self.files], promote_options="default")
 
 
 def open_folder(folder: PathLike, x: str = "img_emb", y: str = "text_emb",
