@@ -118,8 +118,12 @@ def test_failures_are_sentences(linear, tmp_path):
         unicon.compare(x, y, groups=["a\nb"] * 500)
     with pytest.raises(unicon.PairsError, match="labels of one set"):
         unicon.compare(x, x, ("labels", np.arange(500)))
-    with pytest.raises(unicon.UniconError, match="there is no|cannot|not"):
+    with pytest.raises(unicon.UniconError, match="none.safetensors"):
         unicon.report(tmp_path / "none.safetensors", None, x, y)
+    with pytest.raises(unicon.UniconError, match="cannot open none.npz"):
+        unicon.compare(f"{tmp_path}/none.npz:a", y, only="none")
+    with pytest.raises(unicon.PairsError, match="the pairs have shape"):
+        unicon.compare(x, y, ignore=5)
 
 
 def test_progress_is_heard_and_cancels(linear):

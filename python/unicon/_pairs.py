@@ -79,7 +79,7 @@ def _from_sparse(pairs: Any) -> List:
     return List(entries.row[keep], entries.col[keep], weight, pairs.shape)
 
 
-def _as_list(pairs: Any) -> List:
+def as_list(pairs: Any) -> List:
     if _is_sparse(pairs):
         return _from_sparse(pairs)
     if isinstance(pairs, tuple):
@@ -177,7 +177,7 @@ def list_of(n_x: int, n_y: int, pairs: Any, weights: Any = None) -> List:
     elif is_path(pairs) or _word(pairs):
         raise PairsError("a list of pairs is needed here, not labels or a file")
     else:
-        found = _as_list(pairs)
+        found = as_list(pairs)
     if weights is None:
         return found
     if found.weight is not None:
@@ -215,7 +215,7 @@ def make_pairs(call: Call, n_x: int, n_y: int, pairs: Pairs = None,
         raise PairsError(f"the pairs are {pairs!r:.100}; accepted: (\"y_per_x\", K), "
                          "(\"x_per_y\", K), (\"labels\", x labels, y labels), (\"labels\", labels of "
                          "one set)")
-    return _from_list(call, n_x, n_y, _as_list(pairs))
+    return _from_list(call, n_x, n_y, as_list(pairs))
 
 
 def add_list(call: Call, made: ctypes.c_void_p, which: str, pairs: Any) -> None:
@@ -226,7 +226,7 @@ def add_list(call: Call, made: ctypes.c_void_p, which: str, pairs: Any) -> None:
     if is_path(pairs):
         call("pairs_read_" + which, made, os.fsencode(pairs))
         return
-    entries = _as_list(pairs)
+    entries = as_list(pairs)
     weight = None if entries.weight is None else entries.weight.ctypes.data
     call("pairs_set_" + which, made, entries.x.ctypes.data, entries.y.ctypes.data, weight,
          len(entries.x))

@@ -19,7 +19,7 @@ import numpy as np
 from ._call import Progress, listener_of
 from ._files import parquet_parts
 from ._options import as_text
-from ._pairs import Pairs, is_labels, list_of, with_labels
+from ._pairs import Pairs, as_list, is_labels, with_labels
 from ._rows import Matrix, is_path, read_rows, writable
 from .errors import (ArgumentError, CancelledError, FileError, PairsError, UniconError,
                      UniconWarning, refuse_nul)
@@ -62,13 +62,15 @@ class _Inputs:
     def _linked(self, name: str, path: Any) -> str:
         whole = os.fsdecode(path)
         refuse_nul(whole)
-        part = "" if os.path.exists(whole) else "".join(whole.rpartition(":")[1:])
-        target = Path(os.path.abspath(whole[:len(whole) - len(part)] if part else whole))
+        file, colon, part = whole.rpartition(":")
+        if os.path.exists(whole) or not colon:  # else FILE.npz:ARRAY and the like
+            file, part = whole, ""
+        target = Path(os.path.abspath(file))
         link = self.folder / target.name
         if link.exists() or link.is_symlink():
             link = self.folder / f"{name}-{target.name}"
         link.symlink_to(target)
-        return link.name + part
+        return link.name + colon + part if part else link.name
 
     def lines(self, name: str, values: Any) -> str:
         """One label or text for each row."""
@@ -85,7 +87,7 @@ class _Inputs:
         """A list of pairs, perhaps with weights."""
         if is_path(pairs):
             return self._linked(name, pairs)
-        entries = list_of(0, 0, pairs)
+        entries = as_list(pairs)
         columns = [entries.x, entries.y]
         lines = (f"{i}\t{j}\n" for i, j in zip(*columns)) if entries.weight is None else (
             f"{i}\t{j}\t{w!r}\n" for i, j, w in zip(*columns, entries.weight.tolist()))
