@@ -45,7 +45,8 @@ for python in "${interpreters[@]}"; do
     echo "$version: not all optional packages are here, their tests are skipped"
   if [ "$python" = "${interpreters[-1]}" ]; then
     more=(onnx onnxruntime faiss-cpu usearch hnswlib lancedb ml_dtypes polars pandas duckdb huggingface_hub
-      langchain-core llama-index-core qdrant-client datasets pylance embedding-reader)
+      langchain-core llama-index-core qdrant-client "psycopg[binary]" pgserver datasets pylance
+      embedding-reader)
     if [ "${UNICON_TORCH:-yes}" = yes ]; then more+=(torch sentence-transformers); fi
     for package in "${more[@]}"; do
       "$here/bin/pip" install -q --only-binary :all: "$package" ||
