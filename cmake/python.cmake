@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# The wheel (pyproject.toml): libunicon.so next to the Python files. What it stands on is inside it
-# and hidden, or, where an archive cannot go into a shared library, lies beside it; so it needs
-# nothing but the C library of this or a newer distribution.
+# The wheel (pyproject.toml): libunicon.so next to the Python files, and the command in bin, which
+# finds it there. What they stand on is inside and hidden, or, where an archive cannot go into a
+# shared library, lies beside; so they need nothing but the C library of this or a newer distribution.
+# UNICON_BUNDLE=OFF is for packages of conda or of a distribution, which have those libraries anyway.
 
-set(package ${SKBUILD_PROJECT_NAME})
+set(package unicon)
+option(UNICON_BUNDLE "Put the libraries that unicon stands on into the wheel" ON)
 
 # Sets OUT to whether all of ARCHIVE can go into a shared library (Debian builds some without PIC).
 function(archive_fits archive out)
@@ -33,6 +35,10 @@ foreach(library IN LISTS UNICON_DEPENDENCY_LIBRARIES)
     list(APPEND others ${library})
     continue()
   endif()
+  if(NOT UNICON_BUNDLE)
+    list(APPEND others ${library})
+    continue()
+  endif()
   string(REGEX REPLACE "\\.so$" ".a" archive ${library})
   archive_fits(${archive} fits)
   if(fits)
@@ -48,19 +54,43 @@ endforeach()
 foreach(name libgfortran.a libquadmath.a)
   execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=${name}
     OUTPUT_VARIABLE archive OUTPUT_STRIP_TRAILING_WHITESPACE)
-  if(IS_ABSOLUTE "${archive}")
+  if(IS_ABSOLUTE "${archive}" AND UNICON_BUNDLE)
     list(APPEND archives ${archive})
   endif()
 endforeach()
+# One file, one name: a wheel has no links.
+set_property(TARGET unicon_shared PROPERTY VERSION)
+set_property(TARGET unicon_shared PROPERTY SOVERSION)
 set_target_properties(unicon_shared PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
 set_property(TARGET unicon_shared PROPERTY LINK_LIBRARIES
   -Wl,--start-group ${archives} -Wl,--end-group ${others})
 target_link_options(unicon_shared PRIVATE
-  -static-libgcc LINKER:--exclude-libs,ALL LINKER:--gc-sections LINKER:-s)
-install(FILES $<TARGET_FILE:unicon_shared> DESTINATION ${package} RENAME libunicon.so
-  COMPONENT python)
+  LINKER:--exclude-libs,ALL LINKER:--gc-sections LINKER:-s)
+install(FILES $<TARGET_FILE:unicon_shared> DESTINATION ${package} COMPONENT python)
 
-# What the distribution says about the licence of each part.
+# The command uses public functions alone, so it needs no copy of its own of the library.
+set(command_libraries ${JANSSON_LINK_LIBRARIES})
+string(REGEX REPLACE "\\.so$" ".a" archive "${JANSSON_LINK_LIBRARIES}")
+if(archive IN_LIST archives)
+  set(command_libraries ${archive})
+endif()
+set_property(TARGET unicon_command PROPERTY LINK_LIBRARIES
+  unicon_shared unicon_warnings unicon_posix ${command_libraries} Threads::Threads m)
+target_link_options(unicon_command PRIVATE LINKER:--gc-sections LINKER:-s)
+set_target_properties(unicon_command PROPERTIES
+  BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/..")
+install(PROGRAMS $<TARGET_FILE:unicon_command> DESTINATION ${package}/bin COMPONENT python)
+install(FILES ${PROJECT_SOURCE_DIR}/python/_unicon_command.py DESTINATION . COMPONENT python)
+
+if(NOT UNICON_BUNDLE)
+  return()
+endif()
+
+# What the distribution says about the licence of each part; of zig, whose runtime is linked in by
+# scripts/cc_glibc.sh, what its package says.
+if(DEFINED ENV{ZIG_LICENSE})
+  install(FILES $ENV{ZIG_LICENSE} DESTINATION ${package}/LICENSES RENAME zig.txt COMPONENT python)
+endif()
 foreach(part openblas lapacke jansson lbfgs gfortran random123)
   file(GLOB notes /usr/share/doc/lib${part}*-dev/copyright)
   list(SORT notes COMPARE NATURAL ORDER DESCENDING)

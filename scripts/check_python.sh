@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the wheel once, then installs it in a fresh virtual environment of every CPython from 3.9 on
-# that is here and runs the tests; the last one also gets torch, onnx and vector indexes where pip finds them.
-#   check_python.sh [FOLDER]   FOLDER: where it all goes, build-python if not given
+# Builds the wheel once, or takes the one that is given, then installs it in a fresh virtual environment
+# of every CPython from 3.9 on that is here and runs the tests with it and with the command inside it; the
+# last one also gets torch, onnx and vector indexes where pip finds them (UNICON_TORCH=no: without torch).
+#   check_python.sh [FOLDER [WHEEL]]   FOLDER: where it all goes, build-python if not given
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=${1:-build-python}
-if [ -z "${UNICON:-}" ] && [ -x build/unicon ]; then UNICON=$PWD/build/unicon; fi
-export UNICON=${UNICON:-} PIP_DISABLE_PIP_VERSION_CHECK=1
+wheel=${2:-}
+unset UNICON UNICON_LIBRARY PYTHONPATH
+export PIP_DISABLE_PIP_VERSION_CHECK=1
 
 # One interpreter for each version: on the path, or among those of pyenv.
 interpreters=()
@@ -34,12 +36,19 @@ for python in "${interpreters[@]}"; do
   version=$("$python" -c 'import platform; print(platform.python_version())')
   here=$folder/$version
   "$python" -m venv "$here"
-  if [ ! -d "$folder/wheel" ]; then "$here/bin/pip" wheel -q --no-deps -w "$folder/wheel" .; fi
-  "$here/bin/pip" install -q pytest "$folder"/wheel/*.whl
+  if [ -z "$wheel" ]; then
+    "$here/bin/pip" wheel -q --no-deps -w "$folder/wheel" .
+    wheel=$(echo "$folder"/wheel/*.whl)
+  fi
+  "$here/bin/pip" install -q pytest "$wheel"
   "$here/bin/pip" install -q --only-binary :all: scipy scikit-learn safetensors tqdm pyarrow ||
     echo "$version: not all optional packages are here, their tests are skipped"
   if [ "$python" = "${interpreters[-1]}" ]; then
-    for package in torch onnx onnxruntime faiss-cpu usearch ml_dtypes; do
+    more=(onnx onnxruntime faiss-cpu usearch hnswlib lancedb ml_dtypes polars pandas duckdb huggingface_hub
+      langchain-core llama-index-core qdrant-client "psycopg[binary]" pgserver datasets pylance
+      embedding-reader)
+    if [ "${UNICON_TORCH:-yes}" = yes ]; then more+=(torch sentence-transformers); fi
+    for package in "${more[@]}"; do
       "$here/bin/pip" install -q --only-binary :all: "$package" ||
         echo "$version: no $package here, its tests are skipped"
     done

@@ -52,9 +52,14 @@ static void parts_make_up_the_whole(void **state) {
     assert_int_equal(n_y, K * n_x);
     assert_int_equal(unicon_pairs_count(d->pairs), n_y);
     assert_int_equal(n_x, part == 0 ? N - N / 4 : N / 4);
-    for (int64_t i = 0; i < n_x; i++) seen_x[number_of(s->ctx, d->x, i)]++;
+    for (int64_t i = 0; i < n_x; i++) {
+      const int64_t x = number_of(s->ctx, d->x, i);
+      assert_int_equal(unicon_split_rows(split, part, UNICON_X)[i], x);
+      seen_x[x]++;
+    }
     for (int64_t j = 0; j < n_y; j++) {
       const int64_t y = number_of(s->ctx, d->y, j);
+      assert_int_equal(unicon_split_rows(split, part, UNICON_Y)[j], y);
       seen_y[y]++;
       /* its partner is in the same part, under the number the pairs say */
       float *one = support_floats(n_x * D);
@@ -169,8 +174,10 @@ static void bad_rows_are_dropped_or_refused(void **state) {
   for (int part = 0; part < 2; part++) {
     const unicon_data *d = unicon_split_part(split, part);
     rows += unicon_rows_count(d->x);
-    for (int64_t i = 0; i < unicon_rows_count(d->x); i++)
-      assert_true(number_of(s->ctx, d->x, i) != 5);
+    for (int64_t i = 0; i < unicon_rows_count(d->x); i++) {
+      const int64_t row = number_of(s->ctx, d->x, i);
+      assert_true(row != 5 && row == unicon_split_rows(split, part, UNICON_X)[i]);
+    }
   }
   assert_int_equal(rows, N - 1);
   unicon_split_destroy(split);
@@ -204,6 +211,7 @@ static void nonsense_is_refused(void **state) {
   assert_int_equal(unicon_split_make(s->ctx, &w.data, 0.5, NULL, NULL), UNICON_ERR_ARGUMENT);
   assert_int_equal(unicon_split_make(NULL, &w.data, 0.5, NULL, &split), UNICON_ERR_ARGUMENT);
   assert_null(unicon_split_part(NULL, 0));
+  assert_null(unicon_split_rows(NULL, 0, UNICON_X));
   unicon_split_destroy(NULL);
   whole_close(&w);
 }

@@ -64,6 +64,8 @@ UNICON_API void unicon_split_destroy(unicon_split *split);
 
 /* A part of the split, which owns its rows, pairs and groups. */
 UNICON_API const unicon_data *unicon_split_part(const unicon_split *split, int part);
+/* The numbers that the rows of a side had in the whole set, ascending; as many as the part has. */
+UNICON_API const int64_t *unicon_split_rows(const unicon_split *split, int part, unicon_side side);
 
 /* ---- 2. Labels ---------------------------------------------------------------------------- */
 

@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-import os
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -28,11 +26,11 @@ def captions(linear):
 
 @pytest.fixture(scope="session")
 def command():
-    """The command, by the environment variable UNICON."""
-    path = os.environ.get("UNICON")
-    if not path or not shutil.which(path):
+    """The command: that of the environment variable UNICON, or the one in the package."""
+    try:
+        return unicon.command()
+    except unicon.FileError:
         pytest.skip("set UNICON to the command to compare it with the package")
-    return os.path.abspath(path) if os.sep in path else path
 
 
 @pytest.fixture

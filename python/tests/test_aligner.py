@@ -21,7 +21,7 @@ def test_every_fit_and_context_option_is_a_keyword():
     assert all(parameter.default is None for parameter in parameters.values())
     assert list(fast().get_params()) == names
     for name in names:
-        assert f"    {name} : " in Aligner.__doc__
+        assert f"\n{name} : " in Aligner.__doc__
         assert not hasattr(Aligner, name)  # no method is hidden by an option
 
 

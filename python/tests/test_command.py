@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package and the command give the same bytes. Needs the command in $UNICON."""
+"""The package and the command give the same bytes. The command is $UNICON or that of the wheel."""
 import json
 import subprocess
 

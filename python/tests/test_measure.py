@@ -39,6 +39,22 @@ def test_classify_is_the_nearest_class():
     assert other["answer"].shape == (100,) and other["confusion"].shape == (3, 3)
 
 
+def test_classify_and_weights_of_vectors(linear):
+    x, y = linear
+    model = fast(balance="off").fit(x, y).model_
+    u, v, labels = model.embed(x[:50], "x"), model.embed(y[:50], "y"), np.arange(50)
+    own, theirs = unicon.classify(u, v, labels), model.classify(x[:50], y[:50], labels)
+    assert (own["answer"] == theirs["answer"]).all() and own["accuracy"] == theirs["accuracy"]
+    found = unicon.weights(u, v, temperature=.2)
+    np.testing.assert_allclose(found.scores, u @ v.T, atol=1e-6)
+    s = found.scores.astype("f8") / .2
+    soft = [np.exp(s - s.max(axis, keepdims=True)) for axis in (0, 1)]
+    soft = [part / part.sum(axis, keepdims=True) for axis, part in enumerate(soft)]
+    np.testing.assert_allclose(found.weights, (np.eye(50) - sum(soft) / 2) / 50, atol=1e-6)
+    loss = -np.mean([np.log(np.diagonal(part)).mean() for part in soft]) * .2
+    assert found.loss == pytest.approx(loss, rel=1e-5)
+
+
 def test_classify_refuses_labels_that_do_not_fit(linear):
     x, y = linear
     aligner = fast().fit(x, y)

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import numpy as np
 import pytest
 from support import fast
 
@@ -42,6 +43,60 @@ def test_grid_search(linear):
     assert search.best_estimator_.transform_x(x).shape == (500, 8)
     assert search.score(x, y) > .5
     assert len(cross_val_score(fast(rank=8), x, y, cv=4)) == 4
+
+
+def test_grid_search_with_five_rows_each(captions):
+    x, y = captions
+    items = unicon.paired(x, y, pairs=5)
+    search = GridSearchCV(fast(rank=8), {"ridge": [1e-4, 1.]}, cv=3).fit(items.x, items.y)
+    folds = [np.arange(60)[20 * k:20 * k + 20] for k in range(3)]
+    for k, ridge in enumerate((1e-4, 1.)):
+        by_hand = []
+        for test in folds:
+            train = np.setdiff1d(np.arange(60), test)
+            rows = [(5 * part[:, None] + np.arange(5)).reshape(-1) for part in (train, test)]
+            aligner = fast(rank=8, ridge=ridge).fit(x[train], y[rows[0]], pairs=5)
+            by_hand.append(aligner.score(x[test], y[rows[1]], pairs=5))
+        assert search.cv_results_["mean_test_score"][k] == pytest.approx(np.mean(by_hand))
+    assert search.best_estimator_.transform_x(x).shape == (60, 8)
+
+
+def test_groups_stay_together(linear):
+    groups = np.arange(500) // 10
+    items = unicon.paired(*linear, groups=groups)
+    assert len(items.x) == 50
+    assert len(cross_val_score(fast(rank=8), items.x, items.y, cv=5)) == 5
+
+
+def test_set_output(linear):
+    pandas = pytest.importorskip("pandas")
+    from sklearn import config_context
+
+    x, y = linear
+    aligner = fast(rank=3, balance="softmax:5").fit(x, y)
+    assert aligner.get_feature_names_out().tolist() == ["aligner0", "aligner1", "aligner2"]
+    plain = aligner.transform(x)
+    assert aligner.set_output(transform="pandas") is aligner
+    frame = aligner.transform(pandas.DataFrame(x, index=np.arange(500) + 7))
+    assert (frame.to_numpy() == plain).all() and frame.index[0] == 7
+    assert list(frame.columns) == ["aligner0", "aligner1", "aligner2"]
+    assert list(aligner.transform_y(y, "index").columns)[-1] == "bias"
+    assert list(aligner.transform_y(y, "index_cosine").columns)[-2:] == ["bias", "length"]
+    assert isinstance(clone(aligner).fit(x, y).transform(x), pandas.DataFrame)
+    assert isinstance(aligner.set_output(transform="default").transform(x), np.ndarray)
+    with pytest.raises(unicon.ArgumentError, match="accepted: default, pandas, polars"):
+        aligner.set_output(transform="excel")
+    line = make_pipeline(StandardScaler(), fast(rank=3)).set_output(transform="pandas").fit(x, y)
+    assert list(line.transform(x).columns) == list(line.get_feature_names_out()) == [
+        "aligner0", "aligner1", "aligner2"]
+    with config_context(transform_output="pandas"):
+        assert isinstance(fast(rank=3).fit(x, y).transform(x), pandas.DataFrame)
+
+
+def test_polars_output(linear):
+    polars = pytest.importorskip("polars")
+    found = fast(rank=3).fit(*linear).set_output(transform="polars").transform_x(linear[0])
+    assert isinstance(found, polars.DataFrame) and found.columns[2] == "aligner2"
 
 
 def test_pipeline(linear):

@@ -16,18 +16,21 @@ A thin layer over the C library: options, defaults, bounds and error sentences a
 from __future__ import annotations
 
 from ._call import Progress
+from ._files import Folder, clip_retrieval, open_folder
 from ._library import lib as _lib
 from ._library import text as _text
 from ._options import TABLE as _TABLE
 from ._options import Option, presets
 from ._pairs import Pairs
-from ._rows import Matrix, clip_retrieval
+from ._rows import Matrix, read_rows
+from ._split import Items, Paired, Part, Split, paired, split
+from ._tool import command, compare, report
 from .aligner import Aligner
 from .errors import (ArgumentError, CancelledError, DataError, FileError, FormatError,
                      MemoryLimitError, NotFittedError, NumericError, OptionError, PairsError,
                      ShapeError, UniconError, UniconWarning, UnsupportedError)
 from .migration import Migration
-from .model import Model, check, evaluate, plan, search, synth
+from .model import Model, check, classify, evaluate, plan, probe, search, synth, weights
 
 __version__ = _text(_lib.unicon_version())
 
@@ -43,9 +46,10 @@ def options() -> list[Option]:
 
 
 __all__ = [
-    "Aligner", "ArgumentError", "CancelledError", "DataError", "FileError", "FormatError",
-    "Matrix", "MemoryLimitError", "Migration", "Model", "NotFittedError", "NumericError", "Option",
-    "OptionError", "Pairs", "PairsError", "Progress", "ShapeError", "UniconError", "UniconWarning",
-    "UnsupportedError", "build_info", "check", "clip_retrieval", "evaluate", "options", "plan",
-    "presets", "search", "synth",
+    "Aligner", "ArgumentError", "CancelledError", "DataError", "FileError", "Folder", "FormatError",
+    "Items", "Matrix", "MemoryLimitError", "Migration", "Model", "NotFittedError", "NumericError",
+    "Option", "OptionError", "Paired", "Pairs", "PairsError", "Part", "Progress", "ShapeError",
+    "Split", "UniconError", "UniconWarning", "UnsupportedError", "build_info", "check",
+    "classify", "clip_retrieval", "command", "compare", "evaluate", "open_folder", "options", "paired", "plan",
+    "presets", "probe", "read_rows", "report", "search", "split", "synth", "weights",
 ]

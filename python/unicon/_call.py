@@ -44,7 +44,7 @@ class _Bar:
         self._bar.close()
 
 
-def _listener(progress: Progress) -> Optional[Callable[[str, float, Optional[float]], Any]]:
+def listener_of(progress: Progress) -> Optional[Callable[[str, float, Optional[float]], Any]]:
     if progress is None or progress is False:
         return None
     if hasattr(progress, "format_meter"):  # the class tqdm itself, or one like it
@@ -86,9 +86,10 @@ class Call:
             self.options = self.make("options_create", lib.unicon_options_destroy, stack=stack)
             for name, value in self._given.items():
                 self._set(name, value)
-            self._listener = _listener(self._progress)
-            if hasattr(self._listener, "close"):
-                stack.callback(self._listener.close)
+            self._listener = listener_of(self._progress)
+            close = getattr(self._listener, "close", None)
+            if close:
+                stack.callback(close)
             self._stack = stack.pop_all()
         return self
 
@@ -128,7 +129,7 @@ class Call:
         if status:
             raise error_of(status, text(lib.unicon_ctx_error(self._ctx)))
 
-    def make(self, function: str, destroy: Callable, *arguments: Any, keep: Any = None,
+    def make(self, function: str, destroy: Callable[[Any], Any], *arguments: Any, keep: Any = None,
              stack: Optional[contextlib.ExitStack] = None) -> ctypes.c_void_p:
         """Calls a function whose last argument receives a new object, which ends with the block."""
         out = ctypes.c_void_p()

@@ -17,7 +17,8 @@ from typing import Any, Callable
 LOG_FUNCTION = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 PROGRESS_FUNCTION = CFUNCTYPE(c_int, c_void_p, c_char_p, c_double, c_double)
 
-SCOPE_CONTEXT, SCOPE_FIT, SCOPE_EVAL, SCOPE_SYNTH, SCOPE_CHECK = 1, 2, 4, 8, 32
+SCOPE_CONTEXT, SCOPE_FIT, SCOPE_EVAL, SCOPE_SYNTH = 1, 2, 4, 8
+SCOPE_PROBE, SCOPE_CHECK, SCOPE_COMPARE, SCOPE_REPORT = 16, 32, 64, 128
 SCOPE_BALANCE, SCOPE_WEIGHTS, SCOPE_MIGRATE, SCOPE_MOVE = 512, 1024, 2048, 4096
 SIDES = {"x": 0, "y": 1}
 FORMS = {"raw": 0, "unit": 1, "query": 2, "index": 3, "query_cosine": 4, "index_cosine": 5}
@@ -65,11 +66,12 @@ _out = POINTER(c_void_p)
 _text_out = POINTER(c_char_p)
 _handle = c_void_p
 # Functions that return a status; the context comes first.
-_status_functions: dict[str, list] = {
+_status_functions: dict[str, list[Any]] = {
     "ctx_set": [c_char_p, c_char_p],
     "options_create": [_out],
     "options_set": [_handle, c_char_p, c_char_p],
     "rows_open": [c_char_p, _out],
+    "rows_read": [_handle, c_int64, c_int64, c_void_p],
     "rows_wrap": [c_char_p, c_void_p, c_int, c_int64, c_int64, c_int64, c_int64, _out],
     "pairs_identity": [c_int64, c_int64, _out],
     "pairs_per_x": [c_int64, c_int64, c_int64, _out],
@@ -104,11 +106,13 @@ _status_functions: dict[str, list] = {
     "hubs": [POINTER(View), POINTER(View), _handle, _out, _out],
     "weights": [POINTER(View), POINTER(View), _handle, _handle, c_void_p, c_void_p, c_void_p],
     "classify": [POINTER(View), c_void_p, POINTER(View), c_void_p, _out],
+    "probe": [POINTER(View), c_void_p, POINTER(View), c_void_p, _handle, _out],
+    "split_make": [POINTER(Data), c_double, _handle, _out],
     "check": [POINTER(Data), _handle, c_int64, _out],
     "plan": [POINTER(Data), _handle, _out],
     "synth": [c_char_p, _handle, c_int64, c_int64, c_int64, c_int64, c_void_p, c_void_p, c_void_p],
 }
-_other_functions: dict[str, tuple] = {
+_other_functions: dict[str, tuple[Any, list[Any]]] = {
     "version": (c_char_p, []),
     "build_info": (c_char_p, []),
     "status_name": (c_char_p, [c_int]),
@@ -128,6 +132,9 @@ _other_functions: dict[str, tuple] = {
     "rows_width": (c_int64, [_handle]),
     "pairs_destroy": (None, [_handle]),
     "pairs_count": (c_int64, [_handle]),
+    "split_destroy": (None, [_handle]),
+    "split_part": (POINTER(Data), [_handle, c_int]),
+    "split_rows": (POINTER(c_int64), [_handle, c_int, c_int]),
     "balance_destroy": (None, [_handle]),
     "balance_text": (c_char_p, [_handle]),
     "balance_rows": (c_int64, [_handle, c_int]),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Optional
 import numpy as np
 
 from ._call import Call, Progress
-from ._library import SCOPE_CONTEXT, SCOPE_EVAL, SCOPE_WEIGHTS, View
+from ._library import SCOPE_CONTEXT, SCOPE_EVAL, SCOPE_PROBE, SCOPE_WEIGHTS, View
 from ._options import names_of
 from ._pairs import Pairs, add_list, make_pairs, whole_numbers
 from ._result import read_result
@@ -109,7 +109,7 @@ def weights(rivals: Rivals, negatives: Any, progress: Progress,
     return Weights(s, S, loss.value)
 
 
-def classify(model: Model, rows: Matrix, side: str, classes: Matrix, labels: Any,
+def classify(model: Optional[Model], rows: Matrix, side: str, classes: Matrix, labels: Any,
              balance: Balance, progress: Progress, options: Mapping[str, Any]) -> dict[str, Any]:
     label = np.asarray(labels).reshape(-1)
     if label.dtype.kind not in "iu":
@@ -127,3 +127,25 @@ def classify(model: Model, rows: Matrix, side: str, classes: Matrix, labels: Any
             found = read_result(call, "classify", ctypes.byref(view), label.ctypes.data,
                                 ctypes.byref(vectors), answer.ctypes.data)
     return {**found, "answer": answer}
+
+
+def probe(model: Optional[Model], side: str, train: Matrix, train_labels: Any, test: Matrix,
+          test_labels: Any, progress: Progress, options: Mapping[str, Any]) -> dict[str, Any]:
+    labels = [np.asarray(given).reshape(-1) for given in (train_labels, test_labels)]
+    if (labels[0].dtype.kind in "iub") != (labels[1].dtype.kind in "iub"):
+        raise ArgumentError(f"train_labels are {labels[0].dtype}, test_labels {labels[1].dtype}; "
+                            "they are compared, so both must be integers or both strings")
+    names, numbers = np.unique(np.concatenate(labels), return_inverse=True)
+    numbers = np.ascontiguousarray(numbers.reshape(-1), np.int64)
+    parts = numbers[:len(labels[0])].copy(), numbers[len(labels[0]):].copy()
+    with Call(options, SCOPE_PROBE, progress) as call:
+        views = (open_view(call, "train", train, model, side),
+                 open_view(call, "test", test, model, side))
+        for name, view, part in zip(("train", "test"), views, parts):
+            if len(part) != count(view):
+                raise ShapeError(f"{name}_labels has {len(part)} entries, but {name} has "
+                                 f"{count(view)} rows")
+        with call.listening():
+            found = read_result(call, "probe", ctypes.byref(views[0]), parts[0].ctypes.data,
+                                ctypes.byref(views[1]), parts[1].ctypes.data, call.options)
+    return {**found, "labels": names[np.asarray(found["labels"], np.int64)]}

@@ -102,7 +102,7 @@ def _accepted(option: Option) -> str:
     return " or ".join(parts)
 
 
-def describe(scope: int, indent: str = "    ") -> str:
+def describe(scope: int) -> str:
     """The options of a scope as a docstring section, by group."""
     lines, chosen = [], presets()[TABLE["preset"].default]
     for name in names_of(scope):
@@ -111,10 +111,10 @@ def describe(scope: int, indent: str = "    ") -> str:
         if chosen.get(name) == "chosen":
             usual = "chosen by auto" + (f", else {usual}" if usual != "auto" else "")
         first = f"{name} : {_accepted(option)}, default {usual}"
-        lines += textwrap.wrap(first, 92, subsequent_indent="        ", break_on_hyphens=False)
-        lines += textwrap.wrap(option.help, 92, initial_indent="    ", subsequent_indent="    ",
+        lines += textwrap.wrap(first, 96, subsequent_indent="        ", break_on_hyphens=False)
+        lines += textwrap.wrap(option.help, 96, initial_indent="    ", subsequent_indent="    ",
                                break_on_hyphens=False)
-    return "\n".join(indent + line for line in lines)
+    return "\n".join(lines)
 
 
 def signature(scope: int) -> inspect.Signature:

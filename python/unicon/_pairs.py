@@ -29,10 +29,10 @@ path                  a file that the library reads: x_row TAB y_row [TAB weight
 """
 
 
-class _List:
+class List:
     """Pairs as two index arrays, perhaps with weights and the shape they were made for."""
 
-    def __init__(self, x: Any, y: Any, weight: Any = None, shape: Optional[tuple] = None):
+    def __init__(self, x: Any, y: Any, weight: Any = None, shape: Optional[tuple[int, int]] = None):
         self.x, self.y = _index(x), _index(y)
         self.weight = None if weight is None else _weights(weight)
         self.shape = shape
@@ -56,7 +56,7 @@ def _index(values: Any) -> np.ndarray:
 def whole_numbers(array: np.ndarray, what: str,
                   error: type[UniconError] = PairsError) -> np.ndarray:
     """As int64, which must hold them: a larger uint64 would turn negative."""
-    if array.size > 0 and array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:
+    if array.size > 0 and array.dtype.kind == "u" and int(array.max()) > np.iinfo(np.int64).max:
         raise error(f"{what} {array.max()}; accepted: numbers up to 2^63 - 1")
     return np.ascontiguousarray(array, dtype=np.int64)
 
@@ -72,28 +72,28 @@ def _is_sparse(pairs: Any) -> bool:
     return hasattr(pairs, "tocsr") and hasattr(pairs, "nnz")
 
 
-def _from_sparse(pairs: Any) -> _List:
+def _from_sparse(pairs: Any) -> List:
     entries = pairs.tocsr().tocoo()  # by way of csr, so that what is given twice is summed
     keep = entries.data != 0
     weight = None if entries.data.dtype.kind == "b" else entries.data[keep]
-    return _List(entries.row[keep], entries.col[keep], weight, pairs.shape)
+    return List(entries.row[keep], entries.col[keep], weight, pairs.shape)
 
 
-def _as_list(pairs: Any) -> _List:
+def as_list(pairs: Any) -> List:
     if _is_sparse(pairs):
         return _from_sparse(pairs)
     if isinstance(pairs, tuple):
         if len(pairs) not in (2, 3):
             raise PairsError(f"the pairs are a tuple of {len(pairs)}; accepted: two index arrays, "
                              "and perhaps weights")
-        return _List(*pairs)
+        return List(*pairs)
     array = np.asarray(pairs)
     if array.shape == (0,):
-        return _List([], [])
+        return List([], [])
     if array.ndim != 2 or array.shape[1] != 2:
         raise PairsError(f"the pairs have shape {array.shape}; accepted: m by 2, a tuple of two "
                          "index arrays, a SciPy sparse matrix, a number of y rows per x row")
-    return _List(array[:, 0], array[:, 1])
+    return List(array[:, 0], array[:, 1])
 
 
 def _word(pairs: Any) -> Optional[str]:
@@ -102,8 +102,39 @@ def _word(pairs: Any) -> Optional[str]:
     return None
 
 
+def is_labels(pairs: Any) -> bool:
+    return _word(pairs) == "labels"
+
+
+def with_labels(pairs: Pairs, labels: Any) -> Pairs:
+    """`labels` as one more way to say which rows belong together."""
+    if labels is None:
+        return pairs
+    if pairs is not None:
+        raise PairsError("pairs and labels both say which rows belong together; give one of them")
+    if not isinstance(labels, (tuple, list)) or len(labels) not in (1, 2):
+        raise PairsError("labels must be (labels of X, labels of Y), or (labels,) of one set of rows")
+    return ("labels", *labels)
+
+
+def _ruled(call: Call, n_x: int, n_y: int, function: str, *arguments: Any) -> ctypes.c_void_p:
+    """Pairs by a rule. Where it does not fit the numbers of rows but another would, the error says
+    which."""
+    try:
+        return call.make(function, lib.unicon_pairs_destroy, n_x, n_y, *arguments)
+    except PairsError as error:
+        few, many = sorted((n_x, n_y))
+        if few == 0 or many % few or many == few:
+            raise
+        k = many // few
+        hint = (f"pairs={k} if rows {k}i to {k}i+{k - 1} of Y belong to row i of X" if n_x == few
+                else f"pairs=(\"x_per_y\", {k}) if rows {k}i to {k}i+{k - 1} of X belong to row i "
+                     "of Y")
+        raise PairsError(f"{error}: {hint}") from None
+
+
 def _per_row(call: Call, n_x: int, n_y: int, k: Any, per: str) -> ctypes.c_void_p:
-    return call.make("pairs_per_" + per, lib.unicon_pairs_destroy, n_x, n_y, int(k))
+    return _ruled(call, n_x, n_y, "pairs_per_" + per, int(k))
 
 
 def _numbered(labels: Any) -> np.ndarray:
@@ -133,28 +164,28 @@ def _one_set(call: Call, n_x: int, n_y: int, labels: Any) -> ctypes.c_void_p:
     return call.make("pairs_one_set", lib.unicon_pairs_destroy, numbers.ctypes.data, len(numbers))
 
 
-def _list_of(n_x: int, n_y: int, pairs: Any, weights: Any) -> _List:
+def list_of(n_x: int, n_y: int, pairs: Any, weights: Any = None) -> List:
     """The pairs as a list, with weights; what is said by a rule is written out."""
     if pairs is None:
-        found = _List(np.arange(n_x), np.arange(n_x))
+        found = List(np.arange(n_x), np.arange(n_x))
     elif isinstance(pairs, (int, np.integer)) or _word(pairs) == "y_per_x":
         rows = np.arange(n_y)
-        found = _List(rows // (n_y // n_x), rows)
+        found = List(rows // (n_y // n_x), rows)
     elif _word(pairs) == "x_per_y":
         rows = np.arange(n_x)
-        found = _List(rows, rows // (n_x // n_y))
+        found = List(rows, rows // (n_x // n_y))
     elif is_path(pairs) or _word(pairs):
         raise PairsError("a list of pairs is needed here, not labels or a file")
     else:
-        found = _as_list(pairs)
+        found = as_list(pairs)
     if weights is None:
         return found
     if found.weight is not None:
         raise PairsError("weights are given twice: with the pairs and beside them")
-    return _List(found.x, found.y, weights, found.shape)
+    return List(found.x, found.y, weights, found.shape)
 
 
-def _from_list(call: Call, n_x: int, n_y: int, pairs: _List) -> ctypes.c_void_p:
+def _from_list(call: Call, n_x: int, n_y: int, pairs: List) -> ctypes.c_void_p:
     rows_x, rows_y = pairs.shape or (n_x, n_y)
     weight = None if pairs.weight is None else pairs.weight.ctypes.data
     return call.make("pairs_list", lib.unicon_pairs_destroy, rows_x, rows_y, pairs.x.ctypes.data,
@@ -166,9 +197,9 @@ def make_pairs(call: Call, n_x: int, n_y: int, pairs: Pairs = None,
     """Pairs of an n_x by n_y problem that live as long as the call."""
     if weights is not None:
         make_pairs(call, n_x, n_y, pairs)  # says whether the rule fits the rows
-        return _from_list(call, n_x, n_y, _list_of(n_x, n_y, pairs, weights))
+        return _from_list(call, n_x, n_y, list_of(n_x, n_y, pairs, weights))
     if pairs is None:
-        return call.make("pairs_identity", lib.unicon_pairs_destroy, n_x, n_y)
+        return _ruled(call, n_x, n_y, "pairs_identity")
     if isinstance(pairs, (int, np.integer)) and not isinstance(pairs, bool):
         return _per_row(call, n_x, n_y, pairs, "x")
     if is_path(pairs):
@@ -184,7 +215,7 @@ def make_pairs(call: Call, n_x: int, n_y: int, pairs: Pairs = None,
         raise PairsError(f"the pairs are {pairs!r:.100}; accepted: (\"y_per_x\", K), "
                          "(\"x_per_y\", K), (\"labels\", x labels, y labels), (\"labels\", labels of "
                          "one set)")
-    return _from_list(call, n_x, n_y, _as_list(pairs))
+    return _from_list(call, n_x, n_y, as_list(pairs))
 
 
 def add_list(call: Call, made: ctypes.c_void_p, which: str, pairs: Any) -> None:
@@ -195,7 +226,7 @@ def add_list(call: Call, made: ctypes.c_void_p, which: str, pairs: Any) -> None:
     if is_path(pairs):
         call("pairs_read_" + which, made, os.fsencode(pairs))
         return
-    entries = _as_list(pairs)
+    entries = as_list(pairs)
     weight = None if entries.weight is None else entries.weight.ctypes.data
     call("pairs_set_" + which, made, entries.x.ctypes.data, entries.y.ctypes.data, weight,
          len(entries.x))

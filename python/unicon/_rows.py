@@ -5,18 +5,21 @@ from __future__ import annotations
 
 import ctypes
 import os
-from pathlib import Path
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
+from ._arrow import matrix_of, speaks_arrow
 from ._call import Call
-from ._library import lib
-from .errors import ArgumentError, DataError, FileError, ShapeError
+from ._files import parquet_parts, read_parquet
+from ._library import SCOPE_CONTEXT, lib
+from .errors import ArgumentError, DataError, ShapeError
 
 Matrix = Any
-"""Rows of vectors: a NumPy array or memmap, a CPU torch tensor, anything with __dlpack__ or
-__array__, a list of lists, or the path of a file or folder that the library reads itself."""
+"""Rows of vectors: a NumPy array or memmap, a CPU torch tensor, a table or column that speaks Arrow
+(pyarrow, polars, DuckDB, pandas) or makes one that does (Lance, Hugging Face datasets), anything with
+__dlpack__ or __array__, a list of lists, the path of a file or folder that the library reads itself, or
+of Parquet: FILE.parquet or FILE.parquet:COLUMN."""
 
 # unicon_dtype
 _codes = {"float16": 0, "bfloat16": 1, "float32": 2, "float64": 3, "int8": 4, "uint8": 5}
@@ -40,7 +43,10 @@ def open_rows(call: Call, name: str, data: Matrix) -> ctypes.c_void_p:
         raise ArgumentError(f"{name} is missing. Expected array-like (array or non-string "
                             "sequence), got None")
     if is_path(data):
-        return call.make("rows_open", lib.unicon_rows_close, os.fsencode(data))
+        parquet = parquet_parts(data)
+        if parquet is None:
+            return call.make("rows_open", lib.unicon_rows_close, os.fsencode(data))
+        name, data = os.fsdecode(data), read_parquet(*parquet)
     layout = _layout(name, data)
     if len(layout.shape) != 2:
         raise ShapeError(_not_a_matrix(name, layout.shape))
@@ -79,11 +85,34 @@ def _torch_layout(name: str, tensor: Any) -> _Layout:
     return _Layout(tensor.data_ptr() or id(tensor), code, tuple(tensor.shape), strides, tensor)
 
 
+def _as_table(data: Any) -> Any:
+    """Data sets that do not speak Arrow themselves, but make a table that does: those of Hugging
+    Face, Lance, LanceDB and pyarrow."""
+    if speaks_arrow(data) or hasattr(data, "__array__"):
+        return data
+    if type(data).__module__.partition(".")[0] == "datasets" and hasattr(data, "with_format"):
+        return data.with_format("arrow")[:]
+    for name in ("to_table", "to_arrow"):
+        if callable(getattr(data, name, None)):
+            return getattr(data, name)()
+    return data
+
+
+def _is_plain_frame(data: Any) -> bool:
+    """A frame of pandas whose columns are numbers: there missing values are NaN, of which the
+    library says more."""
+    return hasattr(data, "iloc") and hasattr(data, "dtypes") and \
+        all(getattr(kind, "kind", "O") in "fiub" for kind in np.atleast_1d(data.dtypes))
+
+
 def _as_array(name: str, data: Any) -> np.ndarray:
+    data = _as_table(data)
     if isinstance(data, np.ndarray):
         array = data
     elif hasattr(data, "tocsr") and hasattr(data, "nnz"):
         raise ArgumentError(f"{name} is a sparse matrix; a dense matrix is needed")
+    elif speaks_arrow(data) and not _is_plain_frame(data):
+        array = matrix_of(name, data)
     elif not hasattr(data, "__array__") and hasattr(data, "__dlpack__"):
         array = np.from_dlpack(data)
     else:
@@ -100,15 +129,33 @@ def _as_array(name: str, data: Any) -> np.ndarray:
     return array.astype(kind)
 
 
-def clip_retrieval(folder: Union[str, os.PathLike]) -> tuple[Path, Path]:
-    """Image and text folders of a clip-retrieval run, to be given as X and Y.
+def writable(name: str, data: Matrix) -> np.ndarray:
+    """The rows as an array that np.save writes and the library reads again."""
+    layout = _layout(name, data)
+    if isinstance(layout.keep, np.ndarray) and layout.keep.dtype.kind in "fiu":
+        return layout.keep
+    return read_rows(data)  # bfloat16
 
-    clip-retrieval writes `img_emb/img_emb_0.npy ...` and `text_emb/text_emb_0.npy ...`, row i of
-    the one belonging to row i of the other. The library maps the files and reads them in pieces.
-    """
-    root = Path(folder)
-    image, caption = root / "img_emb", root / "text_emb"
-    for part in (image, caption):
-        if not part.is_dir():
-            raise FileError(f"{root} is no folder of clip-retrieval: it has no {part.name}")
-    return image, caption
+
+def take_rows(name: str, data: Matrix, numbers: np.ndarray) -> Any:
+    """Some rows, as the kind of object they were where it can be indexed so."""
+    if hasattr(data, "iloc"):
+        return data.iloc[numbers]
+    if isinstance(data, np.ndarray) or type(data).__module__.partition(".")[0] == "torch":
+        return data[numbers]
+    return read_rows(data)[numbers] if is_path(data) else _as_array(name, data)[numbers]
+
+
+def read_rows(data: Matrix, first: int = 0, count: Optional[int] = None) -> np.ndarray:
+    """Rows of anything that X and Y may be, also of a file, as a float32 array."""
+    with Call({}, SCOPE_CONTEXT) as call:
+        rows = open_rows(call, "the data", data)
+        whole = int(lib.unicon_rows_count(rows))
+        if count is None:
+            count = max(0, whole - first)
+        if first < 0 or count < 0 or first + count > whole:
+            raise ArgumentError(f"rows {first} to {first + count} are wanted, but there are {whole}")
+        out = np.empty((count, lib.unicon_rows_width(rows)), np.float32)
+        if count > 0:
+            call("rows_read", rows, first, count, out.ctypes.data)
+    return out

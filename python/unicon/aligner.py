@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Mapping, Optional
 
 import numpy as np
 
 from ._call import Call, Progress
+from ._frames import as_frame, check_kind, wanted
 from ._library import SCOPE_CONTEXT, SCOPE_EVAL, SCOPE_FIT
 from ._options import TABLE, describe, from_text, names_of, signature, unknown
 from ._pairs import Pairs
 from ._rows import Matrix
+from ._split import Items, as_rows
 from .errors import ArgumentError, OptionError, not_fitted
 from .model import Model, PathLike, fit_model
 
@@ -45,7 +48,7 @@ class Aligner:
 
     Parameters
     ----------
-{options}
+    {options}
 
     Attributes
     ----------
@@ -83,9 +86,11 @@ class Aligner:
 
         Parameters
         ----------
-        X, Y : array, tensor, memmap or path
+        X, Y : array, tensor, memmap, table or path
             Rows of vectors. float16, float32, float64, int8, uint8 and bfloat16 are read where they
-            are, whatever their strides; files are mapped, so they may be larger than memory.
+            are, whatever their strides; files are mapped, so they may be larger than memory. Tables
+            of pyarrow, polars, pandas or DuckDB hold vectors as lists in one column or as columns
+            of numbers. The two sides of unicon.paired have their pairs with them.
         pairs : optional
             Which rows belong together. None: row i with row i. 5: five rows of Y per row of X, in
             order; ("x_per_y", 5) the mirror image. (i, j) or (i, j, weights): index arrays. An
@@ -104,6 +109,7 @@ class Aligner:
             Called with what is being done, the share of the fit that is done and the seconds
             left (None while not known); a true answer cancels. True: a tqdm bar.
         """
+        X, Y, pairs = as_rows(X, Y, pairs)
         data = dict(X=X, Y=Y, pairs=pairs, weights=weights, groups=groups, labels=labels,
                     ignore=ignore, negatives=negatives)
         self.model_ = fit_model(self.get_params(), data, _as_data(validation), progress)
@@ -118,20 +124,42 @@ class Aligner:
 
     # ---- use ----
 
-    def transform_x(self, X: Matrix, form: str = "unit", **arguments: Any) -> np.ndarray:
+    def transform_x(self, X: Matrix, form: str = "unit", **arguments: Any) -> Any:
         """Rows of X as unit vectors of the shared space (float32); `form` "query" and "index" are
         those for a vector index. The arguments are those of Model.embed."""
-        return self._fitted().embed(X, "x", form, **{**self._given(SCOPE_CONTEXT), **arguments})
+        return self._transform(X, "x", form, arguments)
 
-    def transform_y(self, Y: Matrix, form: str = "unit", **arguments: Any) -> np.ndarray:
+    def transform_y(self, Y: Matrix, form: str = "unit", **arguments: Any) -> Any:
         """Rows of Y as unit vectors of the shared space (float32); see transform_x."""
-        return self._fitted().embed(Y, "y", form, **{**self._given(SCOPE_CONTEXT), **arguments})
+        return self._transform(Y, "y", form, arguments)
 
     def transform(self, X: Matrix, Y: Matrix = None) -> Any:
         """transform_x(X), as pipelines want it; with Y a tuple of both sides."""
         if Y is None:
             return self.transform_x(X)
         return self.transform_x(X), self.transform_y(Y)
+
+    def _transform(self, rows: Matrix, side: str, form: str, arguments: Mapping[str, Any]) -> Any:
+        model, given = self._fitted(), rows.rows() if isinstance(rows, Items) else rows
+        made = model.embed(given, side, form, **{**self._given(SCOPE_CONTEXT), **arguments})
+        kind = wanted(self.__dict__.get("_sklearn_output_config", {}).get("transform"))
+        if kind == "default":
+            return made
+        extra = made.shape[1] - model.rank  # an index form has columns more
+        names = [*self.get_feature_names_out(), *("bias", "length")[:extra]]
+        return as_frame(kind, made, names, given)
+
+    def set_output(self, *, transform: Optional[str] = None) -> Aligner:
+        """What transform, transform_x and transform_y give: "default" (arrays), "pandas" or
+        "polars"; None leaves it as it is."""
+        check_kind(transform)
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}
+        return self
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the dimensions of the shared space: aligner0, aligner1, ..."""
+        return np.array([f"aligner{k}" for k in range(self._fitted().rank)], dtype=object)
 
     def search(self, queries: Matrix, base: Matrix, k: int = 10,
                **arguments: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -151,12 +179,14 @@ class Aligner:
         ranks, "plain", the same without balance, and "hubs". ci=True adds 95 % intervals;
         bad_rows="drop", here or in the Aligner, leaves out rows that are all zero or not finite,
         with their pairs. The arguments are those of Model.evaluate."""
+        X, Y, pairs = as_rows(X, Y, pairs)
         return self._fitted().evaluate(
             X, Y, pairs, **{**self._given(SCOPE_CONTEXT | SCOPE_EVAL), **arguments})
 
     def ranks(self, X: Matrix, Y: Matrix, pairs: Pairs = None,
               **arguments: Any) -> tuple[np.ndarray, np.ndarray]:
         """Rank of the first match of every row of X, and of every row of Y; see Model.ranks."""
+        X, Y, pairs = as_rows(X, Y, pairs)
         return self._fitted().ranks(X, Y, pairs, **{**self._given(SCOPE_CONTEXT), **arguments})
 
     def hubs(self, X: Matrix, Y: Matrix, pairs: Pairs = None, **arguments: Any) -> dict[str, Any]:
@@ -173,10 +203,22 @@ class Aligner:
         return self._fitted().classify(rows, classes, labels,
                                        **{**self._given(SCOPE_CONTEXT), **arguments})
 
+    def probe(self, train: Matrix, train_labels: Any, test: Matrix, test_labels: Any,
+              **arguments: Any) -> dict[str, Any]:
+        """A linear classifier on embedded rows; see Model.probe."""
+        return self._fitted().probe(train, train_labels, test, test_labels,
+                                    **{**self._given(SCOPE_CONTEXT), **arguments})
+
+    def report(self, path: Optional[PathLike], X: Matrix, Y: Matrix, pairs: Pairs = None,
+               **arguments: Any) -> dict[str, Any]:
+        """Writes a page that shows the model on these rows; see unicon.report."""
+        X, Y, pairs = as_rows(X, Y, pairs)
+        return self._fitted().report(path, X, Y, pairs, **arguments)
+
     def score(self, X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None) -> float:
         """One number for a search over settings: the mean of mrr in both directions."""
         found = self.evaluate(X, Y, pairs, labels=labels)
-        return (found["x_to_y"]["mrr"] + found["y_to_x"]["mrr"]) / 2
+        return float(found["x_to_y"]["mrr"] + found["y_to_x"]["mrr"]) / 2
 
     # ---- files and other systems ----
 
@@ -193,6 +235,27 @@ class Aligner:
         aligner.model_ = model
         aligner.n_features_in_ = model.width_x
         return aligner
+
+    @classmethod
+    def from_pretrained(cls, name: PathLike, *, revision: Optional[str] = None,
+                        token: Optional[str] = None) -> Aligner:
+        """As load, from the Hugging Face Hub or from a folder of save_pretrained."""
+        from .hub import fetch
+
+        return cls.load(fetch(name, revision=revision, token=token))
+
+    def save_pretrained(self, folder: PathLike, **card: Any) -> None:
+        """Writes the model and its card into a folder; see unicon.hub."""
+        self._fitted().save_pretrained(folder, **card)
+
+    def push_to_hub(self, repo_id: str, **arguments: Any) -> str:
+        """Uploads the model and its card to the Hugging Face Hub; see unicon.hub."""
+        return self._fitted().push_to_hub(repo_id, **arguments)
+
+    def to_sentence_transformers(self, path: PathLike, side: str,
+                                 base: Optional[PathLike] = None) -> None:
+        """Writes one side as modules of sentence-transformers; see unicon.export_st."""
+        self._fitted().to_sentence_transformers(path, side, base)
 
     def to_torch(self, trainable: bool = False) -> Any:
         """An nn.Module that gives the same embeddings: `.x(rows)` and `.y(rows)`, and of each the
@@ -291,5 +354,5 @@ def _options_of(model: Model) -> dict[str, Any]:
     return options
 
 
-Aligner.__init__.__signature__ = signature(_SCOPE)  # what scikit-learn and help() read
-Aligner.__doc__ = (Aligner.__doc__ or "").format(options=describe(_SCOPE))
+setattr(Aligner.__init__, "__signature__", signature(_SCOPE))  # what scikit-learn and help() read
+Aligner.__doc__ = inspect.cleandoc(Aligner.__doc__ or "").format(options=describe(_SCOPE))

@@ -109,7 +109,7 @@ def error_of(status: int, sentence: str) -> UniconError:
 
 def refuse_nul(text: str | bytes, name: str = "the name or path") -> None:
     """C would take the text up to the NUL and leave out the rest without a word."""
-    if ("\0" if isinstance(text, str) else b"\0") in text:
+    if "\0" in text if isinstance(text, str) else b"\0" in text:
         raise ArgumentError(f"{name} is {text!r}; accepted: text without NUL characters")
 
 
@@ -120,4 +120,5 @@ def not_fitted(name: str) -> NotFittedError:
         return NotFittedError(sentence)
     from sklearn.exceptions import NotFittedError as TheirError
 
-    return type("NotFittedError", (NotFittedError, TheirError), {})(sentence)
+    both: type[NotFittedError] = type("NotFittedError", (NotFittedError, TheirError), {})
+    return both(sentence)

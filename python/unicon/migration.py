@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 import json
 import os
 from pathlib import Path
@@ -32,6 +33,8 @@ class Migration:
         migration.rewrite("index.npy", "index.new.npy")   # in pieces, and again after a stop
         ids, scores = migration.search(queries_new, "index.new.npy")
 
+    Parameters
+    ----------
     {options}
     """
 
@@ -226,4 +229,4 @@ class Migration:
         return out
 
 
-Migration.__doc__ = (Migration.__doc__ or "").replace("{options}", describe(SCOPE_MIGRATE))
+Migration.__doc__ = inspect.cleandoc(Migration.__doc__ or "").format(options=describe(SCOPE_MIGRATE))

@@ -15,24 +15,14 @@ from ._call import Call, Progress
 from ._library import (SCOPE_BALANCE, SCOPE_CHECK, SCOPE_CONTEXT, SCOPE_FIT, SCOPE_SYNTH, SIDES,
                        Data, Handle, lib, text)
 from ._measure import Rivals
-from ._pairs import Pairs, add_list, group_numbers, make_pairs
+from ._pairs import Pairs, add_list, group_numbers, make_pairs, with_labels
 from ._rows import Matrix, open_rows
+from ._tool import report
 from ._view import Balance, count, form_number, open_vectors, open_view, side_number
-from .errors import ArgumentError, PairsError, ShapeError, error_of
+from .errors import ArgumentError, ShapeError, error_of
 
 PathLike = Union[str, "os.PathLike[str]"]
 _OTHER_FORMATS = (".pt", ".pth", ".bin", ".npy", ".npz", ".pkl", ".onnx")
-
-
-def with_labels(pairs: Pairs, labels: Any) -> Pairs:
-    """`labels` as one more way to say which rows belong together."""
-    if labels is None:
-        return pairs
-    if pairs is not None:
-        raise PairsError("pairs and labels both say which rows belong together; give one of them")
-    if not isinstance(labels, (tuple, list)) or len(labels) not in (1, 2):
-        raise PairsError("labels must be (labels of X, labels of Y), or (labels,) of one set of rows")
-    return ("labels", *labels)
 
 
 class Model(Handle):
@@ -93,7 +83,7 @@ class Model(Handle):
                  ctypes.byref(out))
         return cls(out)
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return Model.from_bytes, (self.to_bytes(),)
 
     def __repr__(self) -> str:
@@ -124,7 +114,9 @@ class Model(Handle):
     @property
     def spectrum(self) -> np.ndarray:
         """The singular values, largest first."""
-        return np.ctypeslib.as_array(lib.unicon_model_spectrum(self.pointer), (self.rank,)).copy()
+        found: np.ndarray = np.ctypeslib.as_array(lib.unicon_model_spectrum(self.pointer),
+                                                  (self.rank,))
+        return np.array(found)
 
     @property
     def metadata(self) -> dict[str, str]:
@@ -153,8 +145,8 @@ class Model(Handle):
         with Call(options, SCOPE_BALANCE, progress) as call:
             rows = [open_rows(call, name, given) for name, given in (("X", X), ("Y", Y))]
             belong = with_labels(pairs, labels)
-            made = None if belong is None else make_pairs(
-                call, *(lib.unicon_rows_count(side) for side in rows), belong)
+            n_x, n_y = (int(lib.unicon_rows_count(side)) for side in rows)
+            made = None if belong is None else make_pairs(call, n_x, n_y, belong)
             with call.listening():
                 try:
                     call("model_rebalance", self.pointer, ctypes.byref(Data(*rows, made, None)),
@@ -274,6 +266,24 @@ class Model(Handle):
         return _measure.classify(self, rows, side, classes, labels,
                                  Balance(balance, bank_x, bank_y), progress, options)
 
+    def probe(self, train: Matrix, train_labels: Any, test: Matrix, test_labels: Any, *,
+              side: str = "x", progress: Progress = None, **options: Any) -> dict[str, Any]:
+        """A linear probe: logistic regression on the embedded rows of `train`, tried on `test`.
+
+        Labels, one for each row, are integers or strings. Returns accuracy, train_accuracy, chance
+        (of always saying the most frequent label), loss, gradient, iterations, unseen (test rows
+        with a label that no training row has), labels and, up to 4096 of them, the confusion
+        matrix: entry (a, b) counts test rows of labels[a] that were given labels[b]. Option:
+        probe_ridge.
+        """
+        side_number(side)
+        return _measure.probe(self, side, train, train_labels, test, test_labels, progress, options)
+
+    def report(self, path: Optional[PathLike], X: Matrix, Y: Matrix, pairs: Pairs = None,
+               **arguments: Any) -> dict[str, Any]:
+        """Writes a page that shows the model on these rows; see unicon.report."""
+        return report(self, path, X, Y, pairs, **arguments)
+
     def to_torch(self, trainable: bool = False) -> Any:
         """An nn.Module with the encoders `.x` and `.y`; see unicon.export_torch."""
         from .export_torch import to_torch
@@ -285,6 +295,41 @@ class Model(Handle):
         from .export_onnx import to_onnx
 
         to_onnx(self, path, side)
+
+    def to_sentence_transformers(self, path: PathLike, side: str,
+                                 base: Optional[PathLike] = None) -> None:
+        """Writes one side, a linear map, as modules of sentence-transformers, behind those of
+        `base` if that is given; see unicon.export_st."""
+        from .export_st import to_sentence_transformers
+
+        to_sentence_transformers(self, path, side, base)
+
+    def card(self, **arguments: Any) -> str:
+        """The model card for the Hugging Face Hub, made from the model; see unicon.hub."""
+        from .hub import model_card
+
+        return model_card(self, **arguments)
+
+    def save_pretrained(self, folder: PathLike, **card: Any) -> None:
+        """Writes FOLDER/model.safetensors and the card FOLDER/README.md; see unicon.hub."""
+        from .hub import save_pretrained
+
+        save_pretrained(self, folder, **card)
+
+    def push_to_hub(self, repo_id: str, **arguments: Any) -> str:
+        """Uploads the model and its card to the Hugging Face Hub; see unicon.hub."""
+        from .hub import push_to_hub
+
+        return push_to_hub(self, repo_id, **arguments)
+
+    @classmethod
+    def from_pretrained(cls, name: PathLike, *, revision: Optional[str] = None,
+                        token: Optional[str] = None) -> Model:
+        """A model from the Hub, by the name of its repository, or from a folder of
+        save_pretrained."""
+        from .hub import fetch
+
+        return cls.load(fetch(name, revision=revision, token=token))
 
     def to_atlas(self, path: PathLike, X: Matrix, Y: Matrix, pairs: Pairs = None,
                  **arguments: Any) -> None:
@@ -322,8 +367,8 @@ def fit_model(options: Mapping[str, Any], data: Mapping[str, Any],
 
 
 def open_data(call: Call, X: Matrix, Y: Matrix, pairs: Pairs = None, weights: Any = None,
-               groups: Any = None, labels: Any = None, ignore: Any = None,
-               negatives: Any = None) -> tuple[Data, Any]:
+              groups: Any = None, labels: Any = None, ignore: Any = None,
+              negatives: Any = None) -> tuple[Data, Any]:
     x, y = open_rows(call, "X", X), open_rows(call, "Y", Y)
     n_x, n_y = lib.unicon_rows_count(x), lib.unicon_rows_count(y)
     made = make_pairs(call, n_x, n_y, with_labels(pairs, labels), weights)
@@ -366,6 +411,28 @@ def evaluate(X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None, i
     of the two sides, scores are balanced (softmax:10 if `balance` says nothing else)."""
     return _measure.evaluate(Rivals(None, X, Y, with_labels(pairs, labels), ignore,
                                     Balance(balance, bank_x, bank_y)), progress, options)
+
+
+def weights(X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None, ignore: Any = None,
+            negatives: Any = None, progress: Progress = None, **options: Any) -> _measure.Weights:
+    """Model.weights for two sets of vectors of one shared space; the loss is clip unless options say
+    otherwise."""
+    return _measure.weights(Rivals(None, X, Y, with_labels(pairs, labels), ignore, Balance()),
+                            negatives, progress, options)
+
+
+def classify(rows: Matrix, classes: Matrix, labels: Any, *, balance: Any = None,
+             bank_x: Matrix = None, bank_y: Matrix = None, progress: Progress = None,
+             **options: Any) -> dict[str, Any]:
+    """Model.classify for vectors of one shared space: rows of side x, classes of side y."""
+    return _measure.classify(None, rows, "x", classes, labels, Balance(balance, bank_x, bank_y),
+                             progress, options)
+
+
+def probe(train: Matrix, train_labels: Any, test: Matrix, test_labels: Any, *,
+          progress: Progress = None, **options: Any) -> dict[str, Any]:
+    """Model.probe for vectors as they are, scaled to length 1."""
+    return _measure.probe(None, "x", train, train_labels, test, test_labels, progress, options)
 
 
 def check(X: Matrix, Y: Matrix, pairs: Pairs = None, *, weights: Any = None, labels: Any = None,

