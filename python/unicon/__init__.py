@@ -28,6 +28,7 @@ from .errors import (ArgumentError, CancelledError, DataError, FileError, Format
                      ShapeError, UniconError, UniconWarning, UnsupportedError)
 from .migration import Migration
 from .model import Model, check, evaluate, plan, search, synth
+from .stats import Stats
 
 __version__ = _text(_lib.unicon_version())
 
@@ -45,7 +46,7 @@ def options() -> list[Option]:
 __all__ = [
     "Aligner", "ArgumentError", "CancelledError", "DataError", "FileError", "FormatError",
     "Matrix", "MemoryLimitError", "Migration", "Model", "NotFittedError", "NumericError", "Option",
-    "OptionError", "Pairs", "PairsError", "Progress", "ShapeError", "UniconError", "UniconWarning",
-    "UnsupportedError", "build_info", "check", "clip_retrieval", "evaluate", "options", "plan",
+    "OptionError", "Pairs", "PairsError", "Progress", "ShapeError", "Stats", "UniconError",
+    "UniconWarning", "UnsupportedError", "build_info", "check", "clip_retrieval", "evaluate", "options", "plan",
     "presets", "search", "synth",
 ]
