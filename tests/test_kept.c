@@ -540,6 +540,110 @@ static void what_does_not_fit_is_refused(void **state) {
   world_free(&w);
 }
 
+/* ---- faults ------------------------------------------------------------------------------- */
+
+typedef struct round_of {
+  shard all, part;
+  unicon_options *options, *drop;
+} round_of;
+
+/* Everything that statistics can do, once. */
+static unicon_status go_round(scratch *s, void *user) {
+  const round_of *r = user;
+  unicon_ctx *ctx = s->ctx;
+  unicon_stats *a = NULL, *b = NULL;
+  unicon_result *certificate = NULL;
+  unicon_model *model = NULL;
+  const char *path = scratch_path(s, "faulty.stats");
+  unicon_status status = unicon_stats_create(ctx, &r->all.data, r->options, &a);
+  if (status == UNICON_OK) status = unicon_stats_add(ctx, a, &r->all.data, NULL);
+  if (status == UNICON_OK) status = unicon_stats_save(ctx, a, path);
+  if (status == UNICON_OK) status = unicon_stats_load(ctx, path, &b);
+  if (status == UNICON_OK) status = unicon_stats_merge(ctx, a, b);
+  if (status == UNICON_OK)
+    status = unicon_stats_remove(ctx, a, &r->part.data, r->drop, &certificate);
+  if (status == UNICON_OK) status = unicon_stats_fit(ctx, a, NULL, r->options, &model);
+  unicon_model_destroy(model);
+  unicon_result_destroy(certificate);
+  unicon_stats_destroy(b);
+  unicon_stats_destroy(a);
+  remove(path);
+  return status;
+}
+
+/* The k-th allocation or system call fails: the right status, nothing left behind. */
+static void faults_leave_nothing(void **state) {
+  scratch *s = *state;
+  world w;
+  world_make(true, &w);
+  for (int k = 0; k < 2; k++) {
+    round_of r = {.options = options_of(s->ctx, kernels[k], "ledger", "on")};
+    CHECK_OK(s->ctx, unicon_options_set(s->ctx, r.options, "preset", "fast"));
+    CHECK_OK(s->ctx, unicon_options_set(s->ctx, r.options, "landmarks", "30"));
+    CHECK_OK(s->ctx, unicon_options_create(s->ctx, &r.drop));
+    CHECK_OK(s->ctx, unicon_options_set(s->ctx, r.drop, "drop_landmarks", "on"));
+    shard_open(s->ctx, &w, 0, 80, &r.all);
+    shard_open(s->ctx, &w, 20, 40, &r.part);
+    CHECK_OK(s->ctx, go_round(s, &r));
+    assert_true(scratch_faults(s, &s->ctx->faults.allocation, UNICON_ERR_MEMORY, go_round, &r) >
+                50);
+    assert_true(scratch_faults(s, &s->ctx->faults.io, UNICON_ERR_IO, go_round, &r) > 3);
+    shard_close(&r.part);
+    shard_close(&r.all);
+    unicon_options_destroy(r.drop);
+    unicon_options_destroy(r.options);
+  }
+  world_free(&w);
+}
+
+/* A failure in the middle of a change leaves the statistics as they were: each allocation of an
+ * addition and of a removal fails once. */
+static void a_failed_change_changes_nothing(void **state) {
+  scratch *s = *state;
+  unicon_ctx *ctx = s->ctx;
+  world w;
+  shard part;
+  unicon_options *drop = NULL;
+  world_make(true, &w);
+  unicon_options *options = options_of(ctx, "rbf", "ledger", "on");
+  CHECK_OK(ctx, unicon_options_set(ctx, options, "landmarks", "30"));
+  CHECK_OK(ctx, unicon_options_create(ctx, &drop));
+  CHECK_OK(ctx, unicon_options_set(ctx, drop, "drop_landmarks", "on"));
+  unicon_stats *all = stats_of(ctx, &w, 0, 200, NULL, options), *before;
+  before = stats_of(ctx, &w, 0, 0, all, options);
+  CHECK_OK(ctx, unicon_stats_merge(ctx, before, all));
+  shard_open(ctx, &w, 20, 60, &part);
+  for (int what = 0; what < 2; what++)
+    for (int k = 0;; k = scratch_next_fault(k)) {
+      ctx->faults.allocation = k;
+      const unicon_status status = what == 0
+                                       ? unicon_stats_add(ctx, all, &part.data, NULL)
+                                       : unicon_stats_remove(ctx, all, &part.data, drop, NULL);
+      const bool over = ctx->faults.allocation >= 0;
+      ctx->faults.allocation = -1;
+      if (over) {
+        CHECK_OK(ctx, status);
+        CHECK_OK(ctx, unicon_stats_add(ctx, before, &part.data, NULL));
+        break;
+      }
+      assert_int_equal(status, UNICON_ERR_MEMORY);
+      assert_true(distance(before, all) == 0);
+      assert_true(before->pairs == all->pairs && before->map[0].points == all->map[0].points);
+      same_sample(before, all);
+      assert_int_equal(before->ledger.count[1], all->ledger.count[1]);
+      if (what == 0) continue;
+      unicon_stats *copy = stats_of(ctx, &w, 0, 0, all, options); /* the memory is in order */
+      CHECK_OK(ctx, unicon_stats_merge(ctx, copy, all));
+      unicon_stats_destroy(copy);
+    }
+  shard_close(&part);
+  unicon_stats_destroy(before);
+  unicon_stats_destroy(all);
+  unicon_options_destroy(drop);
+  unicon_options_destroy(options);
+  world_free(&w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(parts_in_any_order_are_the_whole),
@@ -552,6 +656,8 @@ int main(void) {
       SCRATCH_TEST(decay_is_a_weight),
       SCRATCH_TEST(files_come_back),
       SCRATCH_TEST(what_does_not_fit_is_refused),
+      SCRATCH_TEST(faults_leave_nothing),
+      SCRATCH_TEST(a_failed_change_changes_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -152,6 +152,20 @@ static unicon_status take_single(unicon_ctx *ctx, unicon_model *model,
   return UNICON_OK;
 }
 
+/* Sums from a file may be those of no rows at all. */
+static unicon_status check_sums(unicon_ctx *ctx, const fit *f, const unicon_model *model) {
+  const unicon__part *part = &model->part[0];
+  bool fine = true;
+  for (int64_t k = 0; k < model->rank; k++) fine = fine && isfinite(model->spectrum[k]);
+  for (int s = 0; s < 2 && f->stored.stats; s++)
+    for (int64_t k = 0; k < part->map[s].out * part->rank; k++)
+      fine = fine && isfinite(part->weight[s][k]);
+  if (fine || !f->stored.stats) return UNICON_OK;
+  return unicon__fail(ctx, UNICON_ERR_NUMERIC,
+                      "%s holds sums that are too large for any rows: a fit of them overflows",
+                      f->stored.stats->name);
+}
+
 static unicon_status fit_one(unicon_ctx *ctx, fit *f, unicon_model *model, unicon__part_log *log) {
   unicon__block *frame = unicon__frame_open(ctx);
   unicon__part_job job = {.params = &f->params,
@@ -163,6 +177,7 @@ static unicon_status fit_one(unicon_ctx *ctx, fit *f, unicon_model *model, unico
   UNICON_TRY(given_landmarks(ctx, f, &job));
   UNICON_TRY(unicon__part_fit(ctx, &job, &model->part[0], log));
   UNICON_TRY(take_single(ctx, model, &log->solve));
+  UNICON_TRY(check_sums(ctx, f, model));
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }
