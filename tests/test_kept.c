@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "kept/kept.h"
+#include "linalg/convert.h"
 #include "scratch.h"
 #include "support.h"
 
@@ -540,6 +541,175 @@ static void what_does_not_fit_is_refused(void **state) {
   world_free(&w);
 }
 
+/* ---- other pairs -------------------------------------------------------------------------- */
+
+/* Statistics of a list of pairs between the first rows of the world. */
+static unicon_stats *listed(unicon_ctx *ctx, const world *w, int64_t n_x, int64_t n_y,
+                            const int64_t *i, const int64_t *j, const double *weight, int64_t count,
+                            const unicon_options *options) {
+  shard s;
+  unicon_stats *out = NULL;
+  s.x = support_rows(ctx, "x", w->x, n_x, DX);
+  s.y = support_rows(ctx, "y", w->y, n_y, DY);
+  CHECK_OK(ctx, unicon_pairs_list(ctx, n_x, n_y, i, j, weight, count, &s.pairs));
+  s.data = UNICON_DATA(.x = s.x, .y = s.y, .pairs = s.pairs);
+  CHECK_OK(ctx, unicon_stats_create(ctx, &s.data, options, &out));
+  CHECK_OK(ctx, unicon_stats_add(ctx, out, &s.data, options));
+  shard_close(&s);
+  return out;
+}
+
+/* Pairs that connect all rows: units are single pairs, with weights; the order of the pairs does not
+ * matter, and nothing can be held out. */
+static void connected_rows_are_sampled_by_pairs(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  enum { ROWS = 200, PAIRS = 2 * ROWS - 1 };
+  int64_t i[PAIRS], j[PAIRS], back_i[PAIRS], back_j[PAIRS];
+  double weight[PAIRS], back_weight[PAIRS];
+  world w;
+  log_book book = {{0}, {""}};
+  world_make(false, &w);
+  for (int64_t k = 0; k < PAIRS; k++) { /* a chain: row a with rows a and a + 1 */
+    i[k] = k / 2;
+    j[k] = k / 2 + k % 2;
+    weight[k] = 0.5 + (double)(k % 3);
+    back_i[PAIRS - 1 - k] = i[k];
+    back_j[PAIRS - 1 - k] = j[k];
+    back_weight[PAIRS - 1 - k] = weight[k];
+  }
+  unicon_options *options = options_of(ctx, "linear", "sample_rows", "120");
+  unicon_stats *all = listed(ctx, &w, ROWS, ROWS, i, j, weight, PAIRS, options);
+  unicon_stats *same = listed(ctx, &w, ROWS, ROWS, back_i, back_j, back_weight, PAIRS, options);
+  CHECK_CLOSE(distance(all, same), 0, 1e-13);
+  same_sample(all, same);
+  assert_int_equal(all->sample.units, 60);
+  for (int64_t u = 0; u < all->sample.units; u++) {
+    const unicon__unit *unit = &all->sample.unit[u];
+    assert_false(unit->whole);
+    assert_int_equal(unit->pairs, 1);
+    bool found = false; /* its weight is that of its pair */
+    for (int64_t k = 0; k < PAIRS && !found; k++) {
+      const float *row = w.x + i[k] * DX;
+      float back[DX];
+      unicon__convert(UNICON_F16, (const unsigned char *)(all->sample.half[0] + unit->at[0] * DX),
+                      2, DX, back);
+      double far = 0;
+      for (int d = 0; d < DX; d++)
+        far =
+            fmax(far, fabs((double)row[d] - (double)back[d] * all->sample.length[0][unit->at[0]]));
+      found = far < 1e-2 && (double)all->sample.weight[unit->at_pair] == weight[k];
+    }
+    assert_true(found);
+  }
+  unicon_ctx_set_log(ctx, support_log, &book);
+  unicon_model *model = fit_of(ctx, all, "auto");
+  unicon_ctx_set_log(ctx, NULL, NULL);
+  assert_non_null(strstr(book.last[UNICON_LOG_WARNING], "their pairs connect too many rows"));
+  unicon_model_destroy(model);
+  unicon_stats_destroy(same);
+  unicon_stats_destroy(all);
+  unicon_options_destroy(options);
+  world_free(&w);
+}
+
+/* Removing one text of an image takes the image's unit out of the sample, though its number is not
+ * that of the rows that go; the ledger refuses it. */
+static void parts_of_units_leave_the_sample(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  world w;
+  world_make(false, &w);
+  const int64_t i[] = {0, 0, 1, 1, 2, 2}, j[] = {0, 1, 2, 3, 4, 5};
+  unicon_options *options = options_of(ctx, "linear", NULL, NULL);
+  unicon_stats *all = listed(ctx, &w, 3, 6, i, j, NULL, 6, options);
+  unicon_result *certificate = NULL;
+  shard one;
+  const int64_t zero = 0;
+  double removed;
+  assert_int_equal(all->sample.units, 3);
+  one.x = support_rows(ctx, "x", w.x + DX, 1, DX);
+  one.y = support_rows(ctx, "y", w.y + 3 * DY, 1, DY);
+  CHECK_OK(ctx, unicon_pairs_list(ctx, 1, 1, &zero, &zero, NULL, 1, &one.pairs));
+  one.data = UNICON_DATA(.x = one.x, .y = one.y, .pairs = one.pairs);
+  CHECK_OK(ctx, unicon_stats_remove(ctx, all, &one.data, NULL, &certificate));
+  assert_int_equal(unicon_result_number(certificate, "sample.removed", &removed), 0);
+  CHECK_CLOSE(removed, 3, 0);
+  assert_int_equal(all->sample.units, 2);
+  for (int64_t k = 0; k < all->sample.rows[1]; k++) { /* none has the first number of row 3 of y */
+    float back[DY];
+    unicon__convert(UNICON_F16, (const unsigned char *)(all->sample.half[1] + k * DY), 2, DY, back);
+    assert_true(fabsf(back[0] * all->sample.length[1][k] - w.y[3 * DY]) > 1e-3f);
+  }
+  unicon_result_destroy(certificate);
+  shard_close(&one);
+  unicon_stats_destroy(all);
+  unicon_options_destroy(options);
+  world_free(&w);
+}
+
+/* More rows than are added at once, with cuts that pairs forbid, and rows without a partner. */
+static void blocks_do_not_show(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  enum { ROWS = 90000, AT = 40000, WIDTH = 3 };
+  float *x = support_normals(1, ROWS * WIDTH), *y = support_normals(2, ROWS * WIDTH);
+  int64_t *i = calloc(2 * ROWS, sizeof *i), *j = calloc(2 * ROWS, sizeof *j);
+  for (int unpaired = 0; unpaired < 2; unpaired++) {
+    int64_t count = 0;
+    unicon_stats *whole = NULL, *sum = NULL;
+    unicon_options *options = options_of(ctx, "linear", "unpaired", unpaired ? "on" : "off");
+    CHECK_OK(ctx, unicon_options_set(ctx, options, "ledger", "on"));
+    for (int64_t a = 0; a < ROWS; a++) {
+      if (a % 7 == 3) continue;
+      i[count] = a;
+      j[count++] = a;
+      /* a long bond across the first place where a cut would be, and some short ones */
+      const int64_t other = a == 32000 ? 33500 : a % 5 == 1 && a + 1 < ROWS ? a + 1 : -1;
+      if (other < 0 || (a < AT) != (other < AT)) continue;
+      i[count] = a;
+      j[count++] = other;
+    }
+    for (int part = -1; part < 2; part++) {
+      const int64_t from = part == 1 ? AT : 0, to = part == 0 ? AT : ROWS;
+      int64_t first = 0, n = 0;
+      while (i[first] < from) first++;
+      while (first + n < count && i[first + n] < to) n++;
+      int64_t *pi = calloc((size_t)n, sizeof *pi), *pj = calloc((size_t)n, sizeof *pj);
+      for (int64_t k = 0; k < n; k++) {
+        pi[k] = i[first + k] - from;
+        pj[k] = j[first + k] - from;
+      }
+      shard s;
+      s.x = support_rows(ctx, "x", x + from * WIDTH, to - from, WIDTH);
+      s.y = support_rows(ctx, "y", y + from * WIDTH, to - from, WIDTH);
+      CHECK_OK(ctx, unicon_pairs_list(ctx, to - from, to - from, pi, pj, NULL, n, &s.pairs));
+      s.data = UNICON_DATA(.x = s.x, .y = s.y, .pairs = s.pairs);
+      unicon_stats **out = part < 0 ? &whole : &sum;
+      if (!*out) CHECK_OK(ctx, unicon_stats_create(ctx, &s.data, options, out));
+      CHECK_OK(ctx, unicon_stats_add(ctx, *out, &s.data, options));
+      shard_close(&s);
+      free(pi);
+      free(pj);
+    }
+    CHECK_CLOSE(whole->pairs, count, 0);
+    if (unpaired) CHECK_CLOSE(whole->sums.rows[0], ROWS, 0);
+    assert_true(unpaired || whole->sums.rows[0] < ROWS);
+    for (int side = 0; side < 2; side++) {
+      CHECK_CLOSE(whole->sums.rows[side], sum->sums.rows[side], 0);
+      CHECK_CLOSE(whole->sums.rows[side], whole->ledger.count[side], 0);
+      assert_memory_equal(whole->ledger.entry[side], sum->ledger.entry[side],
+                          (size_t)whole->ledger.count[side] * 8);
+      CHECK_CLOSE(support_distance(whole->sums.gram[side], sum->sums.gram[side], WIDTH * WIDTH), 0,
+                  1e-13 * ROWS);
+    }
+    CHECK_CLOSE(support_distance(whole->sums.way[1].cross, sum->sums.way[1].cross, WIDTH * WIDTH),
+                0, 1e-13 * ROWS);
+    same_sample(whole, sum);
+    unicon_stats_destroy(whole);
+    unicon_stats_destroy(sum);
+    unicon_options_destroy(options);
+  }
+  free(x), free(y), free(i), free(j);
+}
+
 /* ---- faults ------------------------------------------------------------------------------- */
 
 typedef struct round_of {
@@ -656,6 +826,9 @@ int main(void) {
       SCRATCH_TEST(decay_is_a_weight),
       SCRATCH_TEST(files_come_back),
       SCRATCH_TEST(what_does_not_fit_is_refused),
+      SCRATCH_TEST(connected_rows_are_sampled_by_pairs),
+      SCRATCH_TEST(parts_of_units_leave_the_sample),
+      SCRATCH_TEST(blocks_do_not_show),
       SCRATCH_TEST(faults_leave_nothing),
       SCRATCH_TEST(a_failed_change_changes_nothing),
   };

@@ -196,17 +196,23 @@ static double feature_error(const unicon_stats *stats, int s) {
   return unicon__kernel_error(map->kernel.kind) * sqrt(square);
 }
 
-/* Bound of what rounding leaves of the removed rows, relative to what remains: every sum of k terms
- * is off by at most k 2^-53 of the sum of their sizes, once when they were added and once now, and
- * every change of the statistics by 2^-53 of the whole. */
+/* Roundings of an entry of G, at most: those inside a product over 1024 rows, and one for each such
+ * product, each group of them and each update that was added to it. */
+static double roundings(double rows, int64_t updates) {
+  return 1024 + rows / 1024 + 64 * (double)(updates + 1);
+}
+
+/* Bound of |G - G never added|_F relative to tr G. A sum with k roundings is off by at most k 2^-53
+ * of the sum of the sizes of its terms, whose norm is at most tr G: this for the sums as they were,
+ * for those that never had the rows, and twice for what is removed; and what features of the same
+ * row may differ by. */
 static double trace_bound(const unicon_stats *before, const unicon_stats *part,
                           const double left[2]) {
-  const double unit = ldexp(1, -53);
   double worst = 0;
   for (int s = 0; s < 2; s++) {
     const double all = trace_of(before, s), gone = trace_of(part, s);
-    const double sums =
-        unit * (2 * (part->sums.rows[s] + 64) * gone + 4 * ((double)before->updates + 2) * all);
+    const double sums = ldexp(2, -53) * (roundings(before->sums.rows[s], before->updates) * all +
+                                         roundings(part->sums.rows[s], part->updates) * gone);
     const double features = 4 * feature_error(before, s) * gone;
     const double scale = left[s] > 0 ? left[s] : all;
     if (scale > 0) worst = fmax(worst, (sums + features) / scale);
