@@ -12,7 +12,8 @@ include(CMakePackageConfigHelpers)
 set(UNICON_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/unicon)
 set(UNICON_PC_DIR ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-install(FILES include/unicon/unicon.h include/unicon/migrate.h include/unicon/tools.h
+install(FILES include/unicon/unicon.h include/unicon/migrate.h include/unicon/stats.h
+  include/unicon/tools.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/unicon)
 install(TARGETS unicon_shared EXPORT unicon_targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -292,7 +292,17 @@ static int check_positionals(parser *p) {
   return EXIT_DONE;
 }
 
+/* Does the last positional take all that is left? */
+static bool takes_all(const parser *p) {
+  const char *last = p->positionals > 0 ? p->command->positional[p->positionals - 1] : NULL;
+  return last && strstr(last, "...");
+}
+
 static int positional(parser *p, const char *text) {
+  if (takes_all(p)) {
+    p->out->rest[p->out->rests++] = text;
+    return EXIT_DONE;
+  }
   if (p->positionals == CLI_POSITIONALS || !p->command->positional[p->positionals])
     return cli_usage_error(p->command, "`%s` is one argument too many", text);
   p->out->positional[p->positionals++] = text;
@@ -313,7 +323,8 @@ int cli_parse(const cli_command *command, int count, char **argv, cli_args *out)
   memset(out, 0, sizeof *out);
   out->command = command;
   out->setting = calloc((size_t)count + 1, sizeof *out->setting);
-  if (!out->setting) {
+  out->rest = calloc((size_t)count + 1, sizeof *out->rest);
+  if (!out->setting || !out->rest) {
     cli_error(command, "out of memory");
     return EXIT_FAILED;
   }
@@ -330,7 +341,9 @@ int cli_parse(const cli_command *command, int count, char **argv, cli_args *out)
 }
 
 void cli_args_free(cli_args *args) {
+  free(args->rest);
   free(args->setting);
+  args->rest = NULL;
   args->setting = NULL;
 }
 

@@ -31,7 +31,10 @@ enum {
   CLI_WEIGHTS = 4096,
   CLI_MIGRATE = 8192,
   CLI_REWRITE = 16384,
-  CLI_TOP = 32768,      /* `unicon` itself, without a command */
+  CLI_STATS = 32768,
+  CLI_MERGE = 65536,
+  CLI_LANDMARKS = 131072,
+  CLI_TOP = 262144,     /* `unicon` itself, without a command */
   CLI_ALL = CLI_TOP - 1 /* every command */
 };
 
@@ -110,6 +113,11 @@ typedef enum cli_id {
   CLI_OPT_CHECK,
   CLI_OPT_SHARD_ROWS,
   CLI_OPT_CALIBRATE,
+  CLI_OPT_ADD,
+  CLI_OPT_REMOVE,
+  CLI_OPT_DECAY,
+  CLI_OPT_MAP_FROM,
+  CLI_OPT_CERTIFICATE,
   CLI_OPT_COUNT
 } cli_id;
 
@@ -135,7 +143,7 @@ typedef struct cli_command {
   const char *name;
   unsigned bit;
   unsigned scope;                              /* of the library options it takes */
-  const char *positional[CLI_POSITIONALS + 1]; /* names, ended by NULL */
+  const char *positional[CLI_POSITIONALS + 1]; /* names, ended by NULL; "NAME..." takes all */
   int required;                                /* how many of them must be given */
   const char *usage;                           /* what follows `unicon NAME ` */
   const char *summary;                         /* one line */
@@ -177,6 +185,8 @@ typedef struct cli_args {
   int given[CLI_OPT_COUNT];         /* how often */
   const char *value[CLI_OPT_COUNT]; /* the last one given, or the default, or NULL */
   const char *positional[CLI_POSITIONALS];
+  const char **rest; /* what follows the last positional, where that takes all */
+  size_t rests;
   cli_setting *setting; /* library options in the order given */
   size_t settings;
 } cli_args;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unicon fit X Y -o MODEL */
+/* unicon fit X Y -o MODEL, and from statistics */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "balanced.h"
 #include "inputs.h"
+#include "summed.h"
 
 enum { LEADING = 6 };
 
@@ -16,9 +18,20 @@ typedef struct fit_result {
   double memory; /* bytes */
 } fit_result;
 
-static json_t *side_json(const unicon_rows *rows) {
-  return json_pack("{s:I, s:I}", "rows", (json_int_t)unicon_rows_count(rows), "width",
-                   (json_int_t)unicon_rows_width(rows));
+/* Rows as they were read; without them, as they were summed. */
+static json_t *side_json(const fit_result *result, unicon_side side) {
+  const unicon_rows *rows = side == UNICON_X ? result->train->x : result->train->y;
+  const char *summed = unicon_model_meta(result->model, side == UNICON_X ? "n_x" : "n_y");
+  const json_int_t count = rows ? unicon_rows_count(rows) : summed ? llround(atof(summed)) : 0;
+  return json_pack("{s:I, s:I}", "rows", count, "width",
+                   (json_int_t)unicon_model_width(result->model, side));
+}
+
+static json_int_t pairs_of(const fit_result *result) {
+  const char *summed = unicon_model_meta(result->model, "pairs");
+  return result->train->pairs ? unicon_pairs_count(result->train->pairs)
+         : summed             ? llround(atof(summed))
+                              : 0;
 }
 
 static int print_json(tool *t, const fit_result *result) {
@@ -30,9 +43,8 @@ static int print_json(tool *t, const fit_result *result) {
   for (size_t i = 0; unicon_model_meta_at(result->model, i, &key, &text); i++)
     json_object_set_new(metadata, key, json_string(text));
   json_t *out = json_pack("{s:o, s:o, s:o, s:I, s:I, s:f, s:I, s:o, s:o}", "model",
-                          display_json_text(result->path), "x", side_json(result->train->x), "y",
-                          side_json(result->train->y), "pairs",
-                          (json_int_t)unicon_pairs_count(result->train->pairs), "rank",
+                          display_json_text(result->path), "x", side_json(result, UNICON_X), "y",
+                          side_json(result, UNICON_Y), "pairs", pairs_of(result), "rank",
                           (json_int_t)rank, "seconds", result->seconds, "memory_peak",
                           (json_int_t)result->memory, "spectrum", spectrum, "metadata", metadata);
   balanced_json(t->balance, out);
@@ -84,6 +96,12 @@ static void print_balance(const tool *t, const unicon_model *model) {
 /* A side: its rows, how many were dropped, how many have no partner. */
 static void print_side(const fit_result *result, unicon_side side) {
   const inputs *in = result->train;
+  if (!in->x) {
+    const char *n = unicon_model_meta(result->model, side == UNICON_X ? "n_x" : "n_y");
+    printf("%c                %s rows of %lld numbers, summed before\n", "xy"[side], n ? n : "",
+           (long long)unicon_model_width(result->model, side));
+    return;
+  }
   const unicon_rows *rows = side == UNICON_X ? in->x : in->y;
   const int64_t count = unicon_rows_count(rows);
   const char *used = unicon_model_meta(result->model, side == UNICON_X ? "n_x" : "n_y");
@@ -116,7 +134,9 @@ static int print_summary(const tool *t, const fit_result *result) {
   return EXIT_DONE;
 }
 
-static int fit_and_save(tool *t, const inputs *train, const inputs *validation) {
+/* Fits on rows, or where there are statistics from these. */
+static int fit_and_save(tool *t, const inputs *train, const unicon_stats *stats,
+                        const inputs *validation) {
   const char *path = tool_value(t, CLI_OPT_OUTPUT);
   const unicon_data data = UNICON_DATA(.x = train->x, .y = train->y, .pairs = train->pairs,
                                        .groups = unicon_labels_numbers(train->groups, 0));
@@ -124,8 +144,9 @@ static int fit_and_save(tool *t, const inputs *train, const inputs *validation) 
       UNICON_DATA(.x = validation->x, .y = validation->y, .pairs = validation->pairs);
   unicon_model *model = NULL;
   const double start = display_now();
-  unicon_status status =
-      unicon_fit(t->ctx, &data, validation->x ? &held_out : NULL, t->options, &model);
+  const unicon_data *held = validation->x ? &held_out : NULL;
+  unicon_status status = stats ? unicon_stats_fit(t->ctx, stats, held, t->options, &model)
+                               : unicon_fit(t->ctx, &data, held, t->options, &model);
   const double seconds = display_now() - start;
   int code = EXIT_DONE;
   if (status == UNICON_OK && display_interrupted())
@@ -144,21 +165,45 @@ static int fit_and_save(tool *t, const inputs *train, const inputs *validation) 
   return code;
 }
 
+/* X and Y, or statistics in their place. */
+static int check_sources(tool *t) {
+  static const cli_id about_rows[] = {CLI_OPT_PAIRS,   CLI_OPT_X_LABELS, CLI_OPT_Y_LABELS,
+                                      CLI_OPT_ONE_SET, CLI_OPT_IGNORE,   CLI_OPT_NEGATIVES,
+                                      CLI_OPT_GROUPS};
+  const char *const *path = t->args->positional;
+  const cli_command *command = t->args->command;
+  const bool from = tool_has(t, CLI_OPT_FROM);
+  if (!from && !path[1]) return cli_usage_error(command, "%s is missing", path[0] ? "Y" : "X");
+  if (from && path[0])
+    return cli_usage_error(command, "with --from no X and Y are given; `%s` is too much", path[0]);
+  for (size_t k = 0; from && k < sizeof about_rows / sizeof *about_rows; k++)
+    if (tool_has(t, about_rows[k]))
+      return cli_error(command, "--%s is about the rows of X and Y; statistics have their pairs",
+                       cli_name(about_rows[k]));
+  return EXIT_DONE;
+}
+
 int cmd_fit(tool *t) {
   const char *x = t->args->positional[0], *y = t->args->positional[1];
   const char *val_x = tool_value(t, CLI_OPT_VAL_X), *val_y = tool_value(t, CLI_OPT_VAL_Y);
   inputs train = {0}, validation = {0};
+  unicon_stats *stats = NULL;
+  int code = check_sources(t);
+  if (code != EXIT_DONE) return code;
   if (!tool_has(t, CLI_OPT_OUTPUT))
     return cli_usage_error(t->args->command, "say where the model goes: -o MODEL.safetensors");
-  int code = inputs_check_options(t);
+  code = inputs_check_options(t);
   if (code == EXIT_DONE) code = inputs_check_model_output(t, tool_value(t, CLI_OPT_OUTPUT));
-  if (code == EXIT_DONE) code = inputs_open(t, x, y, INPUTS_MAIN, &train);
+  if (code == EXIT_DONE)
+    code = x ? inputs_open(t, x, y, INPUTS_MAIN, &train)
+             : summed_open(t, tool_value(t, CLI_OPT_FROM), &stats);
   if (code == EXIT_DONE && val_x)
     code = inputs_open(t, val_x, val_y, INPUTS_VALIDATION, &validation);
   if (code == EXIT_DONE) {
     inputs_warn_model_name(t, tool_value(t, CLI_OPT_OUTPUT));
-    code = fit_and_save(t, &train, &validation);
+    code = fit_and_save(t, &train, stats, &validation);
   }
+  unicon_stats_destroy(stats);
   inputs_close(&validation);
   inputs_close(&train);
   return code;

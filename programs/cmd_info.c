@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "balanced.h"
+#include "summed.h"
 
 enum { LEADING = 6 };
 
@@ -134,7 +135,9 @@ static void print_presets(void) {
 }
 
 int cmd_info(tool *t) {
-  if (t->args->positional[0]) return info_model(t, t->args->positional[0]);
+  const char *path = t->args->positional[0];
+  if (path && summed_is_name(path)) return summed_info(t, path);
+  if (path) return info_model(t, path);
   if (tool_has(t, CLI_OPT_JSON))
     return display_json(tool_json()) ? EXIT_DONE : tool_out_of_memory(t);
   printf("unicon %s\n%s\n\n", unicon_version(), unicon_build_info());

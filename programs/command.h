@@ -29,6 +29,9 @@ int cmd_info(tool *t);
 int cmd_synth(tool *t);
 int cmd_migrate(tool *t);
 int cmd_rewrite(tool *t);
+int cmd_stats(tool *t);
+int cmd_merge(tool *t);
+int cmd_landmarks(tool *t);
 
 /* Says why the last library call failed; returns the exit status: 2 for a value of the command
  * line, 130 when cancelled, 1 otherwise. */

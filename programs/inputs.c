@@ -230,6 +230,8 @@ static bool is_read(const char *input, const target *to) {
 static bool is_input(const tool *t, const target *to) {
   for (int k = 0; k < CLI_POSITIONALS; k++)
     if (is_read(t->args->positional[k], to)) return true;
+  for (size_t k = 0; k < t->args->rests; k++)
+    if (is_read(t->args->rest[k], to)) return true;
   for (size_t i = 0; i < cli_tool_option_count; i++) { /* all options that name a file to read */
     const cli_option *option = &cli_tool_options[i];
     const bool file = option->metavar && strcmp(option->metavar, "FILE") == 0;

@@ -13,8 +13,8 @@ const cli_command cli_commands[] = {
      CLI_FIT,
      UNICON_SCOPE_FIT | UNICON_SCOPE_CONTEXT,
      {"X", "Y", NULL},
-     2,
-     "X Y -o MODEL.safetensors [options]",
+     0,
+     "X Y -o MODEL.safetensors [options]   or   unicon fit --from ALL.stats -o ...",
      "learn the shared space from two files of vectors",
      "Learns two maps into one shared space, in which rows of X and Y that belong together have a "
      "large cosine. Unless told otherwise (--preset auto) it compares closed forms on held-out "
@@ -218,15 +218,63 @@ const cli_command cli_commands[] = {
      "whether a file is whole.",
      "unicon rewrite moved/model.safetensors index.npy -o index.new.npy\n",
      cmd_rewrite},
+    {"stats",
+     CLI_STATS,
+     UNICON_SCOPE_STATS | UNICON_SCOPE_CONTEXT,
+     {"X", "Y", "Y", NULL},
+     2,
+     "X Y -o PART.stats   or   unicon stats ALL.stats --add|--remove X Y -o ...",
+     "sum up rows and pairs, so that they can be added to, merged and forgotten",
+     "Writes all that the closed form needs of the rows and pairs of X and Y as sums, with a small "
+     "sample of the rows. Such files are merged by `unicon merge`, and `unicon fit --from` makes "
+     "the "
+     "model: shards may lie on many machines, rows may come every night, and with --remove rows "
+     "are "
+     "forgotten without the others being read again. All partners of a row must be in the same X "
+     "and "
+     "Y. With a kernel all parts must have the same landmarks: make them once with `unicon "
+     "landmarks` "
+     "and give them with --map-from.",
+     "unicon stats image.train.npy text.train.npy --y-per-x 5 -o part.stats\n"
+     "unicon stats part.stats --remove image.train.npy text.train.npy --y-per-x 5 -o none.stats\n",
+     cmd_stats},
+    {"merge",
+     CLI_MERGE,
+     UNICON_SCOPE_CONTEXT,
+     {"PART...", NULL},
+     1,
+     "PART.stats ... -o ALL.stats",
+     "sum statistics of many parts",
+     "Writes the sum of statistics that were made with the same maps: the same as if all rows had "
+     "been "
+     "summed at once, up to the rounding of float64. Where one part cannot be read or was made "
+     "with "
+     "other options nothing is written.",
+     "unicon merge part.stats more.stats -o all.stats\n",
+     cmd_merge},
+    {"landmarks",
+     CLI_LANDMARKS,
+     UNICON_SCOPE_STATS | UNICON_SCOPE_CONTEXT,
+     {"X", "Y", NULL},
+     2,
+     "X Y --kernel NAME -o MAPS.stats [options]",
+     "choose the landmarks of a kernel once, for all parts",
+     "Writes statistics of no rows at all, with the kernel, its width and its landmarks (or random "
+     "directions) that X and Y give: a sample of the data is enough. `unicon stats --map-from` "
+     "takes "
+     "them.",
+     "unicon landmarks image.train.npy text.train.npy --kernel angular -o maps.stats\n",
+     cmd_landmarks},
     {"info",
      CLI_INFO,
      UNICON_SCOPE_CONTEXT,
      {"MODEL", NULL},
      0,
-     "[MODEL] [options]",
-     "describe a model, or the presets and formats",
-     "Shows what is inside a model: sizes, options in force, spectrum, certificate. Without a "
-     "MODEL: the presets with their settings, the file formats and the build.",
+     "[MODEL|STATS] [options]",
+     "describe a model or statistics, or the presets and formats",
+     "Shows what is inside a model: sizes, options in force, spectrum, certificate; or what is in "
+     "statistics: rows, pairs, maps, sample. Without a MODEL: the presets with their settings, the "
+     "file formats and the build.",
      "unicon info model.safetensors\n",
      cmd_info},
     {"synth",

@@ -40,6 +40,28 @@ const cli_option cli_tool_options[] = {
      "Right answers of the queries: lines `query_row TAB item_row [TAB grade]`, or an integer .npy "
      "with 2 columns. Left out: the ten nearest items by the new model."},
 
+    {CLI_OPT_OUTPUT, "output", 'o', "NEW", "", NULL, CLI_STATS | CLI_MERGE | CLI_LANDMARKS,
+     "Output", "Where the statistics go: NEW.stats. Needed."},
+    {CLI_OPT_ADD, "add", 0, NULL, "", NULL, CLI_STATS, "Change",
+     "Add the rows of X and Y to ALL.stats."},
+    {CLI_OPT_REMOVE, "remove", 0, NULL, "", NULL, CLI_STATS, "Change",
+     "Take the rows of X and Y, which were added before, out of ALL.stats."},
+    {CLI_OPT_CERTIFICATE, "certificate", 0, "OUT", "", NULL, CLI_STATS, "Change",
+     "Write what --remove means to OUT.json: what was removed, how that was checked, what is left "
+     "of "
+     "it, what else has seen the rows."},
+    {CLI_OPT_DECAY, "decay", 0, "KEEP", "", NULL, CLI_STATS, "Change",
+     "Before --add, let what was added so far count KEEP times as much, above 0 and below 1: for "
+     "data that drift. Nothing can be removed any more."},
+    {CLI_OPT_MAP_FROM, "map-from", 0, "FILE", "", NULL, CLI_STATS | CLI_LANDMARKS, "Kernel",
+     "Take kernel, landmarks and normalize of other statistics, or of a model, so that parts can "
+     "be "
+     "merged. Options about them are then left out."},
+    {CLI_OPT_FROM, "from", 0, "FILE", "", NULL, CLI_FIT, "Data",
+     "Fit from the statistics in FILE, which `unicon stats` and `unicon merge` make; X and Y are "
+     "not "
+     "given then."},
+
     {CLI_OPT_OUTPUT, "output", 'o', "FILE", "", NULL, CLI_CHECK, "Output",
      "Write the listed pairs to FILE as lines `x TAB y TAB cosine TAB closer` as well."},
 
@@ -147,11 +169,11 @@ const cli_option cli_tool_options[] = {
     {CLI_OPT_TEST, "test", 0, "N", "", "400", CLI_SYNTH, "Size", "Number of test pairs."},
     {CLI_OPT_VAL, "val", 0, "N", "", "0", CLI_SYNTH, "Size", "Number of validation pairs."},
 
-    {CLI_OPT_Y_PER_X, "y-per-x", 0, "K", "", NULL, PAIRED | CLI_BALANCE, "Pairs",
+    {CLI_OPT_Y_PER_X, "y-per-x", 0, "K", "", NULL, PAIRED | CLI_BALANCE | CLI_STATS, "Pairs",
      "Rows K*i to K*i+K-1 of Y belong to row i of X: K captions per image, in order."},
-    {CLI_OPT_X_PER_Y, "x-per-y", 0, "K", "", NULL, PAIRED | CLI_BALANCE, "Pairs",
+    {CLI_OPT_X_PER_Y, "x-per-y", 0, "K", "", NULL, PAIRED | CLI_BALANCE | CLI_STATS, "Pairs",
      "The mirror image: K rows of X belong to each row of Y."},
-    {CLI_OPT_PAIRS, "pairs", 0, "FILE", "", NULL, PAIRED | CLI_BALANCE, "Pairs",
+    {CLI_OPT_PAIRS, "pairs", 0, "FILE", "", NULL, PAIRED | CLI_BALANCE | CLI_STATS, "Pairs",
      "Lines `x_row TAB y_row [TAB weight]`, rows from 0, header optional; or an integer .npy with "
      "2 columns."},
     {CLI_OPT_X_LABELS, "x-labels", 0, "FILE", "", NULL, PAIRED | CLI_BALANCE, "Pairs",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
-PUBLIC = ("unicon/unicon.h", "unicon/migrate.h", "unicon/tools.h")
+PUBLIC = ("unicon/unicon.h", "unicon/migrate.h", "unicon/stats.h", "unicon/tools.h")
 
 MEMORY_FILES = {"base/work.c", "base/ctx.c", "base/parallel.c"}
 # (names, files of src that may use them, reason)

@@ -19,7 +19,7 @@ static void every_default_parses(void **state) {
     for (size_t n = 0; n < sizeof kinds / sizeof *kinds; n++)
       known = known || strcmp(kinds[n], row->kind) == 0;
     assert_true(known);
-    assert_true(row->scope > 0 && row->scope < 2 * UNICON_SCOPE_MOVE);
+    assert_true(row->scope > 0 && row->scope < 2 * UNICON_SCOPE_STATS);
     assert_true(row->low <= row->high);
     assert_true(strlen(row->help) > 5 && row->group[0]);
     assert_int_equal(strspn(row->name, "abcdefghijklmnopqrstuvwxyz_"), strlen(row->name));

@@ -182,7 +182,8 @@ enum {
   UNICON_SCOPE_BALANCE = 512,
   UNICON_SCOPE_WEIGHTS = 1024,
   UNICON_SCOPE_MIGRATE = 2048,
-  UNICON_SCOPE_MOVE = 4096 /* rows through a model of a migration */
+  UNICON_SCOPE_MOVE = 4096, /* rows through a model of a migration */
+  UNICON_SCOPE_STATS = 8192
 };
 
 /* A row of the table. The library owns it; later versions may add members at the end. */

@@ -31,6 +31,7 @@ from .errors import (ArgumentError, CancelledError, DataError, FileError, Format
                      ShapeError, UniconError, UniconWarning, UnsupportedError)
 from .migration import Migration
 from .model import Model, check, classify, evaluate, plan, probe, search, synth, weights
+from .stats import Stats
 
 __version__ = _text(_lib.unicon_version())
 
@@ -49,7 +50,7 @@ __all__ = [
     "Aligner", "ArgumentError", "CancelledError", "DataError", "FileError", "Folder", "FormatError",
     "Items", "Matrix", "MemoryLimitError", "Migration", "Model", "NotFittedError", "NumericError",
     "Option", "OptionError", "Paired", "Pairs", "PairsError", "Part", "Progress", "ShapeError",
-    "Split", "UniconError", "UniconWarning", "UnsupportedError", "build_info", "check",
+    "Split", "Stats", "UniconError", "UniconWarning", "UnsupportedError", "build_info", "check",
     "classify", "clip_retrieval", "command", "compare", "evaluate", "open_folder", "options", "paired", "plan",
     "presets", "probe", "read_rows", "report", "search", "split", "synth", "weights",
 ]

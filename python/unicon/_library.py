@@ -20,6 +20,7 @@ PROGRESS_FUNCTION = CFUNCTYPE(c_int, c_void_p, c_char_p, c_double, c_double)
 SCOPE_CONTEXT, SCOPE_FIT, SCOPE_EVAL, SCOPE_SYNTH = 1, 2, 4, 8
 SCOPE_PROBE, SCOPE_CHECK, SCOPE_COMPARE, SCOPE_REPORT = 16, 32, 64, 128
 SCOPE_BALANCE, SCOPE_WEIGHTS, SCOPE_MIGRATE, SCOPE_MOVE = 512, 1024, 2048, 4096
+SCOPE_STATS = 8192
 SIDES = {"x": 0, "y": 1}
 FORMS = {"raw": 0, "unit": 1, "query": 2, "index": 3, "query_cosine": 4, "index_cosine": 5}
 
@@ -102,6 +103,20 @@ _status_functions: dict[str, list[Any]] = {
                 POINTER(c_int64)],
     "vectors_check": [c_char_p],
     "vectors_match": [c_char_p, _handle, POINTER(c_int)],
+    "stats_create": [POINTER(Data), _handle, _out],
+    "stats_create_like": [_handle, _out],
+    "stats_create_from_model": [_handle, _handle, _out],
+    "stats_add": [_handle, POINTER(Data), _handle],
+    "stats_remove": [_handle, POINTER(Data), _handle, _out],
+    "stats_merge": [_handle, _handle],
+    "stats_subtract": [_handle, _handle, _out],
+    "stats_decay": [_handle, c_double],
+    "stats_save": [_handle, c_char_p],
+    "stats_load": [c_char_p, _out],
+    "stats_to_bytes": [_handle, c_void_p, c_size_t, POINTER(c_size_t)],
+    "stats_from_bytes": [c_void_p, c_size_t, _out],
+    "stats_describe": [_handle, _out],
+    "stats_fit": [_handle, POINTER(Data), _handle, _out],
     "ranks": [POINTER(View), POINTER(View), _handle, c_void_p, c_void_p],
     "hubs": [POINTER(View), POINTER(View), _handle, _out, _out],
     "weights": [POINTER(View), POINTER(View), _handle, _handle, c_void_p, c_void_p, c_void_p],
@@ -156,6 +171,7 @@ _other_functions: dict[str, tuple[Any, list[Any]]] = {
     "model_id": (None, [_handle, c_char_p]),
     "embed_one_room": (c_int64, [_handle, c_int]),
     "embed_one": (c_int, [_handle, c_int, c_void_p, c_void_p, c_void_p]),
+    "stats_destroy": (None, [_handle]),
     "migration_destroy": (None, [_handle]),
     "migration_model": (c_void_p, [_handle]),
     "migration_json": (c_char_p, [_handle]),

@@ -10,13 +10,14 @@ import numpy as np
 
 from ._call import Call, Progress
 from ._frames import as_frame, check_kind, wanted
-from ._library import SCOPE_CONTEXT, SCOPE_EVAL, SCOPE_FIT
+from ._library import SCOPE_CONTEXT, SCOPE_EVAL, SCOPE_FIT, SCOPE_STATS
 from ._options import TABLE, describe, from_text, names_of, signature, unknown
 from ._pairs import Pairs
 from ._rows import Matrix
 from ._split import Items, as_rows
 from .errors import ArgumentError, OptionError, not_fitted
 from .model import Model, PathLike, fit_model
+from .stats import Stats
 
 _SCOPE = SCOPE_FIT | SCOPE_CONTEXT
 _NAMES = names_of(_SCOPE)
@@ -62,6 +63,8 @@ class Aligner:
         What the model file says about itself: options in force, sizes, certificate.
     n_features_in_ : int
         Length of the rows of X.
+    stats_ : Stats
+        What partial_fit has added, and forget taken away.
 
     Examples
     --------
@@ -115,6 +118,48 @@ class Aligner:
         self.model_ = fit_model(self.get_params(), data, _as_data(validation), progress)
         self.n_features_in_ = self.model_.width_x
         return self
+
+    def partial_fit(self, X: Matrix, Y: Matrix, pairs: Pairs = None, weights: Any = None, *,
+                    validation: Any = None, refit: bool = True,
+                    progress: Progress = None) -> Aligner:
+        """Adds rows to the statistics `stats_` and fits from them: the model of all rows added so
+        far, up to rounding, as often as you like. All partners of a row must come together.
+        refit=False only adds; a later call, or fit_from(aligner.stats_), fits. What needs the rows
+        themselves (iterations, refine, ...) cannot be asked for; a kernel takes its landmarks from
+        the first rows. `validation` as in fit."""
+        if "stats_" not in self.__dict__:
+            self.stats_ = Stats(**self._given_for_stats())
+        self.stats_.update(X, Y, pairs, weights, progress=progress)
+        return self.fit_from(self.stats_, validation, progress=progress) if refit else self
+
+    def forget(self, X: Matrix, Y: Matrix, pairs: Pairs = None, weights: Any = None, *,
+               validation: Any = None, drop_landmarks: bool = False, refit: bool = True,
+               progress: Progress = None) -> dict[str, Any]:
+        """Takes rows that partial_fit has added out of `stats_`, fits again, and returns the
+        certificate (Stats.revert) with "rebuilt": what was made anew without the rows. Copies of
+        earlier models are yours to delete."""
+        if "stats_" not in self.__dict__:
+            raise ArgumentError("there are no statistics to take rows from: rows can be forgotten "
+                                "that were added by partial_fit")
+        certificate = self.stats_.revert(X, Y, pairs, weights, drop_landmarks=drop_landmarks,
+                                         progress=progress)
+        certificate["rebuilt"] = ["statistics", "sample"]
+        if refit:
+            self.fit_from(self.stats_, validation, progress=progress)
+            certificate["rebuilt"] += ["choices", "model", "banks"]
+        return certificate
+
+    def fit_from(self, stats: Stats, validation: Any = None, *,
+                 progress: Progress = None) -> Aligner:
+        """Fits on what was added to statistics, made here or elsewhere."""
+        given = {name: value for name, value in self.get_params().items() if value is not None}
+        self.model_ = stats.fit(_as_data(validation), progress=progress, **given)
+        self.n_features_in_ = self.model_.width_x
+        return self
+
+    def _given_for_stats(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _NAMES
+                if TABLE[name].scope & (SCOPE_STATS | SCOPE_CONTEXT)}
 
     def fit_transform(self, X: Matrix, Y: Matrix, *arguments: Any,
                       **keywords: Any) -> tuple[np.ndarray, np.ndarray]:

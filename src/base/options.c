@@ -19,6 +19,7 @@
 #define WEIGHTS UNICON_SCOPE_WEIGHTS
 #define MIGRATE UNICON_SCOPE_MIGRATE
 #define MOVE UNICON_SCOPE_MOVE
+#define STATS UNICON_SCOPE_STATS
 
 static const unicon_option_info table[] = {
 #define UNICON__OPTION_ROW(id, name, kind, value, words, metavar, low, high, scope, group, help) \
@@ -118,6 +119,12 @@ size_t unicon_option_count(void) {
 
 const unicon_option_info *unicon_option_at(size_t index) {
   return index < UNICON__OPTION_COUNT ? &table[index] : NULL;
+}
+
+void unicon__option_word(int id, int index, char *out, size_t size) {
+  const char *p = table[id].words;
+  for (; index > 0; index--) p = strchr(p, '|') + 1;
+  snprintf(out, size, "%.*s", (int)strcspn(p, "|"), p);
 }
 
 const unicon_option_info *unicon__option_row(int id) {

@@ -76,40 +76,41 @@
     "do harm: `unicon balance` renews them.")                                                      \
   X(BALANCE_BANK, "balance_bank", "integer", "4096", "", "N", 16, 1e6, FIT | BALANCE, "Balance",   \
     "Embedded training rows of each side that biases are made from, kept in the model.")           \
-  X(NORMALIZE, "normalize", "word", "on", "on|off", "on|off", 0, 0, FIT | COMPARE | CHECK, "Data", \
-    "Scale every input row to length 1 first.")                                                    \
+  X(NORMALIZE, "normalize", "word", "on", "on|off", "on|off", 0, 0, FIT | COMPARE | CHECK | STATS, \
+    "Data", "Scale every input row to length 1 first.")                                            \
   X(CENTER, "center", "word", "on", "on|off", "on|off", 0, 0, FIT | COMPARE | CHECK, "Data",       \
     "Subtract the mean of the features.")                                                          \
-  X(UNPAIRED, "unpaired", "word", "off", "on|off", "on|off", 0, 0, FIT | CHECK, "Data",            \
+  X(UNPAIRED, "unpaired", "word", "off", "on|off", "on|off", 0, 0, FIT | CHECK | STATS, "Data",    \
     "Let rows without a partner count in means and covariances.")                                  \
   X(KERNEL, "kernel", "word", "linear",                                                            \
     "linear|cosine|angular|arccos0|arccos1|arccos2|expcos|rbf|matern12|laplace|matern32|matern52|" \
     "poly",                                                                                        \
-    "NAME", 0, 0, FIT, "Kernel", "Kernel of both sides.")                                          \
+    "NAME", 0, 0, FIT | STATS, "Kernel", "Kernel of both sides.")                                  \
   X(KERNEL_X, "kernel_x", "word", "same",                                                          \
     "linear|cosine|angular|arccos0|arccos1|arccos2|expcos|rbf|matern12|laplace|matern32|matern52|" \
     "poly|same",                                                                                   \
-    "NAME", 0, 0, FIT, "Kernel", "Kernel of x; same: as kernel says.")                             \
+    "NAME", 0, 0, FIT | STATS, "Kernel", "Kernel of x; same: as kernel says.")                     \
   X(KERNEL_Y, "kernel_y", "word", "same",                                                          \
     "linear|cosine|angular|arccos0|arccos1|arccos2|expcos|rbf|matern12|laplace|matern32|matern52|" \
     "poly|same",                                                                                   \
-    "NAME", 0, 0, FIT, "Kernel", "Kernel of y; same: as kernel says.")                             \
-  X(WIDTH, "width", "sided", "auto", "auto", "L", 1e-6, 1e6, FIT, "Kernel",                        \
+    "NAME", 0, 0, FIT | STATS, "Kernel", "Kernel of y; same: as kernel says.")                     \
+  X(WIDTH, "width", "sided", "auto", "auto", "L", 1e-6, 1e6, FIT | STATS, "Kernel",                \
     "Width of expcos, rbf and matern; auto: the median distance between rows. Degree of poly, a "  \
     "whole number up to 16; auto: 3. A,B is A for x and B for y.")                                 \
-  X(MAP, "map", "word", "auto", "auto|linear|exact|nystrom|random", "HOW", 0, 0, FIT, "Kernel",    \
+  X(MAP, "map", "word", "auto", "auto|linear|exact|nystrom|random", "HOW", 0, 0, FIT | STATS,      \
+    "Kernel",                                                                                      \
     "How features are made. auto: linear for the linear kernel, else exact up to 4000 rows, else " \
     "nystrom. exact: every training row is a landmark. random: random features, for arc-cosine, "  \
     "rbf and matern kernels.")                                                                     \
-  X(LANDMARKS, "landmarks", "integer", "2000", "", "N", 1, 1e6, FIT, "Kernel",                     \
+  X(LANDMARKS, "landmarks", "integer", "2000", "", "N", 1, 1e6, FIT | STATS, "Kernel",             \
     "Landmarks of nystrom, fewer where there are fewer rows.")                                     \
-  X(LANDMARK_METHOD, "landmark_method", "text", "uniform", "uniform|pivot", "HOW", 0, 0, FIT,      \
-    "Kernel",                                                                                      \
+  X(LANDMARK_METHOD, "landmark_method", "text", "uniform", "uniform|pivot", "HOW", 0, 0,           \
+    FIT | STATS, "Kernel",                                                                         \
     "uniform: random rows. pivot: randomly pivoted Cholesky. Else a file of x_row<TAB>y_row "      \
     "lines.")                                                                                      \
-  X(FEATURES, "features", "integer", "2048", "", "N", 1, 1e6, FIT, "Kernel",                       \
+  X(FEATURES, "features", "integer", "2048", "", "N", 1, 1e6, FIT | STATS, "Kernel",               \
     "Number of random features.")                                                                  \
-  X(KERNEL_RIDGE, "kernel_ridge", "real", "0", "", "L", 0, 1e6, FIT, "Kernel",                     \
+  X(KERNEL_RIDGE, "kernel_ridge", "real", "0", "", "L", 0, 1e6, FIT | STATS, "Kernel",             \
     "Added to the diagonal of K in exact and nystrom; 0 is the pseudo-inverse.")                   \
   X(ITERATIONS, "iterations", "integer", "0", "", "T", 0, 1e4, FIT, "Solver",                      \
     "Spectral steps after the first. 0 with start moment is the closed form alone: no loss is "    \
@@ -155,11 +156,11 @@
   X(BUDGET, "budget", "real", "none", "none", "SECONDS", 0.1, 1e7, FIT | COMPARE, "Run",           \
     "Time after which auto tries nothing new.")                                                    \
   X(BAD_ROWS, "bad_rows", "word", "error", "error|drop", "HOW", 0, 0,                              \
-    FIT | COMPARE | CHECK | EVAL | USE | BALANCE | MIGRATE, "Data",                                \
+    FIT | COMPARE | CHECK | EVAL | USE | BALANCE | MIGRATE | STATS, "Data",                        \
     "What to do with rows that are all zero, not finite or, with normalize off, too large to "     \
     "square: stop, or drop them and their pairs.")                                                 \
   X(SEED, "seed", "integer", "0", "", "N", 0, 9007199254740992.0,                                  \
-    FIT | COMPARE | EVAL | SYNTH | CHECK | REPORT | BALANCE | MIGRATE, "Run",                      \
+    FIT | COMPARE | EVAL | SYNTH | CHECK | REPORT | BALANCE | MIGRATE | STATS, "Run",              \
     "Seed of every random draw.")                                                                  \
   X(THREADS, "threads", "integer", "all", "all", "N", 1, 256, CONTEXT, "Run", "Threads to use.")   \
   X(MAX_MEM, "max_mem", "bytes", "none", "none", "SIZE", 1048576, 1e18, CONTEXT, "Run",            \
@@ -179,6 +180,16 @@
     "the pairs.")                                                                                  \
   X(TRUST, "trust", "flag", "off", "on|off", "", 0, 0, MIGRATE | MOVE, "Migration",                \
     "Take rows as they are where they do not look like those that a migration was made with.")     \
+  X(SAMPLE_ROWS, "sample_rows", "integer", "10000", "", "N", 0, 1e8, STATS, "Statistics",          \
+    "Rows of both sides together, at most, that statistics keep in float16 for banks and "         \
+    "held-out "                                                                                    \
+    "rows of a fit. 0: none.")                                                                     \
+  X(LEDGER, "ledger", "flag", "off", "on|off", "", 0, 0, STATS, "Statistics",                      \
+    "Keep 8 bytes for each row as well, by which the removal of rows that were never added is "    \
+    "noticed.")                                                                                    \
+  X(DROP_LANDMARKS, "drop_landmarks", "flag", "off", "on|off", "", 0, 0, STATS, "Statistics",      \
+    "Where rows that are removed are landmarks, go on without these; else the removal is "         \
+    "refused.")                                                                                    \
   X(PROBE_RIDGE, "probe_ridge", "real", "1e-4", "", "L", 0, 1e6, PROBE, "Probe",                   \
     "Weight of the penalty L/2 |W|^2 beside the mean cross-entropy; the intercepts are free.")     \
   X(DIM_X, "dim_x", "integer", "40", "", "N", 1, 1e6, SYNTH, "Data", "Dimensions of x.")           \
@@ -219,6 +230,9 @@ bool unicon__is(const unicon_options *options, int id, const char *word);
 bool unicon__given(const unicon_options *options, int id);
 
 const unicon_option_info *unicon__option_row(int id);
+
+/* Word `index` of an option, into out. */
+void unicon__option_word(int id, int index, char *out, size_t size);
 
 /* psi and phi of loss custom, NULL where there are none. */
 typedef struct unicon__custom {

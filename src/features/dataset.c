@@ -30,12 +30,15 @@ static unicon_status check_shapes(unicon_ctx *ctx, const unicon_data *data) {
                         "the pairs are for %lld by %lld rows, but %s has %lld and %s has %lld",
                         (long long)pairs->n_x, (long long)pairs->n_y, x->name, (long long)x->count,
                         y->name, (long long)y->count);
-  if (x->count < 2 || y->count < 2)
-    return unicon__fail(
-        ctx, UNICON_ERR_DATA, "%s has %lld row%s; a fit needs at least 2 on each side",
-        x->count < 2 ? x->name : y->name, (long long)(x->count < 2 ? x->count : y->count),
-        (x->count < 2 ? x->count : y->count) == 1 ? "" : "s");
   return UNICON_OK;
+}
+
+static unicon_status check_counts(unicon_ctx *ctx, const unicon_rows *x, const unicon_rows *y) {
+  if (x->count >= 2 && y->count >= 2) return UNICON_OK;
+  return unicon__fail(
+      ctx, UNICON_ERR_DATA, "%s has %lld row%s; a fit needs at least 2 on each side",
+      x->count < 2 ? x->name : y->name, (long long)(x->count < 2 ? x->count : y->count),
+      (x->count < 2 ? x->count : y->count) == 1 ? "" : "s");
 }
 
 /* With every pair positive no row can be told from another. */
@@ -58,14 +61,10 @@ static unicon_status check_left(unicon_ctx *ctx, const unicon__batch *whole) {
                       whole->y.rows->name, (long long)whole->pairs->positive.count);
 }
 
-unicon_status unicon__dataset_open(unicon_ctx *ctx, const unicon_data *data,
-                                   const unicon_options *options, unicon__dataset *out) {
-  const unicon__row_need need =
-      unicon__is(options, UNICON__NORMALIZE, "on") ? UNICON__ROW_DIRECTED : UNICON__ROW_SQUARED;
-  const bool drop = unicon__is(options, UNICON__BAD_ROWS, "drop");
+static unicon_status take(unicon_ctx *ctx, const unicon_data *data, unicon__row_need need,
+                          bool drop, unicon__dataset *out) {
   unicon__batch *whole = &out->whole;
   *out = (unicon__dataset){.whole = {.x = {.rows = data->x}, .y = {.rows = data->y}}};
-  UNICON_TRY(check_shapes(ctx, data));
   if (!data->pairs)
     UNICON_TRY(unicon__pairs_identity(ctx, data->x->count, data->y->count, &out->own));
   whole->pairs = data->pairs ? data->pairs : out->own;
@@ -81,7 +80,25 @@ unicon_status unicon__dataset_open(unicon_ctx *ctx, const unicon_data *data,
     out->own = kept;
     whole->pairs = kept;
   }
-  return check_left(ctx, whole);
+  return UNICON_OK;
+}
+
+unicon_status unicon__dataset_open(unicon_ctx *ctx, const unicon_data *data,
+                                   const unicon_options *options, unicon__dataset *out) {
+  const unicon__row_need need =
+      unicon__is(options, UNICON__NORMALIZE, "on") ? UNICON__ROW_DIRECTED : UNICON__ROW_SQUARED;
+  *out = (unicon__dataset){.own = NULL};
+  UNICON_TRY(check_shapes(ctx, data));
+  UNICON_TRY(check_counts(ctx, data->x, data->y));
+  UNICON_TRY(take(ctx, data, need, unicon__is(options, UNICON__BAD_ROWS, "drop"), out));
+  return check_left(ctx, &out->whole);
+}
+
+unicon_status unicon__dataset_take(unicon_ctx *ctx, const unicon_data *data,
+                                   const unicon__map map[2], bool drop, unicon__dataset *out) {
+  *out = (unicon__dataset){.own = NULL};
+  UNICON_TRY(check_shapes(ctx, data));
+  return take(ctx, data, map[0].normalize ? UNICON__ROW_DIRECTED : UNICON__ROW_SQUARED, drop, out);
 }
 
 void unicon__dataset_close(unicon__dataset *set) {

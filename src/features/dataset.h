@@ -17,7 +17,12 @@ typedef struct unicon__dataset {
 /* A copy of the caller's set, which must have rows of both sides. */
 unicon_status unicon__data_take(unicon_ctx *ctx, const unicon_data *given, unicon_data *out);
 
-/* Checks shapes and values. unicon__dataset_close frees what it made, also after a failure. */
+/* The rows that can be used through the maps of both sides, and the pairs among them; how many are
+ * left is the caller's business. unicon__dataset_close frees what it made, also after a failure. */
+unicon_status unicon__dataset_take(unicon_ctx *ctx, const unicon_data *data,
+                                   const unicon__map map[2], bool drop, unicon__dataset *out);
+
+/* Checks shapes and values, and that there is something to fit on. unicon__dataset_close frees what it made, also after a failure. */
 unicon_status unicon__dataset_open(unicon_ctx *ctx, const unicon_data *data,
                                    const unicon_options *options, unicon__dataset *out);
 void unicon__dataset_close(unicon__dataset *set);

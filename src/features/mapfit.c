@@ -207,8 +207,8 @@ static void keep_landmarks(unicon__map *map, const int *kept, int64_t count, flo
  * factor^T k(landmarks, x) has the kernel (Nystrom) as its inner product. Landmarks that others
  * explain (duplicates, or nearly: the pivot is below the error of a kernel value) are dropped: on
  * them this is the pseudo-inverse. */
-static unicon_status fit_factor(unicon_ctx *ctx, unicon__arena *arena, double ridge, int side,
-                                unicon__map *map) {
+unicon_status unicon__map_factor(unicon_ctx *ctx, unicon__arena *arena, double ridge, int side,
+                                 unicon__map *map) {
   const int64_t m = map->points;
   double *k, *inverse;
   int *pivot;
@@ -271,7 +271,7 @@ static unicon_status fit_landmarks(unicon_ctx *ctx, unicon__arena *arena,
     UNICON_TRY(load_landmarks(ctx, arena, source, row, count, map));
   }
   unicon__drop(ctx, row);
-  return fit_factor(ctx, arena, params->kernel_ridge, side, map);
+  return unicon__map_factor(ctx, arena, params->kernel_ridge, side, map);
 }
 
 /* ---- random features ---------------------------------------------------------------------- */

@@ -36,6 +36,10 @@ unicon_status unicon__map_fit(unicon_ctx *ctx, unicon__arena *arena,
                               const unicon__map_params *params, int side, const int64_t *landmark,
                               int64_t landmarks, const unicon__source *source, unicon__map *map);
 
+/* Makes the factor of landmarks that are in the map, and drops those that others explain. */
+unicon_status unicon__map_factor(unicon_ctx *ctx, unicon__arena *arena, double ridge, int side,
+                                 unicon__map *map);
+
 /* The kernel of a side with its width set (the median distance of up to 1000 rows for auto). */
 unicon_status unicon__kernel_fit(unicon_ctx *ctx, const unicon__map_params *params, int side,
                                  const unicon__source *source, unicon__kernel *kernel);

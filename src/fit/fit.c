@@ -9,6 +9,7 @@
 
 #include "fit/idle.h"
 #include "fit/part.h"
+#include "fit/stored.h"
 #include "model/banks.h"
 #include "model/embed.h"
 #include "select/select.h"
@@ -21,6 +22,7 @@ typedef struct fit {
   unicon__params params;
   unicon__prepared slot[UNICON__SELECT_SLOTS], *prepared; /* what a choice leaves, or NULL */
   const int64_t *groups;
+  unicon__stored stored; /* statistics that stand in the place of the training rows, or nothing */
   unicon__dataset train, held;
   unicon__validation validation; /* over `held` */
   bool judged;                   /* are there validation pairs? */
@@ -91,6 +93,19 @@ static const char *value_of(const unicon_options *options, int id) {
   return file && unicon__word(options, id) < 0 ? "file" : unicon__text(options, id);
 }
 
+/* Rows and pairs that were fitted on. */
+static unicon_status describe_counts(unicon_ctx *ctx, const fit *f, unicon_model *model) {
+  const unicon__batch *whole = &f->train.whole;
+  const unicon_stats *stats = f->stored.stats;
+  const double count[3] = {stats ? stats->sums.rows[0] : (double)whole->x.count,
+                           stats ? stats->sums.rows[1] : (double)whole->y.count,
+                           stats ? stats->pairs : (double)whole->pairs->positive.count};
+  UNICON_TRY(unicon__model_note_real(ctx, model, "n_x", 17, count[0]));
+  UNICON_TRY(unicon__model_note_real(ctx, model, "n_y", 17, count[1]));
+  UNICON_TRY(unicon__model_note_real(ctx, model, "pairs", 17, count[2]));
+  return stats ? unicon__model_note_text(ctx, model, "from", "statistics") : UNICON_OK;
+}
+
 /* Options in force, sizes, certificate, iteration log. No times, paths or dates. */
 static unicon_status describe(unicon_ctx *ctx, const fit *f, const unicon__part_log *log,
                               unicon_model *model) {
@@ -103,9 +118,7 @@ static unicon_status describe(unicon_ctx *ctx, const fit *f, const unicon__part_
   UNICON_TRY(unicon__model_note_text(ctx, model, "input_hash", hash));
   UNICON_TRY(unicon__model_note_integer(ctx, model, "d_x", whole->x.rows->width));
   UNICON_TRY(unicon__model_note_integer(ctx, model, "d_y", whole->y.rows->width));
-  UNICON_TRY(unicon__model_note_integer(ctx, model, "n_x", whole->x.count));
-  UNICON_TRY(unicon__model_note_integer(ctx, model, "n_y", whole->y.count));
-  UNICON_TRY(unicon__model_note_integer(ctx, model, "pairs", whole->pairs->positive.count));
+  UNICON_TRY(describe_counts(ctx, f, model));
   UNICON_TRY(unicon__model_note_integer(ctx, model, "rank", model->rank));
   UNICON_TRY(unicon__model_note_text(ctx, model, "svd_method", log->solve.method));
   /* below, it is the order of sums that shows */
@@ -139,6 +152,20 @@ static unicon_status take_single(unicon_ctx *ctx, unicon_model *model,
   return UNICON_OK;
 }
 
+/* Sums from a file may be those of no rows at all. */
+static unicon_status check_sums(unicon_ctx *ctx, const fit *f, const unicon_model *model) {
+  const unicon__part *part = &model->part[0];
+  bool fine = true;
+  for (int64_t k = 0; k < model->rank; k++) fine = fine && isfinite(model->spectrum[k]);
+  for (int s = 0; s < 2 && f->stored.stats; s++)
+    for (int64_t k = 0; k < part->map[s].out * part->rank; k++)
+      fine = fine && isfinite(part->weight[s][k]);
+  if (fine || !f->stored.stats) return UNICON_OK;
+  return unicon__fail(ctx, UNICON_ERR_NUMERIC,
+                      "%s holds sums that are too large for any rows: a fit of them overflows",
+                      f->stored.stats->name);
+}
+
 static unicon_status fit_one(unicon_ctx *ctx, fit *f, unicon_model *model, unicon__part_log *log) {
   unicon__block *frame = unicon__frame_open(ctx);
   unicon__part_job job = {.params = &f->params,
@@ -150,6 +177,7 @@ static unicon_status fit_one(unicon_ctx *ctx, fit *f, unicon_model *model, unico
   UNICON_TRY(given_landmarks(ctx, f, &job));
   UNICON_TRY(unicon__part_fit(ctx, &job, &model->part[0], log));
   UNICON_TRY(take_single(ctx, model, &log->solve));
+  UNICON_TRY(check_sums(ctx, f, model));
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }
@@ -196,15 +224,40 @@ static unicon_status fit_fused(unicon_ctx *ctx, fit *f, unicon_model *model,
   return UNICON_OK;
 }
 
-static unicon_status open_sets(unicon_ctx *ctx, fit *f, const unicon_data *train,
-                               const unicon_data *validation) {
+static unicon_status open_train(unicon_ctx *ctx, fit *f, const unicon_data *train) {
   UNICON_TRY(unicon__dataset_open(ctx, train, f->options, &f->train));
-  if (!validation) return UNICON_OK;
-  if (validation->x->width != train->x->width || validation->y->width != train->y->width)
+  const int64_t rows[2] = {f->train.whole.x.count, f->train.whole.y.count};
+  unicon__params_from(f->options, rows, &f->params);
+  return UNICON_OK;
+}
+
+/* Statistics in the place of rows: their sample is the set, and its features are prepared. */
+static unicon_status open_stored(unicon_ctx *ctx, fit *f, const unicon_stats *stats) {
+  UNICON_TRY(unicon__options_copy(ctx, f->options, &f->own_options));
+  UNICON_TRY(unicon__stored_settle(ctx, stats, f->own_options));
+  f->options = f->own_options;
+  const int64_t rows[2] = {llround(stats->sums.rows[0]), llround(stats->sums.rows[1])};
+  unicon__params_from(f->options, rows, &f->params);
+  f->params.open.kernel = f->params.open.landmarks = f->params.open.refine = false;
+  UNICON_TRY(unicon__stored_open(ctx, stats, &f->params, &f->stored));
+  f->train.whole = f->stored.set.whole;
+  f->train.hash = f->stored.set.hash;
+  f->prepared = &f->stored.prepared;
+  if (stats->sample.units > 0 || f->params.open.balance ||
+      f->params.balance.kind == UNICON__BALANCE_OFF)
+    return UNICON_OK;
+  return unicon__fail(ctx, UNICON_ERR_OPTION,
+                      "balance is %s, but %s keeps no rows to make banks of (sample_rows 0)",
+                      unicon__text(f->options, UNICON__BALANCE), stats->name);
+}
+
+static unicon_status open_held(unicon_ctx *ctx, fit *f, const unicon_data *validation) {
+  const int64_t width[2] = {f->train.whole.x.rows->width, f->train.whole.y.rows->width};
+  if (validation->x->width != width[0] || validation->y->width != width[1])
     return unicon__fail(ctx, UNICON_ERR_SHAPE,
                         "validation rows have %lld and %lld values, training rows %lld and %lld",
                         (long long)validation->x->width, (long long)validation->y->width,
-                        (long long)train->x->width, (long long)train->y->width);
+                        (long long)width[0], (long long)width[1]);
   UNICON_TRY(unicon__dataset_open(ctx, validation, f->options, &f->held));
   f->validation = (unicon__validation){.side = {f->held.whole.x, f->held.whole.y},
                                        .pairs = f->held.whole.pairs};
@@ -216,11 +269,18 @@ static unicon_status open_sets(unicon_ctx *ctx, fit *f, const unicon_data *train
 
 enum { FEWEST_PAIRS = 40, FOLDS_MAX = 5 };
 
+/* What is prepared already: of statistics. */
+static unicon__prepared *stored_rows(fit *f) {
+  return f->stored.stats ? &f->stored.prepared : NULL;
+}
+
 /* Held-out share: a tenth, at most 5000 rows; the fewer the pairs, the more folds. */
 static double held_fraction(const fit *f, int *folds) {
   const double n = (double)f->train.whole.y.count;
+  const bool sampled = f->stored.stats && isfinite(f->stored.stats->sample.threshold);
   *folds = unicon__select_folds(f->train.whole.y.count);
   if (f->params.val_fraction > 0) return f->params.val_fraction;
+  if (sampled) return 0.25; /* what is left of the sample is for banks alone */
   return n < 1500 ? 0.2 : n > 50000 ? 5000 / n : 0.1;
 }
 
@@ -243,7 +303,8 @@ static unicon_status choose_by_splits(unicon_ctx *ctx, fit *f, unicon__select_sc
     unicon__clear_error(ctx);
     status = UNICON_OK;
   } else if (status == UNICON_OK) {
-    const unicon__select_job job = {scope, f->options, &f->train.whole, train, held, folds, false};
+    const unicon__select_job job = {scope, f->options, &f->train.whole, train,
+                                    held,  folds,      false,           stored_rows(f)};
     status = unicon__select(ctx, &job, &f->params, f->slot, &f->prepared, &f->chosen);
   }
   for (int k = 0; k < FOLDS_MAX; k++) {
@@ -257,7 +318,7 @@ static unicon_status choose_by_splits(unicon_ctx *ctx, fit *f, unicon__select_sc
 
 /* Options of our own, in which words that stand for numbers are numbers. */
 static unicon_status own_options(unicon_ctx *ctx, fit *f) {
-  UNICON_TRY(unicon__options_copy(ctx, f->options, &f->own_options));
+  if (!f->own_options) UNICON_TRY(unicon__options_copy(ctx, f->options, &f->own_options));
   f->options = f->own_options;
   if (!f->params.open.ridge || f->params.goal != UNICON__GOAL_FIXED) return UNICON_OK;
   return unicon__params_write_ridge(ctx, &f->params, f->own_options);
@@ -265,6 +326,14 @@ static unicon_status own_options(unicon_ctx *ctx, fit *f) {
 
 /* Chooses, and writes what is chosen into our options as well; the fit follows. */
 static unicon_status choose(unicon_ctx *ctx, fit *f, unicon__select_scope scope) {
+  if (f->stored.stats && !f->judged && !f->stored.splits) {
+    unicon__log(ctx, UNICON_LOG_WARNING,
+                "no rows can be held out of these statistics (%s): settings of preset fast",
+                f->stored.stats->decayed             ? "they were decayed"
+                : f->stored.stats->sample.units == 0 ? "they keep no sample"
+                                                     : "their pairs connect too many rows");
+    return UNICON_OK;
+  }
   if (!f->judged && f->train.whole.pairs->positive.count < FEWEST_PAIRS) {
     unicon__log(ctx, scope == UNICON__SELECT_ALL ? UNICON_LOG_WARNING : UNICON_LOG_INFO,
                 "%lld pairs are too few to hold some out: settings of preset fast",
@@ -273,7 +342,7 @@ static unicon_status choose(unicon_ctx *ctx, fit *f, unicon__select_scope scope)
   }
   if (f->judged) {
     const unicon__select_job job = {scope, f->options, &f->train.whole, &f->train, &f->held,
-                                    1,     true};
+                                    1,     true,       stored_rows(f)};
     UNICON_TRY(unicon__select(ctx, &job, &f->params, f->slot, &f->prepared, &f->chosen));
   } else {
     UNICON_TRY(choose_by_splits(ctx, f, scope));
@@ -409,12 +478,15 @@ static unicon_status describe_choice(unicon_ctx *ctx, const fit *f, unicon_model
                                                           chosen->by_epoch, chosen->epochs + 1);
 }
 
+/* Rows of y that are fitted on. */
+static int64_t rows_of_y(const fit *f) {
+  return f->stored.stats ? llround(f->stored.stats->sums.rows[1]) : f->train.whole.y.count;
+}
+
 static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
   unicon__part_log log = {.solve.method = ""};
-  unicon__params_from(
-      f->options, (const int64_t[2]){f->train.whole.x.count, f->train.whole.y.count}, &f->params);
   UNICON_TRY(own_options(ctx, f));
-  const unicon__select_scope scope = unicon__select_scope_of(&f->params, f->train.whole.y.count);
+  const unicon__select_scope scope = unicon__select_scope_of(&f->params, rows_of_y(f));
   const unicon__fit_kind kind = {
       .judged = f->judged,
       .sweeps = scope == UNICON__SELECT_ALL,
@@ -439,27 +511,55 @@ static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
   return unicon__poll(ctx);
 }
 
-unicon_status unicon__fit(unicon_ctx *ctx, const unicon_data *train, const unicon_data *validation,
-                          const unicon_options *options, unicon_model **out) {
-  fit f = {.options = options, .groups = train->groups};
+/* A fit, of rows or of statistics. */
+static unicon_status fit_model(unicon_ctx *ctx, fit *f, const unicon_data *train,
+                               const unicon_stats *stats, const unicon_data *validation,
+                               unicon_model **out) {
   unicon_model *model = NULL;
   UNICON_TRY(unicon__model_create(ctx, &model));
-  f.batches.batch = &f.batches.whole;
+  f->batches.batch = &f->batches.whole;
   const int stage = unicon__stage_begin(ctx, "reading", 0.05);
-  unicon_status status = open_sets(ctx, &f, train, validation);
+  unicon_status status = stats ? open_stored(ctx, f, stats) : open_train(ctx, f, train);
+  if (status == UNICON_OK && validation) status = open_held(ctx, f, validation);
   unicon__stage_end(ctx, stage);
-  if (status == UNICON_OK) status = run_fit(ctx, &f, model);
-  for (int k = 0; k < UNICON__SELECT_SLOTS; k++) unicon__prepared_close(&f.slot[k]);
-  unicon__problem_close(&f.batches);
-  unicon_options_destroy(f.own_options);
-  unicon__dataset_close(&f.held);
-  unicon__dataset_close(&f.train);
+  if (status == UNICON_OK) status = run_fit(ctx, f, model);
+  for (int k = 0; k < UNICON__SELECT_SLOTS; k++) unicon__prepared_close(&f->slot[k]);
+  unicon__problem_close(&f->batches);
+  unicon_options_destroy(f->own_options);
+  unicon__dataset_close(&f->held);
+  unicon__dataset_close(&f->train);
+  unicon__stored_close(&f->stored);
   unicon__arena_trim(&model->arena);
   if (status != UNICON_OK)
     unicon_model_destroy(model);
   else
     *out = model;
   return status;
+}
+
+unicon_status unicon__fit(unicon_ctx *ctx, const unicon_data *train, const unicon_data *validation,
+                          const unicon_options *options, unicon_model **out) {
+  fit f = {.options = options, .groups = train->groups};
+  return fit_model(ctx, &f, train, NULL, validation, out);
+}
+
+static unicon_status fit_stored(unicon_ctx *ctx, const unicon_stats *stats,
+                                const unicon_data *validation, const unicon_options *options,
+                                unicon_model **out) {
+  unicon_data held;
+  fit f = {.options = options};
+  UNICON_NEED(ctx, stats);
+  UNICON_NEED(ctx, out);
+  if (validation) UNICON_TRY(unicon__data_take(ctx, validation, &held));
+  return fit_model(ctx, &f, NULL, stats, validation ? &held : NULL, out);
+}
+
+unicon_status unicon_stats_fit(unicon_ctx *ctx, const unicon_stats *stats,
+                               const unicon_data *validation, const unicon_options *options,
+                               unicon_model **out) {
+  if (out) *out = NULL;
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, fit_stored(ctx, stats, validation, options, out));
 }
 
 static unicon_status take_and_fit(unicon_ctx *ctx, const unicon_data *train,

@@ -22,13 +22,6 @@ static void side_name(const unicon_model *model, int64_t part, int side, const c
     snprintf(out, NAME_SIZE, "%c.%lld.%s", "xy"[side], (long long)part, what);
 }
 
-/* Word `index` of an option, into out. */
-static void word_of(int option, int index, char *out, size_t size) {
-  const char *p = unicon__option_row(option)->words;
-  for (; index > 0; index--) p = strchr(p, '|') + 1;
-  snprintf(out, size, "%.*s", (int)strcspn(p, "|"), p);
-}
-
 /* Directions instead of landmarks, and phases beside them? */
 static bool directed(const unicon__map *map) {
   return map->kind == UNICON__MAP_RANDOM;
@@ -43,12 +36,12 @@ static unicon_status note_side(unicon_ctx *ctx, unicon_model *model, int side) {
   const unicon__map *map = &model->part[0].map[side];
   char word[32], key[NAME_SIZE];
   snprintf(key, sizeof key, "%c.map", "xy"[side]);
-  word_of(UNICON__MAP, 1 + (int)map->kind, word, sizeof word);
+  unicon__option_word(UNICON__MAP, 1 + (int)map->kind, word, sizeof word);
   UNICON_TRY(unicon__model_note_text(ctx, model, key, word));
   snprintf(key, sizeof key, "%c.normalize", "xy"[side]);
   UNICON_TRY(unicon__model_note_text(ctx, model, key, map->normalize ? "on" : "off"));
   snprintf(key, sizeof key, "%c.kernel", "xy"[side]);
-  word_of(UNICON__KERNEL, (int)map->kernel.kind, word, sizeof word);
+  unicon__option_word(UNICON__KERNEL, (int)map->kernel.kind, word, sizeof word);
   UNICON_TRY(unicon__model_note_text(ctx, model, key, word));
   snprintf(key, sizeof key, "%c.kernel_degree", "xy"[side]);
   if (map->kernel.kind == UNICON__KERNEL_POLY)
@@ -318,9 +311,9 @@ static unicon_status read_weight(unicon_ctx *ctx, const reading *r, int64_t b, i
   return shifted_by ? read_tensor(ctx, r, name, rank, 0, &part->offset[side]) : UNICON_OK;
 }
 
-static unicon_status read_side(unicon_ctx *ctx, const reading *r, int64_t b, int side) {
-  unicon__part *part = &r->model->part[b];
-  unicon__map *map = &part->map[side];
+/* The map of a side, without its mean. */
+static unicon_status read_map(unicon_ctx *ctx, const reading *r, int64_t b, int side) {
+  unicon__map *map = &r->model->part[b].map[side];
   char key[NAME_SIZE];
   int kind, normalize;
   UNICON_TRY(read_number(ctx, r, side == 0 ? "d_x" : "d_y", 1, 1 << 24, &map->in));
@@ -337,7 +330,22 @@ static unicon_status read_side(unicon_ctx *ctx, const reading *r, int64_t b, int
       !unicon__kernel_is_fourier(map->kernel.kind))
     return unicon__fail(ctx, UNICON_ERR_FORMAT, "%s: the kernel of side %c has no random features",
                         r->path, "xy"[side]);
-  if (map->kind != UNICON__MAP_LINEAR) UNICON_TRY(read_points(ctx, r, b, side, map));
+  return map->kind == UNICON__MAP_LINEAR ? UNICON_OK : read_points(ctx, r, b, side, map);
+}
+
+unicon_status unicon__model_parse_maps(unicon_ctx *ctx, unicon_model *model, const char *path,
+                                       const unicon__safetensors *file) {
+  const reading r = {.model = model, .path = path, .file = *file};
+  model->parts = 1;
+  UNICON_ARENA_NEW(ctx, &model->arena, model->part, 1);
+  UNICON_TRY(read_map(ctx, &r, 0, 0));
+  return read_map(ctx, &r, 0, 1);
+}
+
+static unicon_status read_side(unicon_ctx *ctx, const reading *r, int64_t b, int side) {
+  unicon__map *map = &r->model->part[b].map[side];
+  char key[NAME_SIZE];
+  UNICON_TRY(read_map(ctx, r, b, side));
   side_name(r->model, b, side, "mean", key);
   if (unicon__tensor_find(&r->file, key))
     UNICON_TRY(read_tensor(ctx, r, key, map->out, 0, &map->mean));
@@ -469,6 +477,9 @@ static unicon_status read_direction(unicon_ctx *ctx, const reading *r) {
 static unicon_status check_format(unicon_ctx *ctx, const reading *r) {
   const char *format = unicon_model_meta(r->model, "format");
   int64_t version;
+  if (format && strcmp(format, "unicon-stats") == 0)
+    return unicon__fail(ctx, UNICON_ERR_FORMAT,
+                        "%s holds statistics, not a model: a fit from them makes one", r->path);
   if (!format || strcmp(format, "unicon") != 0)
     return unicon__fail(ctx, UNICON_ERR_FORMAT,
                         "%s is a safetensors file but no unicon model (metadata \"format\" is not "

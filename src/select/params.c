@@ -244,10 +244,15 @@ bool unicon__params_fused(const unicon__params *params, int64_t rows_x) {
 }
 
 int64_t unicon__most_rank(const unicon__params *params, const unicon__prepared *prepared) {
-  const unicon__source *x = &prepared->side[0].source, *y = &prepared->side[1].source;
   const int64_t centred = params->centring != UNICON__CENTRE_NONE;
-  int64_t most = x->map->out < y->map->out ? x->map->out : y->map->out;
-  if (x->count - centred < most) most = x->count - centred;
-  if (y->count - centred < most) most = y->count - centred;
+  int64_t most = INT64_MAX;
+  for (int s = 0; s < 2; s++) {
+    const unicon__source *source = &prepared->side[s].source;
+    /* statistics that were made before have more rows than are there */
+    const double summed = prepared->stats.rows[s];
+    const int64_t rows = summed > (double)source->count ? (int64_t)summed : source->count;
+    if (source->map->out < most) most = source->map->out;
+    if (rows - centred < most) most = rows - centred;
+  }
   return most;
 }

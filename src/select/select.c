@@ -154,11 +154,11 @@ static int64_t landmarks_for(const selection *w, int64_t wanted) {
 
 /* ---- trials ------------------------------------------------------------------------------- */
 
-static void close_kernel(unicon_ctx *ctx, opened *o) {
+static void close_kernel(unicon_ctx *ctx, const selection *w, opened *o) {
   if (!o->kernel) return;
   for (int f = 0; f < FOLDS_MAX; f++)
     if (o->trial[f]) unicon__trial_close(o->trial[f]);
-  unicon__prepared_close(o->prepared);
+  if (o->prepared != w->job->prepared) unicon__prepared_close(o->prepared);
   unicon__frame_close(ctx, o->frame);
   *o = (opened){0};
 }
@@ -184,7 +184,7 @@ static unicon_status open_rows(unicon_ctx *ctx, selection *w, opened *o) {
   unicon__prepare_plan plan = unicon__params_prepare(w->params, w->job->data);
   plan.cache = false;
   plan.holds |= UNICON__STATS_GRAM_X | UNICON__STATS_GRAM_Y; /* whatever the power that is tried */
-  UNICON_TRY(unicon__prepare(ctx, &plan, o->prepared));
+  if (!w->job->prepared) UNICON_TRY(unicon__prepare(ctx, &plan, o->prepared));
   for (int f = 0; f < w->folds; f++) {
     UNICON_NEW(ctx, o->trial[f], 1);
     UNICON_TRY(unicon__trial_open(ctx, w->params, o->prepared, &w->job->train[f], &w->job->held[f],
@@ -206,9 +206,10 @@ static unicon_status open_kernel(unicon_ctx *ctx, selection *w, const kernel_nam
   if (*out) return UNICON_OK;
   int at = 0;
   while (at + 1 < UNICON__SELECT_SLOTS && w->open[at].kernel && !w->larger) at++;
-  for (int k = UNICON__SELECT_SLOTS - 1; k >= at; k--) close_kernel(ctx, &w->open[k]);
+  for (int k = UNICON__SELECT_SLOTS - 1; k >= at; k--) close_kernel(ctx, w, &w->open[k]);
   *out = &w->open[at];
-  **out = (opened){.kernel = kernel, .prepared = &w->slot[at], .frame = unicon__frame_open(ctx)};
+  unicon__prepared *rows = w->job->prepared ? w->job->prepared : &w->slot[at];
+  **out = (opened){.kernel = kernel, .prepared = rows, .frame = unicon__frame_open(ctx)};
   set_kernel(w, kernel);
   return open_rows(ctx, w, *out);
 }
@@ -476,7 +477,7 @@ static unicon_status try_kernel(unicon_ctx *ctx, selection *w, const kernel_name
   unicon__stage_end(ctx, stage);
   if (!alone && status == UNICON_ERR_MEMORY && limited) {
     unicon__log(ctx, UNICON_LOG_WARNING, "kernel %s is left out: %s", kernel->name, ctx->error);
-    close_kernel(ctx, o);
+    close_kernel(ctx, w, o);
     w->none = status;
     return UNICON_OK;
   }
@@ -758,7 +759,8 @@ unicon_status unicon__select(unicon_ctx *ctx, const unicon__select_job *job, uni
   for (int k = 0; k < UNICON__SELECT_SLOTS; k++) {
     for (int f = 0; f < FOLDS_MAX; f++)
       if (w.open[k].trial[f]) unicon__trial_close(w.open[k].trial[f]);
-    if (w.open[k].kernel && w.open[k].prepared != *kept) unicon__prepared_close(w.open[k].prepared);
+    if (w.open[k].kernel && w.open[k].prepared != *kept && w.open[k].prepared != job->prepared)
+      unicon__prepared_close(w.open[k].prepared);
   }
   UNICON_TRY(status);
   unicon__frame_close(ctx, frame);

@@ -47,8 +47,9 @@ typedef struct unicon__select_job {
   const unicon_options *options; /* for words */
   const unicon__batch *data;     /* all training rows, sources without maps */
   const unicon__dataset *train, *held;
-  int folds;   /* splits (train[k], held[k]) */
-  bool judged; /* held[0] are validation pairs, and train[0] is all there is */
+  int folds;                  /* splits (train[k], held[k]) */
+  bool judged;                /* held[0] are validation pairs, and train[0] is all there is */
+  unicon__prepared *prepared; /* of the kernel that is given, made ready before; NULL: made here */
 } unicon__select_job;
 
 enum { UNICON__SELECT_SLOTS = 2 };

@@ -108,7 +108,8 @@ unicon_status unicon__prepare(unicon_ctx *ctx, const unicon__prepare_plan *plan,
 void unicon__prepared_drop_sums(unicon__prepared *prepared) {
   if (prepared->sums.budget) unicon__arena_release(&prepared->sums);
   prepared->sums = (unicon__arena){.budget = NULL};
-  prepared->stats = (unicon__stats){.holds = 0};
+  const unicon__stats *stats = &prepared->stats; /* how many rows they were of remains */
+  prepared->stats = (unicon__stats){.rows = {stats->rows[0], stats->rows[1]}};
 }
 
 void unicon__prepared_close(unicon__prepared *prepared) {

@@ -60,7 +60,7 @@ done
 # The README keeps to its length, and every file it and the documents link to is there.
 [ "$(wc -l <"$root/README.md")" -lt 200 ] || fail "README.md has 200 lines or more"
 for file in README.md SECURITY.md docs/method.md docs/architecture.md docs/model-format.md docs/numerics.md \
-  docs/testing.md docs/migration.md docs/report.md tests/README.md bench/README.md; do
+  docs/testing.md docs/migration.md docs/many-machines.md docs/report.md tests/README.md bench/README.md; do
   grep -oE '\]\([^)# ]+' "$root/$file" | cut -c3- | grep -v '^https:' | while read -r target; do
     [ -e "$root/$(dirname "$file")/$target" ] || fail "$file links to $target, which is not there"
   done

@@ -11,9 +11,9 @@ text = open(os.path.join(root, "src/base/options.h")).read().replace("\\\n", " "
 commands = {"FIT": ["fit", "plan"], "EVAL": ["eval"], "SYNTH": ["synth"],
             "USE": ["embed", "search"], "PROBE": ["probe"], "CHECK": ["check"], "COMPARE": ["compare"], "REPORT": ["report"],
             "BALANCE": ["balance"], "WEIGHTS": ["weights"], "MIGRATE": ["migrate"],
-            "MOVE": ["embed", "search", "rewrite"],
+            "MOVE": ["embed", "search", "rewrite"], "STATS": ["stats", "landmarks"],
             "CONTEXT": ["fit", "plan", "check", "compare", "eval", "report", "probe", "embed", "search", "balance",
-                        "weights", "migrate", "rewrite", "info", "synth"]}
+                        "weights", "migrate", "rewrite", "stats", "merge", "landmarks", "info", "synth"]}
 string = r'"((?:[^"\\]|\\.)*)"\s*(?:"(?:[^"\\]|\\.)*"\s*)*'
 row = re.compile(r'X\((\w+),\s*' + ",\\s*".join([string] * 5) + r',\s*([^,]+),\s*([^,]+),\s*([A-Z| ]+),')
 found = row.findall(text)
@@ -26,7 +26,8 @@ text = open(os.path.join(root, "programs/tool_options.c")).read()
 commands.update({"FIT": ["fit"], "ALL": commands["CONTEXT"],
                  "PAIRED": ["fit", "plan", "check", "eval", "compare", "report", "weights"],
                  "JUDGED": ["fit", "compare"], "USED": ["eval", "embed", "search"], "PLAN": ["plan"], "EMBED": ["embed"],
-                 "SEARCH": ["search"], "INFO": ["info"], "REWRITE": ["rewrite"], "TOP": []})
+                 "SEARCH": ["search"], "INFO": ["info"], "REWRITE": ["rewrite"], "TOP": [],
+                 "STATS": ["stats"], "MERGE": ["merge"], "LANDMARKS": ["landmarks"]})
 for name, where in re.findall(r'\{CLI_OPT_\w+, "([a-z-]+)".*?((?:CLI_|PAIRED|JUDGED|USED)[A-Z| CLI_]*),\s*(?:"|CLI_GENERAL)', text, re.S):
     for word in where.replace("CLI_", "").replace(" ", "").split("|"):
         for command in commands[word]:
@@ -40,7 +41,8 @@ for shell in bash zsh fish; do
   run 0 --completion $shell
   cp out completion.$shell
 done
-for command in fit plan check compare eval report embed search balance weights migrate rewrite probe info synth; do
+for command in fit plan check compare eval report embed search balance weights migrate rewrite stats merge \
+  landmarks probe info synth; do
   all=--help
   case $command in fit | plan)
     run 0 $command --help

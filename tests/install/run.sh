@@ -48,7 +48,7 @@ expect "pkg-config, C++" env LD_LIBRARY_PATH="$libdir" "$scratch/cpp"
 expect "pkg-config, static" "$scratch/static"
 
 # Each header can be the only one, in C and in C++.
-for header in unicon migrate tools; do
+for header in unicon migrate stats tools; do
   for language in c++ c; do
     echo "#include <unicon/$header.h>" |
       gcc -x "$language" "${strict[@]}" -I"$prefix/include" -fsyntax-only -

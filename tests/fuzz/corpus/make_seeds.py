@@ -143,6 +143,94 @@ def sidecar(**changes):
     return json.dumps({key: value for key, value in about.items() if value is not None}).encode()
 
 
+def mixed(h, data):
+    """unicon__hash: eight bytes at a time."""
+    full = 2**64 - 1
+    for at in range(0, len(data), 8):
+        h = (h ^ int.from_bytes(data[at:at + 8], "little")) * 0x9E3779B97F4A7C15 & full
+        h ^= h >> 32
+    h = (h ^ len(data)) * 0xD6E8FEB86659FD93 & full
+    return h ^ (h >> 32)
+
+
+def stats(kernel=None, rows=6, units=3, ledger=True, drop=None, tensors=None, cut=0, **changes):
+    """Statistics of rows of 3 and 2 numbers; with a kernel nystrom on as many landmarks."""
+    d = {"x": 3, "y": 2}
+    meta = {"format": "unicon-stats", "format_version": "1", "d_x": "3", "d_y": "2", "parts": "1", "unpaired": "off",
+            "n_x": str(rows), "n_y": str(rows), "pairs": str(rows), "weight_x_to_y": str(rows), "weight_y_to_x": str(rows),
+            "decayed": "off", "updates": "1", "vectors": "avx2", "ledger": "on" if ledger else "off",
+            "sample_rows": "100", "sample_threshold": "9"}
+    made, h = {}, 0
+    half = {side: struct.pack("<%de" % (units * p), *([0.5] * units * p)) for side, p in d.items()}
+    for side, p in d.items():
+        gram = [rows * (1.5 if i == j else 0.25 * (j < i)) for i in range(p) for j in range(p)]
+        made[side + ".sum"] = ("F64", [p], struct.pack("<%dd" % p, *range(p)))
+        made[side + ".gram"] = ("F64", [p, p], struct.pack("<%dd" % (p * p), *gram))
+        made[side + ".sample"] = ("F16", [units, p], half[side])
+        made[side + ".sample.length"] = ("F32", [units], struct.pack("<%df" % units, *range(1, 1 + units)))
+        made[side + ".sample.hash"] = ("U64", [units], struct.pack("<%dQ" % units, *range(7, 7 + units)))
+        if ledger:
+            made[side + ".ledger"] = ("U64", [rows], struct.pack("<%dQ" % rows, *range(5, 5 + rows)))
+        meta.update({side + ".map": "nystrom" if kernel else "linear", side + ".normalize": "on",
+                     side + ".kernel": kernel or "linear"})
+        h = mixed(h, struct.pack("<5q", p, p, 2 if kernel else 0, 1, 7 if kernel else 0))
+        h = mixed(h, struct.pack("<d", 0.5 if kernel else 0))
+        if kernel:
+            points = floats(p * p)
+            factor = struct.pack("<%df" % (p * p), *[1.0 if i == j else 0.125 * (j > i) for i in range(p) for j in range(p)])
+            made[side + ".landmarks"], made[side + ".factor"] = ("F32", [p, p], points), ("F32", [p, p], factor)
+            meta[side + ".kernel_width"] = "0.5"
+            h = mixed(mixed(h, points), factor)
+    for way in "xy", "yx":
+        made[way + ".cross"] = ("F64", [3, 2], struct.pack("<6d", 3, 1, 0, 2, 1, 1))
+        made[way + ".x"] = ("F64", [3], struct.pack("<3d", 0, 1, 2))
+        made[way + ".y"] = ("F64", [2], struct.pack("<2d", 0, 1))
+    made["sample.key"] = ("F64", [units], struct.pack("<%dd" % units, *[k / 4 for k in range(units)]))
+    made["sample.unit"] = ("I64", [units, 4], struct.pack("<4q", 1, 1, 1, 1) * units)
+    made["sample.pair"] = ("I64", [units, 2], bytes(16 * units))
+    made["sample.weight"] = ("F32", [units], struct.pack("<f", 1) * units)
+    made.update(tensors or {})
+    meta.update({"maps": "%016x" % h}, **changes)
+    return safetensors({name: made[name] for name in made if name != drop}, meta)
+
+
+def seeds_stats():
+    put("stats", "linear", stats())
+    put("stats", "bare", stats(units=0, ledger=False))
+    put("stats", "rbf", stats("rbf"))
+    put("stats", "decayed", stats(decayed="on", ledger=False, n_x="4.5", n_y="4.5"))
+    put("stats", "no-rows", stats(rows=0, units=0))
+    put("stats", "one-row", stats(rows=1, units=1))
+    put("stats", "newer", stats(format_version="2"))
+    put("stats", "model", stats(format="unicon"))
+    put("stats", "foreign", stats(format="pt"))
+    put("stats", "wrong-maps", stats(maps="0123456789abcdef"))
+    put("stats", "wide", stats(d_x="16777216"))
+    put("stats", "negative-rows", stats(n_x="-3"))
+    put("stats", "nan-rows", stats(n_x="nan"))
+    put("stats", "huge-sample", stats(sample_rows="1e300"))
+    put("stats", "low-threshold", stats(sample_threshold="0.1"))
+    put("stats", "infinite-threshold", stats(sample_threshold="inf"))
+    for name in "x.gram", "xy.cross", "sample.pair", "y.sample", "x.ledger":
+        put("stats", "no-" + name, stats(drop=name))
+    put("stats", "no-factor", stats("rbf", drop="y.factor"))
+    put("stats", "full-factor", stats("rbf", tensors={"y.factor": ("F32", [2, 2], struct.pack("<4f", 1, 0, 1, 1))}))
+    put("stats", "nan-gram", stats(tensors={"y.gram": ("F64", [2, 2], struct.pack("<4d", 1, 0, float("nan"), 1))}))
+    put("stats", "indefinite", stats(tensors={"y.gram": ("F64", [2, 2], struct.pack("<4d", 1, 0, 9, 1))}))
+    put("stats", "huge-gram", stats(tensors={"y.gram": ("F64", [2, 2], struct.pack("<4d", 1e308, 0, 1e308, 1e308))}))
+    put("stats", "f32-gram", stats(tensors={"y.gram": ("F32", [2, 2], floats(4))}))
+    put("stats", "key-falls", stats(tensors={"sample.key": ("F64", [3], struct.pack("<3d", 0, 2, 1))}))
+    put("stats", "key-nan", stats(tensors={"sample.key": ("F64", [3], struct.pack("<3d", 0, float("nan"), 1))}))
+    put("stats", "pair-outside", stats(tensors={"sample.pair": ("I64", [3, 2], struct.pack("<6q", 0, 0, 1, 0, 0, 0))}))
+    put("stats", "unit-huge", stats(tensors={"sample.unit": ("I64", [3, 4], struct.pack("<4q", 2**62, 2**62, 2**62, 1) * 3)}))
+    put("stats", "unit-empty", stats(tensors={"sample.unit": ("I64", [3, 4], struct.pack("<4q", 0, 1, 1, 1) * 3)}))
+    put("stats", "weight-negative", stats(tensors={"sample.weight": ("F32", [3], struct.pack("<3f", 1, -1, 1))}))
+    put("stats", "half-inf", stats(tensors={"x.sample": ("F16", [3, 3], b"\0\x7c" * 9)}))
+    put("stats", "ledger-falls", stats(tensors={"x.ledger": ("U64", [6], struct.pack("<6Q", 9, 8, 7, 6, 5, 4))}))
+    put("stats", "cut", stats()[:-40])
+    put("stats", "empty", b"")
+
+
 def seeds_sidecar():
     put("sidecar", "whole", sidecar())
     put("sidecar", "journal", sidecar(done=4))

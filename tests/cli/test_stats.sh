@@ -1,0 +1,158 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Statistics: parts made apart and merged are the whole; rows are added, removed, refused; a fit from
+# statistics is the fit of the rows; what is broken names its part and leaves nothing behind.
+. "$(dirname "$0")/cli.sh"
+
+# Three shards, and all of them as folders.
+run 0 synth linear -o synth --train 600 --val 350 --test 250 --dim-x 24 --dim-y 20
+mkdir x y
+part=0
+for name in train val test; do
+  cp synth/x.$name.npy x/$part.npy
+  cp synth/y.$name.npy y/$part.npy
+  part=$((part + 1))
+done
+
+# ---- parts ----------------------------------------------------------------------------------
+run 0 stats x y -o whole.stats
+prints "1200 rows of 24 numbers, kernel linear"
+for k in 0 1 2; do run 0 stats x/$k.npy y/$k.npy -o part$k.stats --quiet; done
+run 0 merge part2.stats part0.stats part1.stats -o all.stats
+prints "pairs            1200"
+run 0 fit --from whole.stats --preset fast -o whole.safetensors
+prints "1200 rows of 24 numbers, summed before"
+run 0 fit --from all.stats --preset fast -o all.safetensors
+run 0 fit x y --preset fast --exponent 1.5 --balance softmax:5 -o rows.safetensors --quiet
+run 0 fit --from all.stats --preset fast --exponent 1.5 --balance softmax:5 -o same.safetensors --quiet
+for m in whole all rows same; do
+  run 0 embed $m.safetensors --side x synth/x.test.npy -o $m.npy --quiet
+  run 0 eval $m.safetensors synth/x.test.npy synth/y.test.npy --json
+  cp out $m.json
+done
+npy close whole.npy all.npy 1e-6 || fail "merged parts give another model"
+npy close rows.npy same.npy 1e-4 || fail "statistics give another model than the rows"
+python3 - <<'PYTHON' || fail "recalls differ"
+import json
+read = lambda m: json.load(open(m + ".json"))
+for a, b in ("whole", "all"), ("rows", "same"):
+    for way in "x_to_y", "y_to_x":
+        for k in "hit@1", "hit@5", "hit@10":
+            assert read(a)[way]["plain"][k] == read(b)[way]["plain"][k], (a, b, way, k)
+PYTHON
+run 0 info all.stats
+prints "kernel linear, 24 features"
+run 0 info all.stats --json
+json "j['rows_x'] == 1200 and j['sample']['rows_y'] == 1200 and j['updates'] == 3"
+
+# ---- adding and removing --------------------------------------------------------------------
+run 0 merge part0.stats part2.stats -o never.stats --quiet
+run 0 stats never.stats --add x/1.npy y/1.npy -o added.stats --json
+json "j['rows_x'] == 1200"
+run 0 stats added.stats --remove x/1.npy y/1.npy -o removed.stats --certificate proof.json
+prints "removed          350 rows of x"
+prints "checked by       counts and covariance"
+python3 -c "
+import json
+c = json.load(open('proof.json'))
+assert c['removed']['rows_y'] == 350 and c['left']['pairs'] == 850 and c['statistics'] == 'removed.stats'
+assert 0 < c['trace']['bound'] < 1e-10 and len(c['removed']['hash']) == 16" || fail "the certificate"
+for m in never removed; do
+  run 0 fit --from $m.stats -o $m.safetensors --quiet
+  run 0 embed $m.safetensors --side y synth/y.test.npy -o $m.npy --quiet
+done
+npy close never.npy removed.npy 1e-6 || fail "removed rows left a trace"
+run 0 stats x/0.npy y/0.npy --ledger -o kept.stats --quiet
+run 0 stats kept.stats --add x/2.npy y/2.npy -o kept2.stats --quiet
+refused 1 "350 of the 350 rows of x were never added" stats kept2.stats --remove x/1.npy y/1.npy -o no.stats
+run 0 stats kept2.stats --remove x/2.npy y/2.npy -o kept3.stats
+prints "checked by       ledger"
+run 0 stats all.stats --add x/0.npy y/0.npy --decay 0.5 -o drift.stats
+prints "1200 rows of 24"
+prints "nothing can be removed"
+refused 1 "drift.stats was decayed" stats drift.stats --remove x/0.npy y/0.npy -o no.stats
+refused 1 "1200 rows of x cannot be removed" stats part0.stats --remove x y -o no.stats
+absent no.stats
+
+# ---- fits -----------------------------------------------------------------------------------
+run 0 fit --from part0.stats --val-x x/1.npy --val-y y/1.npy -o judged.safetensors
+prints "among 350 x 350 rows"
+run 0 fit --from drift.stats -o drift.safetensors
+says "no rows can be held out of these statistics (they were decayed)"
+run 0 stats x/0.npy y/0.npy --sample-rows 0 -o bare.stats
+prints "sample           0 x 0 rows"
+run 0 fit --from bare.stats -o bare.safetensors
+says "they keep no sample"
+prints "balance          off"
+refused 2 "keeps no rows to make banks of" fit --from bare.stats --balance softmax:5 -o no.safetensors
+refused 2 "which needs the rows" fit --from all.stats --refine 3 -o no.safetensors
+refused 2 "kernel of x is rbf, but all.stats was made with linear" fit --from all.stats --kernel rbf -o no.safetensors
+refused 2 "normalize is off" fit --from all.stats --normalize off -o no.safetensors
+refused 2 "--pairs is about the rows" fit --from all.stats --pairs p.tsv -o no.safetensors
+refused 1 "holds statistics, not a model" eval all.stats x/0.npy y/0.npy
+refused 1 "is a model, not statistics" fit --from all.safetensors -o no.safetensors
+run 2 fit --from all.stats x/0.npy y/0.npy -o no.safetensors
+says "with --from no X and Y are given"
+absent no.safetensors
+
+# ---- kernels --------------------------------------------------------------------------------
+run 0 landmarks x y --kernel rbf --landmarks 100 -o maps.stats
+prints "0 rows of 24 numbers, kernel rbf, 100 features"
+for k in 0 1 2; do run 0 stats x/$k.npy y/$k.npy --map-from maps.stats -o rbf$k.stats --quiet; done
+run 0 merge rbf0.stats rbf1.stats rbf2.stats -o rbf.stats --quiet
+run 0 fit --from rbf.stats --preset fast -o rbf.safetensors
+run 0 stats x/0.npy y/0.npy --map-from rbf.safetensors -o again.stats
+prints "kernel rbf, 100 features"
+run 0 stats x/0.npy y/0.npy --kernel angular --map random --features 64 -o random.stats
+prints "kernel arccos1, 64 features"
+refused 1 "landmarks of the kernel" stats rbf.stats --remove x/0.npy y/0.npy -o no.stats
+run 0 stats rbf.stats --remove x/0.npy y/0.npy --drop-landmarks -o less.stats --json
+json "j['certificate']['landmarks']['dropped'] > 10 and j['features_x'] < 100"
+refused 2 "map is exact" stats x/0.npy y/0.npy --kernel rbf --map exact -o no.stats
+refused 2 "kernel has no effect" stats x/0.npy y/0.npy --map-from maps.stats --kernel rbf -o no.stats
+
+# ---- what is broken -------------------------------------------------------------------------
+head -c 20000 part1.stats >cut.stats
+refused 1 "cut.stats: the tensor" merge part0.stats cut.stats part2.stats -o no.stats
+printf 'no statistics' >text.stats
+refused 1 "text.stats is not a .safetensors file" merge part0.stats text.stats -o no.stats
+refused 1 "missing.stats" merge part0.stats missing.stats -o no.stats
+run 0 stats x/1.npy y/1.npy --normalize off -o other.stats --quiet
+refused 1 "other.stats was made with normalize off, but part0.stats with normalize on" \
+  merge part0.stats part2.stats other.stats -o no.stats
+refused 1 "with kernel rbf" merge part0.stats rbf1.stats -o no.stats
+npy write bad.npy f4 350 24 3 7,5=nan
+cp x/1.npy good.npy
+cp bad.npy x/1.npy
+refused 1 "row 607, column 5" stats x y -o no.stats
+refused 1 "x/1.npy: row 7, column 5" stats part0.stats --add x/1.npy y/1.npy -o no.stats
+run 0 stats part0.stats --add x/1.npy y/1.npy --bad-rows drop -o dropped.stats --json
+json "j['rows_x'] == 949 and j['pairs'] == 949"
+cp good.npy x/1.npy
+refused 1 "rows of 20 values" stats part0.stats --add y/1.npy x/1.npy -o no.stats
+absent no.stats
+ls -A | grep -q '\.tmp-' && fail "a temporary file was left"
+
+# ---- the command line -----------------------------------------------------------------------
+run 2 stats x y
+says "say where the statistics go"
+refused 2 "--certificate needs --remove" stats x y --certificate c.json -o no.stats
+refused 2 "--decay needs --add" stats x y --decay 0.5 -o no.stats
+refused 2 '--decay is `1.5`' stats all.stats --add x y --decay 1.5 -o no.stats
+refused 2 "give one of --add and --remove" stats all.stats --add --remove x y -o no.stats
+run 2 stats all.stats --add x -o no.stats
+says "Y is missing"
+run 2 stats all.stats x y -o no.stats
+says "one argument too many"
+run 2 merge -o no.stats
+says "PART... is missing"
+refused 1 "is an input" merge part0.stats part1.stats -o part1.stats
+
+# ---- memory ---------------------------------------------------------------------------------
+# Rows and columns many times the limit: they are read in pieces.
+run 0 synth linear -o big --train 60000 --test 10 --dim-x 128 --dim-y 64
+run 0 stats big/x.train.npy big/y.train.npy --sample-rows 2000 --max-mem 24M --threads 1 -o big.stats
+run 0 fit --from big.stats --max-mem 24M --threads 1 -o big.safetensors
+refused 1 "max_mem" stats big/x.train.npy big/y.train.npy --max-mem 3M -o no.stats
+absent no.stats
+echo "stats: ok"
