@@ -208,7 +208,8 @@ typedef struct unicon__device_table {
   const char *name; /* the NAME of the file: small letters, digits */
   /* Which one `device auto` takes: the usable one with the largest; 0: never without being asked. */
   int32_t preference;
-  int64_t most_rows; /* of a block, at most; 0: as many as memory allows */
+  int64_t most_rows;  /* of a block, at most; 0: as many as memory allows */
+  double least_flops; /* stages of fewer stay on the host: they end before they would have begun */
 
   /* 1: can be opened; `text` says what it is ("NVIDIA H200, 139 GiB"). 0: `text` says why not. Must
    * not start the device: it is called to list it. */
@@ -243,6 +244,9 @@ typedef struct unicon__device_table {
   /* Rows to_first.. of `to` = rows row[0 .. count-1] of `from`, F32 of as many columns. */
   int (*gather)(unicon__device *device, const unicon__matrix *from, const int64_t *row,
                 int64_t count, unicon__matrix *to, int64_t to_first);
+  /* `count` rows of m from `first` on -= row (F32, 1 by the columns of m). */
+  int (*shift)(unicon__device *device, unicon__matrix *m, int64_t first, int64_t count,
+               const unicon__matrix *row);
   /* Embeddings: rows z_first.. of z = rows first.. of phi times weight (F32, p by r), scaled to
    * length 1 if `unit` (0 stays 0). z may have more columns than r: they stay. */
   int (*embed)(unicon__device *device, const unicon__matrix *phi, int64_t first, int64_t count,
@@ -284,6 +288,21 @@ typedef struct unicon__device_table {
                  double *score, int64_t *id);
   int (*ranks)(unicon__device *device, const unicon__device_scores *scores,
                const unicon__device_ranks *ranks);
+
+  /* ---- dense algebra in float64 on host memory, row-major; NULL where the host does it */
+
+  /* Eigenvalues of a symmetric matrix ascending in w; a (n by n, lower triangle read) becomes the
+   * eigenvectors, one per row, of any sign. ELSEWHERE where it does not converge; a is then as it
+   * was. */
+  int (*eigen)(unicon__device *device, int64_t n, double *a, double *w);
+  /* A (m by n) = U diag(s) V^T, q = min(m, n), s descending; u is m by q, vt q by n; a is destroyed.
+   * Orthonormal to float64 rounding, small singular values too (not by way of A^T A).
+   * ELSEWHERE where it does not converge; a is then as it was. */
+  int (*svd)(unicon__device *device, int64_t m, int64_t n, double *a, double *s, double *u,
+             double *vt);
+  /* C (m by n) = op(A) op(B), op(A) m by k; matrices without gaps. */
+  int (*product)(unicon__device *device, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
+                 const double *a, const double *b, double *c);
 } unicon__device_table;
 
 /* Returns the table, which lives as long as the library is loaded. */
