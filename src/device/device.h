@@ -114,7 +114,8 @@ typedef struct unicon__device_map {
 
 /* ---- sparse rows ---------------------------------------------------------------------------- */
 
-/* Entries of row i: start[i] .. start[i+1]-1, columns ascending. Host memory. */
+/* Entries of row i: start[i] .. start[i+1]-1, columns ascending, each at most once, unless an
+ * operation says otherwise. Host memory. */
 typedef struct unicon__device_sparse {
   int64_t rows;
   const int64_t *start; /* rows + 1 */
@@ -263,7 +264,8 @@ typedef struct unicon__device_table {
   int (*add_sums)(unicon__device *device, const unicon__matrix *a, int64_t first, int64_t count,
                   const double *weight, int64_t weights, double sign, unicon__matrix *sum,
                   int64_t cols);
-  /* T = W Y: row i of t (F32) = sum over the entries of row i of value times row `column` of y. */
+  /* T = W Y: row i of t (F32) = sum over the entries of row i of value times row `column` of y.
+   * Columns in any order, and more than once: then all of them count. */
   int (*combine)(unicon__device *device, const unicon__device_sparse *w, const unicon__matrix *y,
                  unicon__matrix *t);
 

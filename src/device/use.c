@@ -154,16 +154,28 @@ unicon_status unicon__device_check(unicon_ctx *ctx, int said) {
                       "device %s: %s", where->table->name, text);
 }
 
-bool unicon__device_left(unicon_ctx *ctx, unicon_status status, const char *stage) {
+/* Can the host make good what the device said? Then the failure is forgotten. */
+static bool left_to_host(unicon_ctx *ctx, const char *stage) {
   const int said = ctx->where.said;
-  if (status == UNICON_OK || (said != UNICON__DEVICE_MEMORY && said != UNICON__DEVICE_ELSEWHERE))
-    return false;
+  if (said != UNICON__DEVICE_MEMORY && said != UNICON__DEVICE_ELSEWHERE) return false;
   const bool memory = said == UNICON__DEVICE_MEMORY;
-  unicon__log(ctx, memory ? UNICON_LOG_WARNING : UNICON_LOG_INFO, "%s runs on the CPU: %s", stage,
-              ctx->error);
+  unicon__log(ctx, memory ? UNICON_LOG_WARNING : UNICON_LOG_INFO, "%s: the CPU does it, for %s",
+              stage, ctx->error);
   ctx->where.said = UNICON__DEVICE_OK;
   unicon__clear_error(ctx);
   return true;
+}
+
+unicon_status unicon__device_run(unicon_ctx *ctx, const char *stage, unicon__device_road road,
+                                 void *state, bool *done) {
+  unicon__device_room room = {.count = 0};
+  unicon__block *frame = unicon__frame_open(ctx);
+  const unicon_status status = road(ctx, state, &room);
+  unicon__device_close(ctx, &room);
+  *done = status == UNICON_OK;
+  if (!*done && !left_to_host(ctx, stage)) return status;
+  unicon__frame_close(ctx, frame);
+  return UNICON_OK;
 }
 
 /* ---- matrices ----------------------------------------------------------------------------- */
@@ -255,8 +267,7 @@ static unicon_status list_devices(unicon_ctx *ctx, unicon_device *list, size_t r
   const int found = unicon__plugin_names(ctx->where.folder, name);
   const char *chosen = ctx->where.table ? ctx->where.table->name : "cpu";
   unicon__plugin plugin = {.name = "cpu", .usable = true};
-  snprintf(plugin.text, sizeof plugin.text, "threads: %d; %s", ctx->threads,
-           unicon_build_info());
+  snprintf(plugin.text, sizeof plugin.text, "threads: %d; %s", ctx->threads, unicon_build_info());
   *count = (size_t)found + 1;
   for (size_t k = 0; k < *count && k < room; k++) {
     if (k > 0) unicon__plugin_load(ctx->where.folder, name[k - 1], &plugin);

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device of a context, as stages use it.
  *
- * A stage that has a device road begins it like this:
+ * A stage that has a device road asks for it first:
  *
- *     if (unicon__device_serves(ctx, nearest, flops)) {
- *       const unicon_status status = on_device(ctx, ...);
- *       if (!unicon__device_left(ctx, status, "search")) return status;
- *     }
- *     ... the host road
+ *     bool done = false;
+ *     if (unicon__device_serves(ctx, nearest, flops))
+ *       UNICON_TRY(unicon__device_run(ctx, "search", road, &state, &done));
+ *     if (!done) ... the host road
  *
- * The road gathers its matrices in a room, which it closes on every way out. It writes results at
- * its end only, so that the host road can begin afresh where the device says that it cannot, or has
- * too little memory. */
+ * The road writes results at its end only, or where the host road will write them again, so that
+ * the host can begin afresh where the device says that it cannot, or has too little memory. */
 #ifndef UNICON_DEVICE_USE_H
 #define UNICON_DEVICE_USE_H
 
@@ -29,10 +27,6 @@ bool unicon__device_has(unicon_ctx *ctx, size_t place, double flops);
 #define unicon__device_serves(ctx, entry, flops) \
   unicon__device_has((ctx), offsetof(unicon__device_table, entry), (flops))
 
-/* Is the host road to be taken after the device's? Then the failure is forgotten, and the log has a
- * word. */
-bool unicon__device_left(unicon_ctx *ctx, unicon_status status, const char *stage);
-
 /* What the device returned, as a status with its sentence. */
 unicon_status unicon__device_check(unicon_ctx *ctx, int said);
 
@@ -42,7 +36,7 @@ unicon_status unicon__device_check(unicon_ctx *ctx, int said);
 
 /* Matrices of a road. */
 typedef struct unicon__device_room {
-  unicon__matrix *matrix[16];
+  unicon__matrix *matrix[32];
   int count;
 } unicon__device_room;
 
@@ -52,6 +46,13 @@ unicon_status unicon__device_new(unicon_ctx *ctx, unicon__device_room *room, int
 unicon_status unicon__device_copy(unicon_ctx *ctx, unicon__device_room *room, const float *from,
                                   int64_t rows, int64_t cols, int64_t ld, unicon__matrix **out);
 void unicon__device_close(unicon_ctx *ctx, unicon__device_room *room);
+
+/* Runs a road in a frame and with a room of its own, both of which are closed. *done becomes true
+ * unless the host is to do it, which the log says. */
+typedef unicon_status (*unicon__device_road)(unicon_ctx *ctx, void *state,
+                                             unicon__device_room *room);
+unicon_status unicon__device_run(unicon_ctx *ctx, const char *stage, unicon__device_road road,
+                                 void *state, bool *done);
 
 /* How many of `rows` rows a block has that takes so many bytes a row: what fits into `share` of the
  * memory that is left, at least 1, at most what the device wants. */

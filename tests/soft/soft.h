@@ -5,11 +5,16 @@
 
 #include "device/device.h"
 
-#define SOFT_OPS(X)                                                                         \
-  X(upload)                                                                                 \
-  X(download)                                                                               \
-  X(features) X(gather) X(shift) X(embed) X(add_product) X(add_sums) X(combine) X(exp_sums) \
-      X(weigh) X(bias) X(nearest) X(ranks) X(eigen) X(svd) X(product)
+#define SOFT_OPS(X)                                                                       \
+  X(upload)                                                                               \
+  X(download)                                                                             \
+  X(features)                                                                             \
+  X(gather)                                                                               \
+  X(shift)                                                                                \
+  X(embed)                                                                                \
+  X(add_product)                                                                          \
+  X(add_sums) X(combine) X(exp_sums) X(weigh) X(bias) X(nearest) X(ranks) X(eigen) X(svd) \
+      X(product)
 
 enum {
 #define SOFT_ID(op) SOFT_##op,
