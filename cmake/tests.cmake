@@ -51,6 +51,7 @@ foreach(source IN LISTS test_sources)
     target_include_directories(${name} PRIVATE programs)
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  add_dependencies(${name} unicon_soft)
   unicon_test(${name} unit ${name})
 endforeach()
 

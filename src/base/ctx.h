@@ -25,6 +25,7 @@ typedef struct unicon__where {
   bool settled;                             /* a device has been looked for */
   bool used;                                /* a stage of this call ran on it */
   int said;                                 /* its last status */
+  bool told;                                /* the log knows that it has no form of a loss */
   int64_t process;                          /* that opened it */
   const struct unicon__device_table *table; /* of the open device; NULL: the CPU */
   struct unicon__device *device;

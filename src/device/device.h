@@ -291,15 +291,15 @@ typedef struct unicon__device_table {
   int (*ranks)(unicon__device *device, const unicon__device_scores *scores,
                const unicon__device_ranks *ranks);
 
-  /* ---- dense algebra in float64 on host memory, row-major; NULL where the host does it */
+  /* ---- dense algebra in float64 on host memory, row-major; NULL where the host does it. With
+   * ELSEWHERE and MEMORY the matrices are as they were */
 
   /* Eigenvalues of a symmetric matrix ascending in w; a (n by n, lower triangle read) becomes the
-   * eigenvectors, one per row, of any sign. ELSEWHERE where it does not converge; a is then as it
-   * was. */
+   * eigenvectors, one per row, of any sign. ELSEWHERE where it does not converge. */
   int (*eigen)(unicon__device *device, int64_t n, double *a, double *w);
   /* A (m by n) = U diag(s) V^T, q = min(m, n), s descending; u is m by q, vt q by n; a is destroyed.
    * Orthonormal to float64 rounding, small singular values too (not by way of A^T A).
-   * ELSEWHERE where it does not converge; a is then as it was. */
+   * ELSEWHERE where it does not converge. */
   int (*svd)(unicon__device *device, int64_t m, int64_t n, double *a, double *s, double *u,
              double *vt);
   /* C (m by n) = op(A) op(B), op(A) m by k; matrices without gaps. */

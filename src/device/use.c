@@ -184,6 +184,9 @@ unicon_status unicon__device_new(unicon_ctx *ctx, unicon__device_room *room, int
                                  int64_t cols, int element, unicon__matrix **out) {
   unicon__matrix *made = NULL;
   *out = NULL;
+  if (room->count == UNICON__DEVICE_PLACES)
+    return unicon__fail(ctx, UNICON_ERR_UNSUPPORTED, "a stage has more than %d matrices",
+                        UNICON__DEVICE_PLACES);
   UNICON_TRY(unicon__on(ctx, matrix_new, rows, cols, element, &made));
   *out = room->matrix[room->count++] = made;
   return UNICON_OK;

@@ -34,9 +34,11 @@ unicon_status unicon__device_check(unicon_ctx *ctx, int said);
 #define unicon__on(ctx, entry, ...) \
   unicon__device_check((ctx), (ctx)->where.table->entry((ctx)->where.device, __VA_ARGS__))
 
-/* Matrices of a road. */
+/* Matrices of a road: no more than there are places. */
+enum { UNICON__DEVICE_PLACES = 32 };
+
 typedef struct unicon__device_room {
-  unicon__matrix *matrix[32];
+  unicon__matrix *matrix[UNICON__DEVICE_PLACES];
   int count;
 } unicon__device_room;
 

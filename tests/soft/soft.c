@@ -627,7 +627,7 @@ static void decompose(double *b, int64_t n, int64_t m, double *s, double *v) {
     rotate(v, n, i, best, 0, 1);
   }
   int64_t rank = 0;
-  while (rank < n && s[rank] > 0) rank++;
+  while (rank < n && s[rank] > 1e-15 * (double)m * s[0]) rank++;
   for (int64_t i = 0; i < rank; i++)
     for (int64_t k = 0; k < m; k++) b[i * m + k] /= s[i];
   complete(b, n, m, rank);
@@ -752,5 +752,7 @@ const unicon__device_table *unicon__device_entry(void) {
   };
   table.version = control.version;
   table.most_rows = control.most_rows;
+  table.least_flops = control.least_flops;
+  table.preference = control.preference;
   return &table;
 }
