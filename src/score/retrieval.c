@@ -301,7 +301,9 @@ static void fill_query(void *state, unicon__cell cell) {
   const unicon__partners p = positives(h->g, cell.row), other = ignored(h->g, cell.row);
   double *threshold = h->threshold + h->start[cell.row];
   int64_t *to = h->hidden + h->hidden_start[cell.row], k = 0, j = 0;
-  for (; k < p.count; k++) threshold[k] = exact_score(h->g, cell.row, unicon__partner(p, k));
+  /* the device sums products in another order: what that can change is a tie, and counts so */
+  const double tie = 0x1p-51 * (double)h->g->r;
+  for (; k < p.count; k++) threshold[k] = exact_score(h->g, cell.row, unicon__partner(p, k)) - tie;
   qsort(threshold, (size_t)p.count, sizeof *threshold, descending);
   for (k = 0; p.count > 0 && (k < p.count || j < other.count);)
     *to++ = j == other.count || (k < p.count && unicon__partner(p, k) < other.item[j])
