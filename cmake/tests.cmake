@@ -15,6 +15,14 @@ function(unicon_test name label)
     ENVIRONMENT "${test_environment}")
 endfunction()
 
+# The soft device: a plugin in plain C beside the tests, which load it as any other. Not installed.
+add_library(unicon_soft MODULE tests/soft/soft.c)
+target_include_directories(unicon_soft PRIVATE src)
+target_link_libraries(unicon_soft PRIVATE unicon_warnings unicon_posix m)
+set_target_properties(unicon_soft PROPERTIES
+  OUTPUT_NAME unicon_soft LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+list(APPEND test_environment "UNICON_SOFT_FOLDER=${PROJECT_BINARY_DIR}/tests")
+
 # tests/test_*.c: one cmocka program each. Other tests/*.c are shared by all of them.
 file(GLOB test_sources CONFIGURE_DEPENDS tests/test_*.c)
 file(GLOB helper_sources CONFIGURE_DEPENDS tests/*.c)
@@ -43,7 +51,16 @@ foreach(source IN LISTS test_sources)
     target_include_directories(${name} PRIVATE programs)
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  add_dependencies(${name} unicon_soft)
   unicon_test(${name} unit ${name})
+endforeach()
+
+# The same on a device, as far as they tell of results and not of the CPU: on the soft one here, and
+# on others by hand (UNICON_TEST_DEVICE=cuda ctest -L unit).
+foreach(name IN ITEMS bias search metrics stats map map_model map_random map_far map_near fit model
+    golden solve loss loss_identities weights refine regress check faults_fit)
+  unicon_test(test_${name}_soft unit test_${name})
+  set_property(TEST test_${name}_soft APPEND PROPERTY ENVIRONMENT "UNICON_TEST_DEVICE=soft")
 endforeach()
 
 # tests/cli/test_*.sh: run the command as a user does ($UNICON).

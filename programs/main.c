@@ -271,10 +271,12 @@ const cli_command cli_commands[] = {
      {"MODEL", NULL},
      0,
      "[MODEL|STATS] [options]",
-     "describe a model or statistics, or the presets and formats",
+     "describe a model or statistics, or the presets, formats and devices",
      "Shows what is inside a model: sizes, options in force, spectrum, certificate; or what is in "
      "statistics: rows, pairs, maps, sample. Without a MODEL: the presets with their settings, the "
-     "file formats and the build.",
+     "file formats, the build, and the devices that --device may name, with the reason where one "
+     "cannot be used. Devices are libraries libunicon_NAME.so beside that of unicon, or in the "
+     "folder that the environment variable UNICON_DEVICES names.",
      "unicon info model.safetensors\n",
      cmd_info},
     {"synth",
@@ -324,8 +326,15 @@ int tool_interrupted(tool *t) {
   return EXIT_INTERRUPTED;
 }
 
+unicon_status tool_devices(unicon_ctx *ctx) {
+  const char *folder = getenv("UNICON_DEVICES");
+  return folder && *folder ? unicon_device_folder(ctx, folder) : UNICON_OK;
+}
+
 /* Hands the library options of the command line to the library. */
 static int apply_settings(tool *t) {
+  const unicon_status found = tool_devices(t->ctx);
+  if (found != UNICON_OK) return tool_fail(t, found);
   for (size_t i = 0; i < t->args->settings; i++) {
     const cli_setting *setting = &t->args->setting[i];
     const bool context = (setting->option->scope & UNICON_SCOPE_CONTEXT) != 0;

@@ -26,7 +26,7 @@ from ._rows import Matrix, read_rows
 from ._split import Items, Paired, Part, Split, paired, split
 from ._tool import command, compare, report
 from .aligner import Aligner
-from .errors import (ArgumentError, CancelledError, DataError, FileError, FormatError,
+from .errors import (ArgumentError, CancelledError, DataError, DeviceError, FileError, FormatError,
                      MemoryLimitError, NotFittedError, NumericError, OptionError, PairsError,
                      ShapeError, UniconError, UniconWarning, UnsupportedError)
 from .migration import Migration
@@ -47,7 +47,7 @@ def options() -> list[Option]:
 
 
 __all__ = [
-    "Aligner", "ArgumentError", "CancelledError", "DataError", "FileError", "Folder", "FormatError",
+    "Aligner", "ArgumentError", "CancelledError", "DataError", "DeviceError", "FileError", "Folder", "FormatError",
     "Items", "Matrix", "MemoryLimitError", "Migration", "Model", "NotFittedError", "NumericError",
     "Option", "OptionError", "Paired", "Pairs", "PairsError", "Part", "Progress", "ShapeError",
     "Split", "Stats", "UniconError", "UniconWarning", "UnsupportedError", "build_info", "check",

@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
+#include "score/ranks_device.h"
 
 enum { QUERY_ROWS = 128, SCORE_COLS = 1024, RESAMPLES = 1000 };
 
@@ -277,6 +278,39 @@ static void add_cell(void *state, unicon__cell cell) {
   if (cell.col + 1 == g->cells) finish(g, &all, first, rows);
 }
 
+/* ---- on a device -------------------------------------------------------------------------- */
+
+/* What came back, as the host's cells would have left it. */
+static void take_back(const ranking *g, const unicon__ranks_job *job) {
+  for (int64_t i = 0; i < g->queries; i++) {
+    const int64_t count = job->start[i + 1] - job->start[i], at = job->start[i];
+    for (int64_t k = i * job->k; job->id && k < (i + 1) * job->k; k++)
+      if (job->id[k] >= 0) atomic_fetch_add(&g->found[job->id[k]], 1);
+    if (count == 0) continue;
+    query_metrics(job->above + at, count, g->value + i * UNICON__METRIC_COUNT);
+    if (!g->margin) continue;
+    const others other = {job->top[i], job->sum[i], job->count[i]};
+    g->margin[i] = margin_of(&other, job->threshold[at]);
+  }
+}
+
+static unicon_status rank_on_device(unicon_ctx *ctx, const ranking *g, bool *done) {
+  unicon__ranks_job job = {.pairs = g->pairs,
+                           .from_x = g->from_x,
+                           .query = g->query,
+                           .candidate = g->candidate,
+                           .queries = g->queries,
+                           .candidates = g->candidates,
+                           .width = g->r,
+                           .k = g->found ? UNICON__HUB_TOP : 0,
+                           .others = g->margin != NULL};
+  unicon__block *frame = unicon__frame_open(ctx);
+  UNICON_TRY(unicon__ranks_on_device(ctx, &job, done));
+  if (*done) take_back(g, &job);
+  unicon__frame_close(ctx, frame);
+  return UNICON_OK;
+}
+
 /* ---- averages and intervals --------------------------------------------------------------- */
 
 static int ascending(const void *a, const void *b) {
@@ -386,29 +420,34 @@ static int64_t cut_cells(ranking *g) {
   return blocks;
 }
 
-static unicon_status ranking_open(unicon_ctx *ctx, const unicon__retrieval *of, ranking *g,
-                                  int64_t *blocks) {
+static unicon_status ranking_open(unicon_ctx *ctx, const unicon__retrieval *of, ranking *g) {
   for (int64_t i = 0; i < g->queries; i++) {
     const int64_t count = positives(g, i).count;
     g->most = count > g->most ? count : g->most;
   }
-  *blocks = cut_cells(g);
-  const int64_t workers = unicon__workers_for(ctx, *blocks * g->cells);
-  g->slots = g->cells > 1 ? unicon__sweep_slots(ctx, *blocks * g->cells) : workers;
-  const int64_t desks = (g->slots + (g->cells > 1 ? *blocks : 0)) * g->block;
+  UNICON_NEW(ctx, g->value, g->queries * UNICON__METRIC_COUNT);
+  if (of->found) UNICON_NEW(ctx, g->found, g->candidates);
+  if (of->margin) UNICON_NEW(ctx, g->margin, g->queries);
+  return UNICON_OK;
+}
+
+static unicon_status rank_on_host(unicon_ctx *ctx, ranking *g) {
+  const int64_t blocks = cut_cells(g);
+  const int64_t workers = unicon__workers_for(ctx, blocks * g->cells);
+  g->slots = g->cells > 1 ? unicon__sweep_slots(ctx, blocks * g->cells) : workers;
+  const int64_t desks = (g->slots + (g->cells > 1 ? blocks : 0)) * g->block;
   UNICON_NEW(ctx, g->scores, workers * g->block * SCORE_COLS);
   UNICON_NEW(ctx, g->threshold, desks * g->most);
   UNICON_NEW(ctx, g->above, desks * g->most);
-  UNICON_NEW(ctx, g->value, g->queries * UNICON__METRIC_COUNT);
-  if (of->found) {
-    UNICON_NEW(ctx, g->best, desks);
-    UNICON_NEW(ctx, g->found, g->candidates);
-  }
-  if (of->margin) {
-    UNICON_NEW(ctx, g->other, desks);
-    UNICON_NEW(ctx, g->margin, g->queries);
-  }
-  return UNICON_OK;
+  if (g->found) UNICON_NEW(ctx, g->best, desks);
+  if (g->margin) UNICON_NEW(ctx, g->other, desks);
+  return unicon__sweep_run(ctx, &(unicon__sweep){.name = "metrics",
+                                                 .rows = blocks,
+                                                 .cols = g->cells,
+                                                 .region = &unicon__blas_region,
+                                                 .state = g,
+                                                 .body = rank_cell,
+                                                 .fold_row = g->cells > 1 ? add_cell : NULL});
 }
 
 /* What was wanted beside the metrics. */
@@ -433,15 +472,10 @@ unicon_status unicon__retrieval_of(unicon_ctx *ctx, const unicon__retrieval *of,
                .candidates = of->from_x ? pairs->n_y : pairs->n_x,
                .from_x = of->from_x,
                .most = 1};
-  int64_t blocks = 0;
-  UNICON_TRY(ranking_open(ctx, of, &g, &blocks));
-  UNICON_TRY(unicon__sweep_run(ctx, &(unicon__sweep){.name = "metrics",
-                                                     .rows = blocks,
-                                                     .cols = g.cells,
-                                                     .region = &unicon__blas_region,
-                                                     .state = &g,
-                                                     .body = rank_cell,
-                                                     .fold_row = g.cells > 1 ? add_cell : NULL}));
+  bool done;
+  UNICON_TRY(ranking_open(ctx, of, &g));
+  UNICON_TRY(rank_on_device(ctx, &g, &done));
+  if (!done) UNICON_TRY(rank_on_host(ctx, &g));
   UNICON_TRY(summarize(ctx, &g, of->intervals, of->seed, out));
   hand_out(&g, of, out->queries);
   unicon__frame_close(ctx, frame);

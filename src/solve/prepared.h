@@ -4,6 +4,7 @@
 #ifndef UNICON_SOLVE_PREPARED_H
 #define UNICON_SOLVE_PREPARED_H
 
+#include "features/feed.h"
 #include "features/mapfit.h"
 #include "score/validation.h"
 #include "solve/stats.h"
@@ -13,6 +14,7 @@ typedef struct unicon__side {
   unicon__map map;
   unicon__source fitted; /* the rows the map was fitted on: of both sides for a shared encoder */
   float *cache;          /* their features, or NULL */
+  unicon__kept kept;     /* ... on the device */
 } unicon__side;
 
 typedef struct unicon__prepared {
@@ -52,7 +54,7 @@ unicon_status unicon__moments_check(unicon_ctx *ctx, const unicon__prepared *pre
 
 /* Moves the means of the maps, and the features that are kept, to those of the moments, which are
  * relative to nothing from then on. The statistics do not hold any more. */
-void unicon__prepared_centre(unicon__prepared *prepared, unicon__moments *moments);
+unicon_status unicon__prepared_centre(unicon__prepared *prepared, unicon__moments *moments);
 
 /* Other rows, and `bank` of the prepared ones (0: no balance), seen through the maps, the features
  * of the former kept if memory allows. */
