@@ -41,7 +41,7 @@ for python in "${interpreters[@]}"; do
     wheel=$(echo "$folder"/wheel/*.whl)
   fi
   "$here/bin/pip" install -q pytest "$wheel"
-  "$here/bin/pip" install -q --only-binary :all: scipy scikit-learn safetensors tqdm pyarrow ||
+  "$here/bin/pip" install -q --only-binary :all: scikit-build-core scipy scikit-learn safetensors tqdm pyarrow ||
     echo "$version: not all optional packages are here, their tests are skipped"
   if [ "$python" = "${interpreters[-1]}" ]; then
     more=(onnx onnxruntime faiss-cpu usearch hnswlib lancedb ml_dtypes polars pandas duckdb huggingface_hub

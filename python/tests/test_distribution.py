@@ -84,7 +84,7 @@ def test_the_sdist_holds_what_a_build_needs_and_nothing_else(sdist):
         assert not set(names) - set(listed.stdout.split()) - set(new) - {"PKG-INFO"}
 
 
-def test_the_page_on_the_index_stands_alone(sdist):
+def test_the_page_on_the_index_stands_alone():
     """Links of the README that the index shows would lead nowhere if they were relative."""
     readme = (ROOT / "python" / "README.md").read_text()
     assert not re.findall(r"\]\((?!https?://|#)[^)]*\)", readme)
