@@ -386,7 +386,9 @@
       else if (name.startsWith(words)) begins.push(row);
       else if (name.includes(words) || (row.text && row.text.toLowerCase().includes(words))) inside.push(row);
     }
-    const all = [...exact, ...begins, ...inside];
+    const all = [...exact, ...begins, ...inside], hits = new Set(all.map(row => row.key));
+    for (const plane of planes)
+      for (const one of plane.points) one.mark.classList.toggle('hit', hits.has(one.key));
     for (const row of all.slice(0, 8)) found.append(make('li', {}, chip(row.key, badge(row.rank))));
     if (words && all.length !== 0 && all.length > 8) found.append(make('li', {class: 'note'}, `and ${all.length - 8} more`));
     if (words && all.length === 0) found.append(make('li', {class: 'note'}, 'no row of this report has that in its id or text'));

@@ -314,6 +314,16 @@ for way in ("x_to_y", "y_to_x"):
     beside["differ"][way]["moved"] = beside["differ"][way]["moved"][:2]
 for part in ("balance", "ranks", "by_class"):  # the page does not read them
     del beside[part]
+# One metric is like another.
+kept = {"hit@1", "hit@5", "hit@10", "mrr", "median_rank", "mean_rank", "candidates", "queries", "chance", "ci"}
+for way in ("x_to_y", "y_to_x"):
+    for figures in (whole[way], beside[way], whole["balance"][way]["plain"]):
+        for key in set(figures) - kept:
+            del figures[key]
+        for key in ("chance", "ci"):
+            for metric in set(figures.get(key, ())) - {"hit@1", "hit@5", "hit@10"}:
+                del figures[key][metric]
+whole["model"]["metadata"] = dict(list(whole["model"]["metadata"].items())[:3])
 whole["view"]["points"], whole["view"]["lines"] = whole["view"]["points"][:3], [[0, 1]]
 for key in ("scores", "weights"):
     whole["weights"][key] = [row[:2] for row in whole["weights"][key][:2]]

@@ -102,6 +102,12 @@ def find(browser, report):
     browser.ask("Input.insertText", text=f"y{card['number']}")
     count = browser.value("document.querySelectorAll('.found .chip').length")
     assert 1 <= count <= 8, count
+    hits = browser.value("document.querySelectorAll('svg.plane')[0].querySelectorAll('.point.hit').length")
+    word = f"y{card['number']}"
+    rows = {(side, c["number"]): c for side in "xy" for c in report["cards"][side]}
+    wanted = [p for p in report["view"]["points"] if word == p["side"] + str(p["number"]) or word in str(p["name"]).lower()
+              or word in rows[p["side"], p["number"]].get("text", "").lower()]
+    assert hits == len(wanted), f"{hits} points are marked as found, not {len(wanted)}"
     key(browser, "Enter")
     assert shown(browser)[0] == str(card["name"]), "the row that was searched for is not shown"
     key(browser, "Escape")
@@ -109,7 +115,8 @@ def find(browser, report):
     assert browser.value("document.querySelectorAll('.found .chip').length") == 0
     assert "no row" in browser.value("document.querySelector('.found').textContent")
     key(browser, "Escape")
-    return 3
+    assert browser.value("document.querySelectorAll('.point.hit').length") == 0, "marks stay behind a search"
+    return 4
 
 
 def filters(browser, report):
