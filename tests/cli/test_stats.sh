@@ -124,7 +124,7 @@ refused 1 "with kernel rbf" merge part0.stats rbf1.stats -o no.stats
 npy write bad.npy f4 350 24 3 7,5=nan
 cp x/1.npy good.npy
 cp bad.npy x/1.npy
-refused 1 "row 607, column 5" stats x y -o no.stats
+refused 1 "x: row 607 (row 7 of 1.npy), column 5" stats x y -o no.stats
 refused 1 "x/1.npy: row 7, column 5" stats part0.stats --add x/1.npy y/1.npy -o no.stats
 run 0 stats part0.stats --add x/1.npy y/1.npy --bad-rows drop -o dropped.stats --json
 json "j['rows_x'] == 949 and j['pairs'] == 949"
