@@ -45,6 +45,9 @@ prints "kernel linear, 24 features"
 run 0 info all.stats --json
 json "j['rows_x'] == 1200 and j['sample']['rows_y'] == 1200 and j['updates'] == 3"
 
+for threads in 1 3; do run 0 stats x y --threads $threads -o threads$threads.stats --quiet; done
+cmp -s threads1.stats threads3.stats || fail "the bytes depend on the threads"
+
 # ---- adding and removing --------------------------------------------------------------------
 run 0 merge part0.stats part2.stats -o never.stats --quiet
 run 0 stats never.stats --add x/1.npy y/1.npy -o added.stats --json
