@@ -68,6 +68,8 @@ npy close never.npy removed.npy 1e-6 || fail "removed rows left a trace"
 run 0 stats x/0.npy y/0.npy --ledger -o kept.stats --quiet
 run 0 stats kept.stats --add x/2.npy y/2.npy -o kept2.stats --quiet
 refused 1 "350 of the 350 rows of x were never added" stats kept2.stats --remove x/1.npy y/1.npy -o no.stats
+run 0 merge kept.stats part1.stats -o mixed.stats
+says "the sum has no ledger, because part1.stats has none"
 run 0 stats kept2.stats --remove x/2.npy y/2.npy -o kept3.stats
 prints "checked by       ledger"
 run 0 stats all.stats --add x/0.npy y/0.npy --decay 0.5 -o drift.stats
@@ -140,6 +142,7 @@ ls -A | grep -q '\.tmp-' && fail "a temporary file was left"
 run 2 stats x y
 says "say where the statistics go"
 refused 2 "--certificate needs --remove" stats x y --certificate c.json -o no.stats
+refused 2 "no.npy: a file of statistics is called NAME.stats" stats x y -o no.npy
 refused 2 "--decay needs --add" stats x y --decay 0.5 -o no.stats
 refused 2 '--decay is `1.5`' stats all.stats --add x y --decay 1.5 -o no.stats
 refused 2 "give one of --add and --remove" stats all.stats --add --remove x y -o no.stats
