@@ -805,7 +805,7 @@ static void blocks_do_not_show(void **state) {
       i[count] = a;
       j[count++] = a;
       /* a long bond across the first place where a cut would be, and some short ones */
-      const int64_t other = a == 32000 ? 33500 : a % 5 == 1 && a + 1 < ROWS ? a + 1 : -1;
+      const int64_t other = a == 32000 ? 33500 : a % 5 == 1 && a + 2 < ROWS ? a + 1 : -1;
       if (other < 0 || (a < AT) != (other < AT)) continue;
       i[count] = a;
       j[count++] = other;
