@@ -7,6 +7,13 @@
 #include "inputs.h"
 #include "summed.h"
 
+/* The suffix tells statistics from models. */
+static int check_output(tool *t) {
+  const char *path = tool_value(t, CLI_OPT_OUTPUT);
+  if (summed_is_name(path)) return inputs_check_output(t, path);
+  return cli_error(t->args->command, "%s: a file of statistics is called NAME.stats", path);
+}
+
 /* ---- what is asked for -------------------------------------------------------------------- */
 
 /* Statistics that are there have their maps: options about them would do nothing. */
@@ -56,7 +63,7 @@ static int check_stats(tool *t, double *keep) {
                                             : EXIT_DONE;
   if (code == EXIT_DONE) code = check_decay(t, keep);
   if (code == EXIT_DONE) code = inputs_check_options(t);
-  if (code == EXIT_DONE) code = inputs_check_output(t, tool_value(t, CLI_OPT_OUTPUT));
+  if (code == EXIT_DONE) code = check_output(t);
   if (code == EXIT_DONE && tool_has(t, CLI_OPT_CERTIFICATE))
     code = inputs_check_output(t, tool_value(t, CLI_OPT_CERTIFICATE));
   return code;
@@ -155,7 +162,7 @@ int cmd_landmarks(tool *t) {
   unicon_stats *stats = NULL;
   if (!tool_has(t, CLI_OPT_OUTPUT))
     return cli_usage_error(t->args->command, "say where the maps go: -o MAPS.stats");
-  int code = inputs_check_output(t, tool_value(t, CLI_OPT_OUTPUT));
+  int code = check_output(t);
   if (code == EXIT_DONE) code = inputs_open(t, path[0], path[1], INPUTS_LOOSE, &in);
   if (code == EXIT_DONE) code = open_empty(t, &in, &stats);
   if (code == EXIT_DONE) code = finish(t, stats, NULL);
@@ -168,7 +175,7 @@ int cmd_merge(tool *t) {
   unicon_stats *all = NULL;
   if (!tool_has(t, CLI_OPT_OUTPUT))
     return cli_usage_error(t->args->command, "say where the sum goes: -o ALL.stats");
-  int code = inputs_check_output(t, tool_value(t, CLI_OPT_OUTPUT));
+  int code = check_output(t);
   if (code == EXIT_DONE) code = summed_open(t, t->args->positional[0], &all);
   for (size_t k = 0; k < t->args->rests && code == EXIT_DONE; k++) {
     unicon_stats *part = NULL;

@@ -103,3 +103,75 @@ def test_spark_with_local_processes(linear):
                                    atol=1e-6)
     finally:
         session.stop()
+
+
+MPI_PROGRAM = """
+import sys
+import numpy as np
+from mpi4py import MPI
+import unicon, unicon.mpi
+comm = MPI.COMM_WORLD
+x, y, _ = unicon.synth("linear", 500)
+rows = np.array_split(np.arange(500), comm.size)[comm.rank]
+kernel = dict(kernel="rbf", landmarks=40) if sys.argv[1] == "rbf" else {}
+if sys.argv[1] == "broken" and comm.rank == 1:
+    x[rows[3], 2] = np.nan
+x, y = (None, None) if sys.argv[1] == "idle" and comm.rank == 1 else (x[rows], y[rows])
+try:
+    aligner = unicon.mpi.fit(comm, x, y, preset="fast", rank=10, **kernel)
+except unicon.DataError as error:
+    print(f"{comm.rank} says: {error}", flush=True)
+    sys.exit(0)
+assert len(set(comm.allgather(aligner.model_.id))) == 1
+if comm.rank == 0:
+    aligner.save(sys.argv[2])
+    print("rows", aligner.stats_.info["rows_x"])
+"""
+
+
+@pytest.fixture
+def mpirun(tmp_path):
+    import os
+    import shutil
+    import subprocess
+    import sys
+
+    pytest.importorskip("mpi4py", reason="mpi4py is not installed")
+    beside = os.path.join(os.path.dirname(sys.executable), "mpirun")
+    command = beside if os.path.exists(beside) else shutil.which("mpirun")
+    if not command:
+        pytest.skip("there is no mpirun")
+    program = tmp_path / "fit.py"
+    program.write_text(MPI_PROGRAM)
+
+    def run(processes, what, model):
+        environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                       "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                       "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+        done = subprocess.run([command, "-n", str(processes), sys.executable, program, what,
+                               tmp_path / model], capture_output=True, text=True, timeout=300,
+                              env=environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout, tmp_path / model
+    return run
+
+
+@pytest.mark.parametrize("processes", [2, 4])
+def test_mpi_processes_fit_as_one(mpirun, linear, processes):
+    x, y = linear
+    told, path = mpirun(processes, "linear", "m.safetensors")
+    assert "rows 500" in told
+    alone = Stats().update(x, y).fit(preset="fast", rank=10)
+    np.testing.assert_allclose(cosines(unicon.Model.load(path), x, y), cosines(alone, x, y),
+                               atol=1e-6)
+
+
+def test_mpi_kernels_idle_and_broken_processes(mpirun):
+    assert "rows 500" in mpirun(3, "rbf", "k.safetensors")[0]
+    assert "rows 250" in mpirun(2, "idle", "i.safetensors")[0]
+    told, path = mpirun(3, "broken", "b.safetensors")
+    assert sorted(told.splitlines()) == [f"{k} says: process 1: X: row 3, column 2 is not a finite "
+                                         "number (NaN, infinite or beyond float32); 1 of 167 rows "
+                                         "cannot be used (bad_rows drop leaves them and their pairs "
+                                         "out)" for k in range(3)]
+    assert not path.exists()

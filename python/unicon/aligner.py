@@ -64,7 +64,7 @@ class Aligner:
     n_features_in_ : int
         Length of the rows of X.
     stats_ : Stats
-        What partial_fit has added, and forget taken away.
+        What partial_fit has added, and forget taken away; save and load them beside the model.
 
     Examples
     --------
@@ -116,6 +116,7 @@ class Aligner:
         data = dict(X=X, Y=Y, pairs=pairs, weights=weights, groups=groups, labels=labels,
                     ignore=ignore, negatives=negatives)
         self.model_ = fit_model(self.get_params(), data, _as_data(validation), progress)
+        self.__dict__.pop("stats_", None)  # they were of other rows
         self.n_features_in_ = self.model_.width_x
         return self
 

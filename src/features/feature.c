@@ -2,6 +2,7 @@
 #include "features/feature.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/sweep.h"
@@ -50,20 +51,34 @@ int64_t unicon__first_bad_row(const float *buffer, int64_t count, int64_t width,
   return -1;
 }
 
+/* "7", or "607 (row 7 of 1.npy)" where the rows are those of a folder. */
+static const char *say_row(const unicon_rows *rows, int64_t row, char *out, size_t size) {
+  int64_t k = rows->segments - 1;
+  while (k > 0 && rows->segment[k].first > row) k--;
+  if (rows->file && k >= 0 && rows->file[k])
+    snprintf(out, size, "%lld (row %lld of %s)", (long long)row,
+             (long long)(row - rows->segment[k].first), rows->file[k]);
+  else
+    snprintf(out, size, "%lld", (long long)row);
+  return out;
+}
+
 unicon_status unicon__bad_row(unicon_ctx *ctx, const unicon_rows *rows, int64_t row,
                               int64_t column) {
+  char number[320];
+  say_row(rows, row, number, sizeof number);
   if (column == UNICON__ROW_LONG)
     return unicon__fail(ctx, UNICON_ERR_DATA,
-                        "%s: row %lld is longer than %g, and its values are too large for squares "
+                        "%s: row %s is longer than %g, and its values are too large for squares "
                         "and kernels in float32; scale the rows down, or use normalize on",
-                        rows->name, (long long)row, longest);
+                        rows->name, number, longest);
   if (column < 0)
-    return unicon__fail(ctx, UNICON_ERR_DATA, "%s: row %lld is all zero and has no direction",
-                        rows->name, (long long)row);
+    return unicon__fail(ctx, UNICON_ERR_DATA, "%s: row %s is all zero and has no direction",
+                        rows->name, number);
   return unicon__fail(ctx, UNICON_ERR_DATA,
-                      "%s: row %lld, column %lld is not a finite number (NaN, infinite or beyond "
+                      "%s: row %s, column %lld is not a finite number (NaN, infinite or beyond "
                       "float32)",
-                      rows->name, (long long)row, (long long)column);
+                      rows->name, number, (long long)column);
 }
 
 /* ---- which rows can be used --------------------------------------------------------------- */

@@ -20,6 +20,7 @@ struct unicon_rows {
   int64_t count, width;
   unicon__segment *segment;
   int64_t segments;
+  char **file;        /* of a folder: the name of each segment's file; else NULL */
   unicon__bytes *map; /* files to unmap */
   int64_t maps;
 };

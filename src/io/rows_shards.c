@@ -105,10 +105,14 @@ unicon_status unicon__rows_open_shards(unicon_ctx *ctx, unicon_rows *rows, const
   UNICON_TRY(list_folder(ctx, folder, &list));
   UNICON_TRY(check_names(ctx, folder, &list));
   UNICON_TRY(unicon__rows_reserve(ctx, rows, list.count));
+  UNICON_ARENA_NEW(ctx, &rows->arena, rows->file, list.count);
   for (int64_t k = 0; k < list.count; k++) {
     char *path = unicon__text_join(ctx, folder, "/", list.item[k].name);
     if (!path) return UNICON_ERR_MEMORY;
+    const int64_t before = rows->segments;
     UNICON_TRY(unicon__rows_add(ctx, rows, path, path, unicon__npy_parse));
+    rows->file[before] = unicon__text_copy(ctx, &rows->arena, list.item[k].name);
+    if (!rows->file[before]) return UNICON_ERR_MEMORY;
     unicon__drop(ctx, path);
   }
   return UNICON_OK;

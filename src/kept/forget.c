@@ -185,9 +185,10 @@ static unicon_status check_landmarks(unicon_ctx *ctx, const removal *r,
 /* How far features of one row, computed twice, may be from one another, relative to their length: 0
  * where every step is the same. Kernel values may be rounded otherwise in another place of a tile,
  * and the factor makes more of that. */
-static double feature_error(const unicon_stats *stats, int s) {
+static double feature_error(const unicon_stats *stats, const unicon_stats *part, int s) {
   const unicon__map *map = &stats->map[s];
-  const bool same = strcmp(stats->vectors, "mixed") != 0;
+  const bool same =
+      strcmp(stats->vectors, "mixed") != 0 && strcmp(stats->vectors, part->vectors) == 0;
   double square = 0;
   if (map->kind == UNICON__MAP_LINEAR) return same || !map->normalize ? 0 : ldexp(1, -22);
   if (map->kind == UNICON__MAP_RANDOM) return ldexp(1, -20);
@@ -213,7 +214,7 @@ static double trace_bound(const unicon_stats *before, const unicon_stats *part,
     const double all = trace_of(before, s), gone = trace_of(part, s);
     const double sums = ldexp(2, -53) * (roundings(before->sums.rows[s], before->updates) * all +
                                          roundings(part->sums.rows[s], part->updates) * gone);
-    const double features = 4 * feature_error(before, s) * gone;
+    const double features = 4 * feature_error(before, part, s) * gone;
     const double scale = left[s] > 0 ? left[s] : all;
     if (scale > 0) worst = fmax(worst, (sums + features) / scale);
   }

@@ -124,10 +124,13 @@ unicon_status unicon_stats_create_from_model(unicon_ctx *ctx, const unicon_model
 unicon_status unicon__kept_sum(unicon_ctx *ctx, const unicon_stats *from, double sign,
                                unicon_stats *to) {
   UNICON_TRY(unicon__stats_merge(ctx, &from->sums, sign, &to->sums));
+  if (to->updates == 0) /* nothing was computed for it so far */
+    memcpy(to->vectors, from->vectors, sizeof to->vectors);
+  else if (strcmp(from->vectors, to->vectors) != 0)
+    snprintf(to->vectors, sizeof to->vectors, "mixed");
   to->pairs += sign * from->pairs;
   to->updates += from->updates;
   to->decayed = to->decayed || from->decayed;
-  if (strcmp(from->vectors, to->vectors) != 0) snprintf(to->vectors, sizeof to->vectors, "mixed");
   return UNICON_OK;
 }
 
@@ -145,6 +148,9 @@ static unicon_status take_in(unicon_ctx *ctx, const unicon_stats *from, unicon_s
     unicon__arena_back(&to->arena, mark);
     return status;
   }
+  if (!ledger && (to->ledger.on || (from->ledger.on && to->updates > from->updates)))
+    unicon__log(ctx, UNICON_LOG_WARNING, "the sum has no ledger, because %s has none",
+                to->ledger.on ? from->name : to->name);
   unicon__sample_drop(&to->arena, &to->sample);
   unicon__ledger_drop(&to->arena, &to->ledger);
   to->sample = sample;

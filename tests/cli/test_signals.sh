@@ -148,7 +148,7 @@ mkdir disk
 if mount -t tmpfs -o size=64k tmpfs disk 2>/dev/null; then
   trap 'umount "$scratch/disk" 2>/dev/null; rm -rf "$scratch"' EXIT
   cp kept/m.safetensors disk/m.safetensors
-  refused 1 "No space left" fit big/x.train.npy big/y.train.npy -o disk/m.safetensors --preset fast
+  refused 1 "No space left" fit big/x.train.npy big/y.train.npy -o disk/m.safetensors --preset fast --balance softmax:10
   cmp -s kept/m.safetensors disk/m.safetensors || fail "$last: the older model was touched"
   refused 1 "No space left" embed kept/m.safetensors --side x long/x.train.npy -o disk/z.npy
   [ "$(ls -A disk)" = m.safetensors ] || fail "$last: files are left"

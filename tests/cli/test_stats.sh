@@ -45,6 +45,9 @@ prints "kernel linear, 24 features"
 run 0 info all.stats --json
 json "j['rows_x'] == 1200 and j['sample']['rows_y'] == 1200 and j['updates'] == 3"
 
+for threads in 1 3; do run 0 stats x y --threads $threads -o threads$threads.stats --quiet; done
+cmp -s threads1.stats threads3.stats || fail "the bytes depend on the threads"
+
 # ---- adding and removing --------------------------------------------------------------------
 run 0 merge part0.stats part2.stats -o never.stats --quiet
 run 0 stats never.stats --add x/1.npy y/1.npy -o added.stats --json
@@ -65,6 +68,8 @@ npy close never.npy removed.npy 1e-6 || fail "removed rows left a trace"
 run 0 stats x/0.npy y/0.npy --ledger -o kept.stats --quiet
 run 0 stats kept.stats --add x/2.npy y/2.npy -o kept2.stats --quiet
 refused 1 "350 of the 350 rows of x were never added" stats kept2.stats --remove x/1.npy y/1.npy -o no.stats
+run 0 merge kept.stats part1.stats -o mixed.stats
+says "the sum has no ledger, because part1.stats has none"
 run 0 stats kept2.stats --remove x/2.npy y/2.npy -o kept3.stats
 prints "checked by       ledger"
 run 0 stats all.stats --add x/0.npy y/0.npy --decay 0.5 -o drift.stats
@@ -124,7 +129,7 @@ refused 1 "with kernel rbf" merge part0.stats rbf1.stats -o no.stats
 npy write bad.npy f4 350 24 3 7,5=nan
 cp x/1.npy good.npy
 cp bad.npy x/1.npy
-refused 1 "row 607, column 5" stats x y -o no.stats
+refused 1 "x: row 607 (row 7 of 1.npy), column 5" stats x y -o no.stats
 refused 1 "x/1.npy: row 7, column 5" stats part0.stats --add x/1.npy y/1.npy -o no.stats
 run 0 stats part0.stats --add x/1.npy y/1.npy --bad-rows drop -o dropped.stats --json
 json "j['rows_x'] == 949 and j['pairs'] == 949"
@@ -137,6 +142,7 @@ ls -A | grep -q '\.tmp-' && fail "a temporary file was left"
 run 2 stats x y
 says "say where the statistics go"
 refused 2 "--certificate needs --remove" stats x y --certificate c.json -o no.stats
+refused 2 "no.npy: a file of statistics is called NAME.stats" stats x y -o no.npy
 refused 2 "--decay needs --add" stats x y --decay 0.5 -o no.stats
 refused 2 '--decay is `1.5`' stats all.stats --add x y --decay 1.5 -o no.stats
 refused 2 "give one of --add and --remove" stats all.stats --add --remove x y -o no.stats
@@ -149,10 +155,57 @@ says "PART... is missing"
 refused 1 "is an input" merge part0.stats part1.stats -o part1.stats
 
 # ---- memory ---------------------------------------------------------------------------------
-# Rows and columns many times the limit: they are read in pieces.
-run 0 synth linear -o big --train 60000 --test 10 --dim-x 128 --dim-y 64
-run 0 stats big/x.train.npy big/y.train.npy --sample-rows 2000 --max-mem 24M --threads 1 -o big.stats
-run 0 fit --from big.stats --max-mem 24M --threads 1 -o big.safetensors
-refused 1 "max_mem" stats big/x.train.npy big/y.train.npy --max-mem 3M -o no.stats
+# Folders of shards, several times as large as the limit: they are read in pieces. Anonymous memory
+# stays below the limit and 64 MB for BLAS and code; file pages are the system's.
+run 0 synth linear -o big --train 50000 --val 40000 --test 10 --dim-x 128 --dim-y 64
+mkdir big.x big.y
+for side in x y; do
+  mv big/$side.train.npy big.$side/0.npy
+  mv big/$side.val.npy big.$side/1.npy
+done
+[ "$(du -sm big.x big.y | awk '{ n += $1 } END { print n }')" -gt 60 ] || fail "the rows are not large"
+within() { # LIMIT ARGUMENTS...
+  python3 - "$@" <<'PYTHON' || fail "unicon $*: status or memory"
+import os, subprocess, sys, time
+limit, arguments = int(sys.argv[1]), sys.argv[2:]
+words = os.environ["UNICON"].split()
+with open(words[-1], "rb") as program:  # a sanitizer has memory of its own
+    plain = len(words) == 1 and not {b"__asan_init", b"__tsan_init"} & set(program.read().split(b"\0"))
+run = subprocess.Popen([*words, *arguments, "--max-mem", f"{limit}M", "--threads", "1", "--quiet"],
+                       stdout=subprocess.DEVNULL)
+peak = 0
+while run.poll() is None:
+    try:
+        with open(f"/proc/{run.pid}/status") as status:
+            peak = max([peak] + [int(line.split()[1]) // 1024 for line in status if line.startswith("RssAnon")])
+    except OSError:
+        pass
+    time.sleep(0.002)
+assert run.returncode == 0, run.returncode
+assert not plain or peak <= limit + 64, peak
+PYTHON
+}
+export UNICON
+within 24 stats big.x big.y --sample-rows 2000 -o big.stats
+within 24 fit --from big.stats -o big.safetensors
+within 24 fit big.x big.y --preset fast --exponent 1 --balance off -o rows.safetensors
+refused 1 "max_mem" stats big.x big.y --max-mem 3M -o no.stats
 absent no.stats
+
+# A process that is killed leaves no part, or a whole one.
+for signal in KILL TERM INT; do
+  rm -f killed.stats
+  "$UNICON" stats big.x big.y --threads 1 -o killed.stats >out 2>err </dev/null &
+  pid=$!
+  sleep 0.05
+  kill -$signal $pid 2>/dev/null || true
+  got=0
+  wait $pid || got=$?
+  if [ $got -eq 0 ]; then
+    run 0 info killed.stats
+  else
+    absent killed.stats
+    [ $signal = KILL ] || [ $got -ge 128 ] || fail "SIG$signal: exit status $got"
+  fi
+done
 echo "stats: ok"
