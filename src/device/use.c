@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/use.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -220,16 +219,19 @@ double unicon__device_memory_left(unicon_ctx *ctx) {
   return (double)memory.left;
 }
 
-int64_t unicon__device_rows(unicon_ctx *ctx, int64_t rows, double bytes, double share) {
+/* Rows that fit. */
+static int64_t fitting(int64_t rows, double bytes, double room) {
+  return bytes * (double)rows > room ? (int64_t)(room / bytes) : rows;
+}
+
+int64_t unicon__device_rows(unicon_ctx *ctx, int64_t rows, double bytes, double share,
+                            double host) {
   const int64_t most = ctx->where.table->most_rows;
   const uint64_t limit = unicon__budget_limit(ctx->arena.budget);
   const uint64_t used = unicon__budget_used(ctx->arena.budget);
-  /* a block passes through the host's memory too, of which it takes 64 MB and no more than an
-   * eighth */
-  double allowed = 0x1p26;
-  if (limit != UINT64_MAX) allowed = fmin(allowed, (double)(limit > used ? limit - used : 0) / 8);
-  allowed = fmin(allowed, unicon__device_memory_left(ctx) * share);
-  int64_t count = bytes * (double)rows > allowed ? (int64_t)(allowed / bytes) : rows;
+  const double ours = limit == UINT64_MAX ? 0x1p29 : (double)(limit > used ? limit - used : 0);
+  int64_t count = fitting(rows, bytes, unicon__device_memory_left(ctx) * share);
+  count = fitting(count, host, ours / 8);
   if (most > 0 && count > most) count = most;
   return count < 1 ? 1 : count;
 }

@@ -109,8 +109,8 @@ static unicon_status ranks_road(unicon_ctx *ctx, void *state, unicon__device_roo
   const handing *h = state;
   const unicon__ranks_job *job = h->job;
   const double bytes = 8 * (double)job->width;
-  const int64_t part_q = unicon__device_rows(ctx, job->queries, bytes, 0.4);
-  const int64_t part_c = unicon__device_rows(ctx, job->candidates, bytes, 0.4);
+  const int64_t part_q = unicon__device_rows(ctx, job->queries, bytes, 0.4, 0);
+  const int64_t part_c = unicon__device_rows(ctx, job->candidates, bytes, 0.4, 0);
   unicon__matrix *query, *candidate;
   UNICON_TRY(unicon__device_new(ctx, room, part_q, job->width, UNICON__ELEMENT_F32, &query));
   UNICON_TRY(unicon__device_new(ctx, room, part_c, job->width, UNICON__ELEMENT_F32, &candidate));
