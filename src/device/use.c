@@ -10,6 +10,9 @@
 #include "device/plugin.h"
 #include "unicon/tools.h"
 
+/* Of less work than this a call does not even look into folders for plugins. */
+static const double worth_looking = 1e7;
+
 static int poll_host(void *user) {
   return unicon__poll(user) != UNICON_OK;
 }
@@ -133,6 +136,7 @@ bool unicon__device_has(unicon_ctx *ctx, size_t place, double flops) {
   unicon__where *where = &ctx->where;
   char why[UNICON__PLUGIN_TEXT];
   void (*entry)(void);
+  if (!where->settled && flops < worth_looking) return false;
   settle(ctx);
   if (!where->table || flops < where->table->least_flops) return false;
   memcpy(&entry, (const char *)where->table + place, sizeof entry);
