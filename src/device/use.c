@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/use.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -223,6 +224,17 @@ double unicon__device_memory_left(unicon_ctx *ctx) {
   return (double)memory.left;
 }
 
+/* What max_mem leaves. */
+static double host_left(const unicon_ctx *ctx, double usual) {
+  const uint64_t limit = unicon__budget_limit(ctx->arena.budget);
+  const uint64_t used = unicon__budget_used(ctx->arena.budget);
+  return limit == UINT64_MAX ? usual : limit > used ? (double)(limit - used) : 0;
+}
+
+bool unicon__device_lists(const unicon_ctx *ctx, double bytes) {
+  return bytes <= 0x1p30 && bytes <= host_left(ctx, 0x1p32) / 4;
+}
+
 /* Rows that fit. */
 static int64_t fitting(int64_t rows, double bytes, double room) {
   return bytes * (double)rows > room ? (int64_t)(room / bytes) : rows;
@@ -231,11 +243,8 @@ static int64_t fitting(int64_t rows, double bytes, double room) {
 int64_t unicon__device_rows(unicon_ctx *ctx, int64_t rows, double bytes, double share,
                             double host) {
   const int64_t most = ctx->where.table->most_rows;
-  const uint64_t limit = unicon__budget_limit(ctx->arena.budget);
-  const uint64_t used = unicon__budget_used(ctx->arena.budget);
-  const double ours = limit == UINT64_MAX ? 0x1p29 : (double)(limit > used ? limit - used : 0);
   int64_t count = fitting(rows, bytes, unicon__device_memory_left(ctx) * share);
-  count = fitting(count, host, ours / 8);
+  count = fitting(count, host, fmin(host_left(ctx, 0x1p29) / 8, 0x1p26));
   if (most > 0 && count > most) count = most;
   return count < 1 ? 1 : count;
 }

@@ -61,6 +61,10 @@ unicon_status unicon__device_run(unicon_ctx *ctx, const char *stage, unicon__dev
  * or an eighth of what max_mem leaves; at least 1, at most what the device wants. */
 int64_t unicon__device_rows(unicon_ctx *ctx, int64_t rows, double bytes, double share, double host);
 
+/* May a road keep so many bytes of lists on the host? A quarter of what max_mem leaves, at most 1 GB;
+ * the host's roads need none. */
+bool unicon__device_lists(const unicon_ctx *ctx, double bytes);
+
 /* Bytes of the device's memory that are left. */
 double unicon__device_memory_left(unicon_ctx *ctx);
 

@@ -19,7 +19,7 @@ static double flops_of(const unicon__plane *plane, double p_y) {
  * tiles are wanted here. */
 static bool may_run(unicon_ctx *ctx, const unicon__loss *loss, bool served, bool asked) {
   if (!served || loss->at_home) return false;
-  if (asked && loss->ops->may_ask(loss)) return true;
+  if (asked && loss->ops->may_ask(ctx, loss)) return true;
   if (!ctx->where.told)
     unicon__log(ctx, UNICON_LOG_INFO,
                 "loss: the CPU does it, for devices have no form of this one with these pairs");
