@@ -6,7 +6,7 @@
 #include "kernels.cuh"
 #include "parts.cuh"
 
-enum { BIAS_BYTES = 64 << 20, MOST_NEAREST_BANK = 12000 };
+enum { BIAS_BYTES = 64 << 20, MOST_NEAREST_BANK = 11000 };
 
 /* (1/beta) log mean exp(beta s); a2 = beta / ln 2. Where no sum can overflow the top is 0. */
 static __global__ void softmax_kernel(const float *s, int64_t rows, int64_t m, int64_t ld, float a2,
@@ -57,20 +57,68 @@ static __device__ inline int block_count(int mine, int *held) {
   return total;
 }
 
-/* Half the mean of the k largest: the k-th is found bit by bit, 32 counts of the row. */
-static __global__ void nearest_kernel(const float *s, int64_t m, int64_t ld, int k, float *out) {
-  extern __shared__ float row[];
-  __shared__ int held[8];
-  __shared__ double sums[8];
-  const float *from = s + (int64_t)blockIdx.x * ld;
-  for (int64_t c = threadIdx.x; c < m; c += blockDim.x) row[c] = from[c];
-  __syncthreads();
+enum { NEAREST_THREADS = 128, SHORTLIST = 512 };
+
+/* The k-th largest of the row bit by bit: 32 counts of the row. */
+static __device__ unsigned kth_key(const float *row, int64_t m, int k, int *held) {
   unsigned key = 0;
   for (int bit = 31; bit >= 0; bit--) {
     const unsigned trial = key | 1u << bit;
     int count = 0;
     for (int64_t c = threadIdx.x; c < m; c += blockDim.x) count += ordered(row[c]) >= trial;
     if (block_count(count, held) >= k) key = trial;
+  }
+  return key;
+}
+
+/* The k-th largest of what the threads found largest is at most the k-th of all: the few numbers
+ * that reach it are a short list, and the k-th of that is the k-th of all. */
+static __device__ unsigned short_list(const float *row, int64_t m, int k, unsigned *most,
+                                      float *list, int *count) {
+  unsigned mine = 0;
+  for (int64_t c = threadIdx.x; c < m; c += blockDim.x) mine = max(mine, ordered(row[c]));
+  most[threadIdx.x] = mine;
+  if (threadIdx.x == 0) *count = 0;
+  __syncthreads();
+  int above = 0;
+  for (int t = 0; t < NEAREST_THREADS; t++)
+    above += most[t] > mine || (most[t] == mine && t < (int)threadIdx.x);
+  __syncthreads();
+  if (above == k - 1) most[0] = mine; /* of one thread */
+  __syncthreads();
+  const unsigned least = most[0];
+  for (int64_t c = threadIdx.x; c < m; c += blockDim.x)
+    if (ordered(row[c]) >= least) {
+      const int at = atomicAdd(count, 1);
+      if (at < SHORTLIST) list[at] = row[c];
+    }
+  __syncthreads();
+  return least;
+}
+
+/* Half the mean of the k largest. The order of the list differs from run to run, so it is only
+ * counted in; the sum is over the row in its own order. */
+static __global__ void nearest_kernel(const float *s, int64_t m, int64_t ld, int k, float *out) {
+  extern __shared__ float row[];
+  __shared__ unsigned most[NEAREST_THREADS];
+  __shared__ float list[SHORTLIST];
+  __shared__ int held[4], count;
+  __shared__ double sums[4];
+  const float *from = s + (int64_t)blockIdx.x * ld;
+  for (int64_t c = threadIdx.x; c < m; c += blockDim.x) row[c] = from[c];
+  __syncthreads();
+  unsigned key = 0;
+  if (k <= NEAREST_THREADS) key = short_list(row, m, k, most, list, &count);
+  if (k > NEAREST_THREADS || count > SHORTLIST) {
+    key = kth_key(row, m, k, held);
+  } else { /* rank k - 1 in the list, equals by place */
+    for (int c = threadIdx.x; c < count; c += blockDim.x) {
+      int above = 0;
+      for (int t = 0; t < count; t++) above += list[t] > list[c] || (list[t] == list[c] && t < c);
+      if (above == k - 1) most[1] = ordered(list[c]);
+    }
+    __syncthreads();
+    key = most[1];
   }
   double sum = 0;
   int above = 0;
@@ -81,9 +129,8 @@ static __global__ void nearest_kernel(const float *s, int64_t m, int64_t ld, int
   if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
   __syncthreads();
   if (threadIdx.x > 0) return;
-  double total = 0;
+  double total = (double)(k - above) * (double)unordered(key);
   for (unsigned w = 0; w < blockDim.x / 32; w++) total += sums[w];
-  total += (double)(k - above) * (double)unordered(key);
   out[blockIdx.x] = (float)(total / k / 2);
 }
 
@@ -114,7 +161,7 @@ static int bias(gpu *g, const float *z, int64_t rows, int64_t ld, const float *b
       GPU_TRY(gpu_sgemm(g, 0, 1, now, m, r, 1, from, ld, bank, ld_bank, 0, s, ld_s));
     }
     if (csls)
-      nearest_kernel<<<(unsigned)now, 128, (size_t)m * sizeof *s, g->stream>>>(
+      nearest_kernel<<<(unsigned)now, NEAREST_THREADS, (size_t)m * sizeof *s, g->stream>>>(
           s, m, ld_s, (int)fmin(strength, (double)m), out + first);
     else
       softmax_kernel<<<(unsigned)((now + 7) / 8), 256, 0, g->stream>>>(

@@ -37,10 +37,8 @@ template <class F>
 static double clocked(gpu *g, const char *name, int repeat, double flops, double rate, double bytes,
                       F body) {
   doubles times;
-  uint64_t used = g->used;
   body();
   MUST(g, gpu_sync(g, name));
-  g->peak = g->used;
   for (int k = 0; k < repeat; k++) {
     const double start = now();
     body();
@@ -52,21 +50,13 @@ static double clocked(gpu *g, const char *name, int repeat, double flops, double
   printf("%-56s %9.2f ms (median %.2f)  floor %.2f  x%.1f\n", name, times[0],
          times[times.size() / 2], floor, times[0] / floor);
   fflush(stdout);
-  (void)used;
   return times[0];
 }
 
-/* The most room that was in use at once, by a call with nothing kept. */
+/* The most room that was held at once beyond what is in use before. */
 template <class F>
 static void room_of(gpu *g, const char *name, F body) {
-  gpu_block *kept = g->block;
-  (void)kept;
-  /* hand free blocks back, so that what is held is what is asked for */
-  const uint64_t limit = g->limit;
-  void *none;
-  g->limit = g->used;
-  gpu_take(g, 1 << 20, &none); /* fails, having trimmed */
-  g->limit = limit;
+  gpu_trim(g);
   const uint64_t before = g->held;
   g->peak = g->held;
   body();
@@ -267,11 +257,11 @@ static void time_plane(gpu *g, const float *x, const float *y, const float *zx, 
   const gpu_weights w = {GPU_EXP, 10, 0, 1, put(g, row), put(g, column), fixed, 0, NX, 0, NY,
                          x,       y,  D, D};
   const double cells = (double)NX * NY;
-  const int sizes[][2] = {{0, 0}, {8448, 4096}, {16896, 2048}, {4224, 4096}, {16896, 4096}};
+  const int sizes[][2] = {{0, 0}, {8448, 2048}, {8448, 4096}, {16896, 4096}};
   for (int reduced = 0; reduced < 2; reduced++) {
     g->reduced = reduced;
     const double parts = reduced ? 1 : 3;
-    for (int k = 0; k < 5; k++) {
+    for (int k = 0; k < 4; k++) {
       char name[100];
       g->cell_x = sizes[k][0], g->cell_y = sizes[k][1];
       snprintf(name, sizeof name, "%s, cells %lld x %lld: sums", reduced ? "reduced" : "full",
@@ -314,8 +304,8 @@ static void time_use(gpu *g, const float *zx, const float *zy) {
   MUST(g, gpu_new(g, &score, q * k));
   MUST(g, gpu_new(g, &id, q * k));
   const gpu_scores s = {base + 1000 * r, base, q, n, r, r, r, 0, NULL};
-  const int sizes[][2] = {{0, 0}, {4096, 16384}, {2048, 32768}, {10000, 16384}, {5000, 8192}};
-  for (int c = 0; c < 5; c++) {
+  const int sizes[][2] = {{0, 0}, {10000, 16384}, {10000, 8192}};
+  for (int c = 0; c < 3; c++) {
     char name[100];
     g->search_x = sizes[c][0], g->search_y = sizes[c][1];
     snprintf(name, sizeof name, "top 10 of 10 000 x 1M, r 256, blocks %lld x %lld",
@@ -337,10 +327,10 @@ static void time_use(gpu *g, const float *zx, const float *zy) {
   double *dt = put(g, threshold);
   const gpu_scores many = {base, base, ranked, n, r, r, r, 0, NULL};
   for (int c = 0; c < 3; c++) {
-    g->search_x = c == 0 ? 0 : c == 1 ? 8192 : 4096;
-    g->search_y = c == 0 ? 0 : c == 1 ? 4096 : 8192;
+    g->search_x = c == 0 ? 0 : c == 1 ? 8192 : 16384;
+    g->search_y = c == 0 ? 0 : c == 1 ? 16384 : 8192;
     char name[100];
-    snprintf(name, sizeof name, "ranks of 40 000 x 1M, r 256, blocks %lld x %lld (x25: 1M x 1M)",
+    snprintf(name, sizeof name, "ranks of 40 000 x 1M, r 256, blocks %lld x %lld (1M x 1M: x 25)",
              (long long)g->search_x, (long long)g->search_y);
     clocked(g, name, 1, 3 * 2. * ranked * n * r, 700, 0, [&] {
       MUST(g, gpu_ranks(g, &many, ds, dt, {ranked, NULL, NULL, NULL}, above, NULL, NULL));

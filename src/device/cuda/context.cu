@@ -137,8 +137,7 @@ uint64_t gpu_left(const gpu *g) {
   return g->used < g->limit ? g->limit - g->used : 0;
 }
 
-/* Hands all free blocks back to the driver. */
-static void trim(gpu *g) {
+void gpu_trim(gpu *g) {
   int kept = 0;
   for (int k = 0; k < g->blocks; k++) {
     if (g->block[k].taken) {
@@ -174,7 +173,7 @@ static int more_places(gpu *g) {
 
 static int take_new(gpu *g, size_t bytes, gpu_block **out) {
   void *data = NULL;
-  if (g->held + bytes > g->limit) trim(g);
+  if (g->held + bytes > g->limit) gpu_trim(g);
   if (g->held + bytes > g->limit)
     return gpu_fail(g, GPU_MEMORY,
                     "%.1f MB of GPU memory were asked for, and %.1f of at most %.1f MB are left",
@@ -182,7 +181,7 @@ static int take_new(gpu *g, size_t bytes, gpu_block **out) {
   GPU_TRY(more_places(g));
   if (cudaMalloc(&data, bytes) != cudaSuccess) {
     cudaGetLastError();
-    trim(g);
+    gpu_trim(g);
     GPU_TRY(gpu_check(g, cudaMalloc(&data, bytes), "a matrix"));
   }
   g->block[g->blocks] = (gpu_block){data, bytes, 0};

@@ -189,12 +189,14 @@ static int times_base(gpu *g, const work *w, const float *u, int64_t rows, float
 }
 
 /* out = t factor, which is upper triangular: panels of its columns with the rows above their ends.
- * Blocks of split rows are as wide as the panels, so what a panel needs is a leading part. */
+ * Split products block after block, as wide as the panels: the tensor cores cut bits off, so what
+ * they add up in one go is kept short. */
 static int times_factor(gpu *g, const work *w, const float *t, int64_t rows, float *out,
                         int64_t ld) {
   enum { PANEL = 512 };
   const gpu_map *map = w->map;
   const int64_t m = map->points, p = map->out, width = gpu_split_width(m, 3);
+  const float scale = 1 / (w->value_scale * w->factor_scale);
   __half *left = NULL;
   if (w->split_factor) {
     GPU_TRY(gpu_new(g, &left, rows * width));
@@ -204,10 +206,10 @@ static int times_factor(gpu *g, const work *w, const float *t, int64_t rows, flo
     const int64_t cols = gpu_least(PANEL, p - j), k = gpu_least(m, j + PANEL);
     if (!w->split_factor)
       GPU_TRY(gpu_sgemm(g, 0, 0, rows, cols, k, 1, t, m, map->factor + j, p, 0, out + j, ld));
-    else
-      GPU_TRY(gpu_gemm16(g, CUDA_R_16F, 0, 1, rows, cols, k < m ? 3 * k : width,
-                         1 / (w->value_scale * w->factor_scale), left, width, w->factor + j * width,
-                         width, 0, out + j, CUDA_R_32F, ld));
+    for (int64_t c = 0; w->split_factor && c < k; c += PANEL)
+      GPU_TRY(gpu_gemm16(g, CUDA_R_16F, 0, 1, rows, cols, gpu_least(3 * PANEL, width - 3 * c),
+                         scale, left + 3 * c, width, w->factor + j * width + 3 * c, width, c > 0,
+                         out + j, CUDA_R_32F, ld));
   }
   return GPU_OK;
 }

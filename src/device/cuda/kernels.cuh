@@ -77,6 +77,7 @@ void gpu_give(gpu *g, void *data);
 long gpu_mark(const gpu *g);
 void gpu_release(gpu *g, long mark);
 uint64_t gpu_left(const gpu *g);
+void gpu_trim(gpu *g); /* free blocks to the driver */
 
 /* Copies between host memory of any kind and the device; on return the host memory is free. The
  * host's rows are `stride` bytes apart. */
@@ -166,7 +167,8 @@ int gpu_planes(gpu *g, const float *z, int64_t rows, int64_t cols, int64_t ld, i
                int64_t ld_out, __nv_bfloat16 *h, __nv_bfloat16 *l);
 
 /* sum += sign A^T B, A rows by m and B rows by n: pieces of at most 1024 rows in split products
- * (float16, each column scaled), summed in float64 in order. same: the lower triangle alone. */
+ * (each column scaled; integers and the rest, see product.cu), summed in float64 in order.
+ * same: the lower triangle alone. */
 int gpu_add_product(gpu *g, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t rows,
                     int64_t m, int64_t n, double sign, int same, double *sum, int64_t ld_sum);
 /* The same in plain float32, to compare with. */

@@ -35,6 +35,7 @@ typedef struct cells {
   int half;                      /* scores are float16 */
   int64_t rows, cols, ld, width; /* of a cell; ld: between its rows; width of split rows */
   __half *left, *right;
+  int64_t ahead; /* columns of y that are split at once: whole cells */
   void *s;
 } cells;
 
@@ -42,26 +43,28 @@ typedef struct cells {
  * so that a cell stays in the cache. */
 static void cell_size(const gpu *g, const gpu_plane *p, int64_t p_y, cells *c) {
   int64_t rows = g->cell_x > 0 ? g->cell_x : 64 * (int64_t)g->processors;
-  const int64_t cols = g->cell_y > 0 ? g->cell_y : 2048;
+  const int64_t cols = g->cell_y > 0 ? g->cell_y : c->half ? 4096 : 2048;
   if (g->cell_x == 0 && p_y > 1024) rows /= 2;
   c->rows = gpu_least(gpu_up(p->n_x, 8), gpu_up(rows, BLOCK_ROWS));
   c->cols = gpu_up(gpu_least(p->n_y, cols), BLOCK_COLS);
   c->ld = c->cols;
+  c->ahead = c->cols < 8192 ? 8192 / c->cols * c->cols : c->cols;
 }
 
 static int cells_open(gpu *g, const gpu_plane *p, int64_t p_y, cells *c) {
   float entry_x, entry_y, length_x, length_y;
-  *c = (cells){p, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL};
-  cell_size(g, p, p_y, c);
+  *c = (cells){};
+  c->plane = p;
   GPU_TRY(gpu_largest(g, p->zx, p->n_x, p->r, p->ld_x, &entry_x, &length_x));
   GPU_TRY(gpu_largest(g, p->zy, p->n_y, p->r, p->ld_y, &entry_y, &length_y));
   const int moderate = entry_x < GPU_SPLIT_MOST && entry_y < GPU_SPLIT_MOST;
   c->half = g->reduced && moderate && length_x * length_y < 2;
   c->parts = !moderate ? 0 : c->half ? 1 : 3;
   c->width = gpu_split_width(p->r, c->parts);
+  cell_size(g, p, p_y, c);
   if (c->parts > 0) {
     GPU_TRY(gpu_new(g, &c->left, c->rows * c->width));
-    GPU_TRY(gpu_new(g, &c->right, c->cols * c->width));
+    GPU_TRY(gpu_new(g, &c->right, gpu_least(c->ahead, p->n_y) * c->width));
   }
   const size_t size = (size_t)(c->rows * c->ld) * (c->half ? sizeof(__half) : sizeof(float));
   GPU_TRY(gpu_take(g, size, &c->s));
@@ -81,8 +84,11 @@ static int cells_scores(gpu *g, const cells *c, int64_t x0, int64_t nx, int64_t 
   if (c->parts == 0)
     return gpu_sgemm(g, 0, 1, nx, ny, p->r, 1, p->zx + x0 * p->ld_x, p->ld_x, zy, p->ld_y, 0,
                      (float *)c->s, c->ld);
-  GPU_TRY(gpu_split_rows(g, zy, ny, p->r, p->ld_y, GPU_RIGHT, c->parts, GPU_SPLIT_SCALE, c->right));
-  return gpu_gemm16(g, CUDA_R_16F, 0, 1, nx, ny, c->width, 0x1p-16f, c->left, c->width, c->right,
+  if (y0 % c->ahead == 0)
+    GPU_TRY(gpu_split_rows(g, zy, gpu_least(c->ahead, p->n_y - y0), p->r, p->ld_y, GPU_RIGHT,
+                           c->parts, GPU_SPLIT_SCALE, c->right));
+  const __half *right = c->right + y0 % c->ahead * c->width;
+  return gpu_gemm16(g, CUDA_R_16F, 0, 1, nx, ny, c->width, 0x1p-16f, c->left, c->width, right,
                     c->width, 0, c->s, c->half ? CUDA_R_16F : CUDA_R_32F, c->ld);
 }
 
@@ -283,18 +289,25 @@ static __global__ void __launch_bounds__(256)
     if (c0 + k < cols) column_part[blockIdx.y * ld_column + c0 + k] = column[k];
 }
 
-/* total[k] joins part[0][k], part[1][k], ... in order. */
+/* total[k] joins part[0][k], part[1][k], ...: eight threads take every eighth of them. */
 template <class T>
-static __global__ void fold_parts(const T *part, int64_t count, int64_t ld, int64_t n, int top,
-                                  double *total) {
-  const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-  if (k >= n) return;
-  double sum = total[k];
-  for (int64_t p = 0; p < count; p++) {
+static __global__ void __launch_bounds__(256)
+    fold_parts(const T *part, int64_t count, int64_t ld, int64_t n, int top, double *total) {
+  __shared__ double held[8][32];
+  const int64_t k = (int64_t)blockIdx.x * 32 + threadIdx.x;
+  double sum = top ? -INFINITY : 0;
+#pragma unroll 4
+  for (int64_t p = threadIdx.y; p < count && k < n; p += 8) {
     const double v = (double)part[p * ld + k];
     sum = top ? fmax(sum, v) : sum + v;
   }
-  total[k] = sum;
+  held[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y > 0 || k >= n) return;
+  double all = total[k];
+  for (int w = 0; w < 8; w++)
+    all = top ? fmax(all, held[w][threadIdx.x]) : all + held[w][threadIdx.x];
+  total[k] = all;
 }
 
 static __global__ void fill_kernel(double *out, int64_t n, double value) {
@@ -356,7 +369,7 @@ static int cell_sums(gpu *g, const summing *w, int form, int64_t x0, int64_t nx,
   else
     launch_sums<float, FORM_SHIFTED>(g, w, x0, nx, y0, ny);
   GPU_TRY(gpu_launched(g, "sums of scores"));
-  fold_parts<<<(unsigned)((ny + 127) / 128), 128, 0, g->stream>>>(
+  fold_parts<<<(unsigned)((ny + 31) / 32), dim3(32, 8), 0, g->stream>>>(
       w->column_part, (nx + BLOCK_ROWS - 1) / BLOCK_ROWS, c->cols, ny, form == FORM_TOP,
       column + y0);
   return gpu_launched(g, "sums of scores");
@@ -374,7 +387,7 @@ static int sweep_sums(gpu *g, const summing *w, int form, double *row, double *c
     GPU_TRY(cells_row(g, c, x0, nx));
     for (int64_t y0 = 0; y0 < p->n_y; y0 += c->cols)
       GPU_TRY(cell_sums(g, w, form, x0, nx, y0, gpu_least(c->cols, p->n_y - y0), column));
-    fold_parts<<<(unsigned)((nx + 127) / 128), 128, 0, g->stream>>>(
+    fold_parts<<<(unsigned)((nx + 31) / 32), dim3(32, 8), 0, g->stream>>>(
         w->row_part, (p->n_y + BLOCK_COLS - 1) / BLOCK_COLS, c->rows, nx, form == FORM_TOP,
         row + x0);
     GPU_TRY(gpu_launched(g, "sums of scores"));
@@ -534,20 +547,30 @@ static void launch_weigh(gpu *g, const weighing *k, int64_t x0, int64_t nx, int6
                                                              column, k->high, k->low, k->part);
 }
 
-/* T += S Phi_y of a cell: two products, or three for both planes, the small ones first. */
-static int cell_product(gpu *g, const weighing *k, int64_t nx, int64_t y0, int64_t ny, int first) {
+/* T += S Phi_y of a cell, the small products first. The tensor cores cut bits off: the large product
+ * is made of pieces of 1024 columns, between which sums are rounded. */
+static int cell_product(gpu *g, const weighing *k, int64_t nx, int64_t y0, int64_t ny) {
+  enum { DEPTH = 1024 };
   const cells *c = &k->cells;
-  const int64_t p = k->w->p_y, depth = gpu_up(ny, 64);
-  const float keep = first ? 0 : 1;
-  GPU_TRY(gpu_planes(g, k->w->phi_y + y0 * p, ny, p, p, depth, k->ld_phi, k->phi_high, k->phi_low));
-  if (k->low) {
-    GPU_TRY(gpu_gemm16(g, CUDA_R_16BF, 0, 0, nx, p, depth, 1, k->low, c->ld, k->phi_high, k->ld_phi,
-                       keep, k->t, CUDA_R_32F, k->ld_phi));
-    GPU_TRY(gpu_gemm16(g, CUDA_R_16BF, 0, 0, nx, p, depth, 1, k->high, c->ld, k->phi_low, k->ld_phi,
-                       1, k->t, CUDA_R_32F, k->ld_phi));
+  const int64_t p = k->w->p_y, ld = k->ld_phi, depth = gpu_up(ny, 64);
+  const float keep = y0 == 0 ? 0 : 1;
+  if (y0 % c->ahead == 0) {
+    const int64_t some = gpu_least(c->ahead, k->w->n_y - y0);
+    GPU_TRY(gpu_planes(g, k->w->phi_y + y0 * p, some, p, p, gpu_up(some, 64), ld, k->phi_high,
+                       k->phi_low));
   }
-  return gpu_gemm16(g, CUDA_R_16BF, 0, 0, nx, p, depth, 1, k->high, c->ld, k->phi_high, k->ld_phi,
-                    k->low ? 1 : keep, k->t, CUDA_R_32F, k->ld_phi);
+  const __nv_bfloat16 *high = k->phi_high + y0 % c->ahead * ld;
+  if (k->low) {
+    GPU_TRY(gpu_gemm16(g, CUDA_R_16BF, 0, 0, nx, p, depth, 1, k->low, c->ld, high, ld, keep, k->t,
+                       CUDA_R_32F, ld));
+    GPU_TRY(gpu_gemm16(g, CUDA_R_16BF, 0, 0, nx, p, depth, 1, k->high, c->ld,
+                       k->phi_low + y0 % c->ahead * ld, ld, 1, k->t, CUDA_R_32F, ld));
+  }
+  const int64_t piece = k->low ? (int64_t)DEPTH : depth;
+  for (int64_t j = 0; j < depth; j += piece)
+    GPU_TRY(gpu_gemm16(g, CUDA_R_16BF, 0, 0, nx, p, gpu_least(piece, depth - j), 1, k->high + j,
+                       c->ld, high + j * ld, ld, k->low || j > 0 ? 1 : keep, k->t, CUDA_R_32F, ld));
+  return GPU_OK;
 }
 
 static int cell_weigh(gpu *g, weighing *k, int64_t x0, int64_t nx, int64_t y0, int64_t ny) {
@@ -566,7 +589,7 @@ static int cell_weigh(gpu *g, weighing *k, int64_t x0, int64_t nx, int64_t y0, i
     GPU_TRY(gpu_sum_doubles(g, k->part, blocks, k->value + k->cells_done));
   }
   k->cells_done++;
-  return k->t ? cell_product(g, k, nx, y0, ny, y0 == 0) : GPU_OK;
+  return k->t ? cell_product(g, k, nx, y0, ny) : GPU_OK;
 }
 
 /* The fixed entries of rows x0.. of the window, whose columns lie in it: to T. */
@@ -625,11 +648,12 @@ static int weigh_open(gpu *g, weighing *k, bool valued) {
   if (!w->phi_x) return GPU_OK;
   k->ld_phi = gpu_up(w->p_y, 8);
   GPU_TRY(gpu_new(g, &k->high, c->rows * c->ld));
-  GPU_TRY(gpu_new(g, &k->phi_high, c->cols * k->ld_phi));
+  const int64_t rows = gpu_least(c->ahead, gpu_up(w->n_y, 64)) * k->ld_phi;
+  GPU_TRY(gpu_new(g, &k->phi_high, rows));
   GPU_TRY(gpu_new(g, &k->t, c->rows * k->ld_phi));
   if (g->reduced) return GPU_OK;
   GPU_TRY(gpu_new(g, &k->low, c->rows * c->ld));
-  return gpu_new(g, &k->phi_low, c->cols * k->ld_phi);
+  return gpu_new(g, &k->phi_low, rows);
 }
 
 static int weigh(gpu *g, weighing *k, double *c_sum, double *value) {

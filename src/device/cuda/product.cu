@@ -143,7 +143,7 @@ int gpu_planes(gpu *g, const float *z, int64_t rows, int64_t cols, int64_t ld, i
 
 /* ---- sum += A^T B --------------------------------------------------------------------------- */
 
-enum { PIECE = 1024, GROUP_BYTES = 96 << 20 };
+enum { PIECE = 1024, GROUP_BYTES = 64 << 20 };
 
 /* top[j] = bits of the largest modulus of column j. */
 static __global__ void column_top_kernel(const float *a, int64_t rows, int64_t cols, int64_t ld,
@@ -157,30 +157,34 @@ static __global__ void column_top_kernel(const float *a, int64_t rows, int64_t c
   if (most > 0) atomicMax(&top[j], __float_as_uint(most));
 }
 
-/* The power of 2 that takes the largest entry of a column to [2^13, 2^14): sums of PIECE products
- * stay far below what float32 holds, and 17 binary digits below the largest l is still normal. */
+/* The power of 2 that takes the largest entry of a column to [64, 128). */
 static __device__ inline float column_scale(unsigned top) {
   const float most = __uint_as_float(top);
   if (!(most > 0) || isinf(most)) return 1;
   int exponent;
   frexpf(most, &exponent); /* most < 2^exponent */
-  const int power = 14 - exponent;
+  const int power = 7 - exponent;
   return ldexpf(1.0f, power > 100 ? 100 : power < -100 ? -100 : power);
 }
 
-/* h and l of columns scaled, padded with zeros to rows_out by ld_out. */
+/* The tensor cores cut the bits of their float32 sums off, which over a thousand squares loses 1e-5
+ * of them. So a scaled entry v is its nearest integer n and the rest: products of integers up to
+ * 128 over 1024 rows are exact, and the rest is small, where a share of 1e-5 does not matter:
+ *     v v' = n n' + n (v' - n') + (v - n) v'
+ * with v - n and the last v' rounded to float16, at random. Planes are padded with zeros to
+ * rows_out by ld_out; `all` is not wanted of a left side. */
 static __global__ void scaled_planes_kernel(const float *a, int64_t rows, int64_t cols, int64_t ld,
                                             const unsigned *top, int64_t rows_out, int64_t ld_out,
-                                            __half *h, __half *l) {
+                                            __half *whole, __half *rest, __half *all) {
   const int64_t c = (int64_t)blockIdx.x * 32 + threadIdx.x;
   const int64_t step = (int64_t)gridDim.y * blockDim.y;
   if (c >= ld_out) return;
   const float scale = c < cols ? column_scale(top[c]) : 1;
   for (int64_t i = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; i < rows_out; i += step) {
-    const float value = i < rows && c < cols ? a[i * ld + c] * scale : 0.0f;
-    const __half high = __float2half_rn(value);
-    h[i * ld_out + c] = high;
-    l[i * ld_out + c] = __float2half_rn(value - __half2float(high));
+    const float value = i < rows && c < cols ? a[i * ld + c] * scale : 0.0f, near = rintf(value);
+    whole[i * ld_out + c] = __float2half_rn(near);
+    rest[i * ld_out + c] = __float2half_rn(value - near);
+    if (all) all[i * ld_out + c] = __float2half_rn(value);
   }
 }
 
@@ -200,15 +204,16 @@ typedef struct split_side {
   const float *a;
   int64_t lda, cols, ld; /* ld: of the planes */
   unsigned *top;
-  __half *h, *l;
+  __half *whole, *rest, *all;
 } split_side;
 
 static int side_open(gpu *g, const float *a, int64_t lda, int64_t rows, int64_t cols, int64_t room,
-                     split_side *s) {
-  *s = (split_side){a, lda, cols, gpu_up(cols, 8), NULL, NULL, NULL};
+                     int right, split_side *s) {
+  *s = (split_side){a, lda, cols, gpu_up(cols, 8), NULL, NULL, NULL, NULL};
   GPU_TRY(gpu_new(g, &s->top, cols));
-  GPU_TRY(gpu_new(g, &s->h, room * s->ld));
-  GPU_TRY(gpu_new(g, &s->l, room * s->ld));
+  GPU_TRY(gpu_new(g, &s->whole, room * s->ld));
+  GPU_TRY(gpu_new(g, &s->rest, room * s->ld));
+  if (right) GPU_TRY(gpu_new(g, &s->all, room * s->ld));
   GPU_TRY(gpu_check(g, cudaMemsetAsync(s->top, 0, (size_t)cols * sizeof *s->top, g->stream),
                     "a product"));
   const dim3 grid((unsigned)((cols + 31) / 32), (unsigned)gpu_least((rows + 63) / 64, 256));
@@ -218,8 +223,9 @@ static int side_open(gpu *g, const float *a, int64_t lda, int64_t rows, int64_t 
 
 static int side_split(gpu *g, const split_side *s, int64_t first, int64_t rows, int64_t rows_out) {
   const dim3 grid((unsigned)((s->ld + 31) / 32), (unsigned)gpu_least((rows_out + 63) / 64, 4096));
-  scaled_planes_kernel<<<grid, dim3(32, 8), 0, g->stream>>>(
-      s->a + first * s->lda, rows, s->cols, s->lda, s->top, rows_out, s->ld, s->h, s->l);
+  scaled_planes_kernel<<<grid, dim3(32, 8), 0, g->stream>>>(s->a + first * s->lda, rows, s->cols,
+                                                            s->lda, s->top, rows_out, s->ld,
+                                                            s->whole, s->rest, s->all);
   return gpu_launched(g, "a product");
 }
 
@@ -247,21 +253,21 @@ static int add_product(gpu *g, const float *a, int64_t lda, const float *b, int6
                        int64_t ld_sum) {
   const int64_t all = (rows + PIECE - 1) / PIECE, ld = gpu_up(n, 4);
   const int64_t fit = GROUP_BYTES / (int64_t)(sizeof(float) * (size_t)(m * ld));
-  const int64_t group = gpu_least(all, fit < 1 ? 1 : fit > 64 ? 64 : fit);
+  const int64_t group = gpu_least(all, fit < 1 ? 1 : fit > 32 ? 32 : fit);
   split_side sa, sb;
   float *part;
-  GPU_TRY(side_open(g, a, lda, rows, m, group * PIECE, &sa));
+  GPU_TRY(side_open(g, a, lda, rows, m, group * PIECE, same, &sa));
   sb = sa;
-  if (!same) GPU_TRY(side_open(g, b, ldb, rows, n, group * PIECE, &sb));
+  if (!same) GPU_TRY(side_open(g, b, ldb, rows, n, group * PIECE, 1, &sb));
   GPU_TRY(gpu_new(g, &part, group * m * ld));
   for (int64_t p = 0; p < all; p += group) {
     const int64_t now = gpu_least(group, all - p), first = p * PIECE;
     const int64_t count = gpu_least(now * PIECE, rows - first);
     GPU_TRY(side_split(g, &sa, first, count, now * PIECE));
     if (!same) GPU_TRY(side_split(g, &sb, first, count, now * PIECE));
-    GPU_TRY(batched(g, sa.l, m, sa.ld, sb.h, n, sb.ld, now, same, 0, part, ld));
-    GPU_TRY(batched(g, sa.h, m, sa.ld, sb.l, n, sb.ld, now, same, 1, part, ld));
-    GPU_TRY(batched(g, sa.h, m, sa.ld, sb.h, n, sb.ld, now, same, 1, part, ld));
+    GPU_TRY(batched(g, sa.rest, m, sa.ld, sb.all, n, sb.ld, now, same, 0, part, ld));
+    GPU_TRY(batched(g, sa.whole, m, sa.ld, sb.rest, n, sb.ld, now, same, 1, part, ld));
+    GPU_TRY(batched(g, sa.whole, m, sa.ld, sb.whole, n, sb.ld, now, same, 1, part, ld));
     fold_kernel<<<dim3((unsigned)((n + 127) / 128), (unsigned)m), 128, 0, g->stream>>>(
         part, now, m, n, ld, sa.top, sb.top, sign, same, sum, ld_sum);
     GPU_TRY(gpu_launched(g, "a product"));

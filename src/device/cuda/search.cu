@@ -346,7 +346,7 @@ static int nearest(gpu *g, const gpu_scores *s, int64_t k, double *score, int64_
                    int64_t *row) {
   screen w;
   wanted q = {};
-  const int64_t rows = g->search_x > 0 ? g->search_x : 2048;
+  const int64_t rows = g->search_x > 0 ? g->search_x : 4096;
   GPU_TRY(screen_open(g, s, 1, rows, g->search_y > 0 ? g->search_y : 16384, &w));
   q.rows = w.rows;
   q.ld = s->ld_query;
@@ -382,22 +382,23 @@ int gpu_nearest(gpu *g, const gpu_scores *s, int64_t k, double *score, int64_t *
 
 /* ---- ranks ---------------------------------------------------------------------------------- */
 
+/* Thresholds that are counted without looking them up. */
 enum { COUNTERS = 8 };
 
 /* Hidden candidates, and the query itself, are -inf. */
-static __global__ void hide_kernel(float *s, int64_t ld, int64_t rows, int64_t cols,
-                                   gpu_lists hidden, const int64_t *self, int64_t first,
-                                   int64_t number) {
+template <class T>
+static __global__ void hide_kernel(T *s, int64_t ld, int64_t rows, int64_t cols, gpu_lists hidden,
+                                   const int64_t *self, int64_t first, int64_t number) {
   const int64_t row = (int64_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
   const int lane = threadIdx.x % 32;
   if (row >= rows) return;
   if (self && lane == 0 && self[first + row] >= number && self[first + row] < number + cols)
-    s[row * ld + self[first + row] - number] = -INFINITY;
+    s[row * ld + self[first + row] - number] = (T)-INFINITY;
   if (!hidden.start) return;
   const int64_t end = hidden.start[first + row + 1];
   const int64_t from = first_at_least(hidden.column, hidden.start[first + row], end, number);
   for (int64_t k = from + lane; k < end && hidden.column[k] < number + cols; k += 32)
-    s[row * ld + hidden.column[k] - number] = -INFINITY;
+    s[row * ld + hidden.column[k] - number] = (T)-INFINITY;
 }
 
 /* First k with score >= threshold[k] (descending). */
@@ -413,61 +414,128 @@ static __device__ inline int first_beaten(const double *threshold, int count, do
   return low;
 }
 
-static __device__ inline void count_one(int at, int count, int *counter, int64_t *above) {
-  if (at >= count) return;
-  if (count > COUNTERS) {
-    atomicAdd((unsigned long long *)&above[at], 1ull);
-    return;
-  }
-#pragma unroll
-  for (int k = 0; k < COUNTERS; k++) counter[k] += at == k;
+static __device__ inline void count_one(int at, int count, int64_t *above) {
+  if (at < count) atomicAdd((unsigned long long *)&above[at], 1ull); /* whole numbers */
 }
 
-/* A warp a query and a span of candidates: near ties are scored by the whole warp. */
-static __global__ void __launch_bounds__(256)
-    rank_kernel(const float *s, int64_t ld, int rows, int cols, const float *q, int64_t ld_q,
-                const float *b, int64_t ld_b, int64_t width, const int64_t *start,
-                const double *thresholds, int64_t *all_above, const float *length,
-                const float *lost, const unsigned *most, float sum_error) {
-  const int row = blockIdx.y * 8 + threadIdx.x / 32, lane = threadIdx.x % 32;
-  if (row >= rows) return;
-  const double *threshold = thresholds + start[row];
-  int64_t *above = all_above + start[row];
-  const int count = (int)(start[row + 1] - start[row]);
-  if (count == 0) return;
-  const double bound = (double)bound_of(length, lost, most, sum_error, row);
-  const float least = __double2float_rd(threshold[count - 1] - bound);
-  const int end = min(cols, (int)(blockIdx.x + 1) * SPAN);
-  int counter[COUNTERS] = {0, 0, 0, 0, 0, 0, 0, 0};
-  for (int c = blockIdx.x * SPAN + lane * 8; __any_sync(~0u, c < end); c += 256) {
-    unsigned near = 0;
-    if (c < end && top8(s + row * ld + c) >= least) {
-      for (int k = 0; k < 8 && c + k < end; k++) {
-        const float v = s[row * ld + c + k];
-        if (!(v >= least)) continue;
-        const int at = first_beaten(threshold, count, (double)v - bound);
-        if (at > 0 && (double)v + bound >= threshold[at - 1])
-          near |= 1u << k;
-        else
-          count_one(at, count, counter, above);
-      }
-    }
-    for (unsigned lanes = __ballot_sync(~0u, near != 0); lanes; lanes &= lanes - 1) {
-      const int owner = __ffs((int)lanes) - 1;
-      const int at_c = __shfl_sync(~0u, c, owner);
-      for (unsigned bits = __shfl_sync(~0u, near, owner); bits; bits &= bits - 1) {
-        const int64_t column = at_c + __ffs((int)bits) - 1;
-        const double exact = half_warp_dot(q + row * ld_q, b + column * ld_b, width);
-        if (lane == 0) count_one(first_beaten(threshold, count, exact), count, counter, above);
-      }
+/* The least score of this precision whose exact value is `bar` or more for certain. */
+static __device__ inline float certain(double bar, float bound, int half) {
+  const double most = bar + (double)bound;
+  const double kept =
+      half ? (most > 0 ? most / (1 - 0x1p-11) : most / (1 + 0x1p-11)) + 0x1p-24 : most;
+  return __double2float_ru(kept);
+}
+
+/* Scores of a query from `certain` on are counted, those between `reach` and it scored exactly. */
+typedef struct bars {
+  const double *threshold;
+  int64_t *above;
+  int count;
+  float bound;
+} bars;
+
+/* Of eight scores: the ones above each of C thresholds, in a counter each, and as bits those that
+ * are near one. */
+template <int C>
+static __device__ inline unsigned count_eight(const float v[8], const float low[C],
+                                              const float high[C], int counter[C]) {
+  unsigned near = 0;
+#pragma unroll
+  for (int k = 0; k < 8; k++) {
+    bool close = false;
+#pragma unroll
+    for (int c = 0; c < C; c++) close |= v[k] >= low[c] && v[k] < high[c];
+#pragma unroll
+    for (int c = 0; c < C; c++) counter[c] += !close && v[k] >= high[c];
+    near |= close ? 1u << k : 0;
+  }
+  return near;
+}
+
+/* The same where there are many thresholds: a search and an addition a score. */
+static __device__ inline unsigned count_many(const float v[8], const bars *b, int half) {
+  unsigned near = 0;
+  const float least = reach(b->threshold[b->count - 1], b->bound, half);
+  for (int k = 0; k < 8; k++) {
+    if (!(v[k] >= least)) continue;
+    const double slack = (double)b->bound + (half ? fabs((double)v[k]) * 0x1p-10 + 0x1p-23 : 0);
+    const int at = first_beaten(b->threshold, b->count, (double)v[k] - slack);
+    if (at > 0 && (double)v[k] + slack >= b->threshold[at - 1])
+      near |= 1u << k;
+    else
+      count_one(at, b->count, b->above);
+  }
+  return near;
+}
+
+typedef struct rows_of {
+  const float *q, *b;
+  int64_t ld_q, ld_b, width;
+} rows_of;
+
+/* The near scores of a warp, two at a time, half a warp each. */
+static __device__ inline void settle_near(unsigned near, int c, int row, const rows_of *z,
+                                          const bars *b) {
+  const int lane = threadIdx.x % 32;
+  for (unsigned lanes = __ballot_sync(~0u, near != 0); lanes; lanes &= lanes - 1) {
+    const int owner = __ffs((int)lanes) - 1, from = __shfl_sync(~0u, c, owner);
+    unsigned bits = __shfl_sync(~0u, near, owner);
+    while (bits) {
+      const int first = __ffs((int)bits) - 1;
+      bits &= bits - 1;
+      const int second = bits ? __ffs((int)bits) - 1 : first;
+      const int mine = lane < 16 ? first : second;
+      const double exact =
+          half_warp_dot(z->q + row * z->ld_q, z->b + (from + mine) * z->ld_b, z->width);
+      if (lane == 0 || (lane == 16 && bits))
+        count_one(first_beaten(b->threshold, b->count, exact), b->count, b->above);
+      bits &= bits - 1;
     }
   }
-  if (count > COUNTERS) return;
+}
+
+/* A warp a query and a span of candidates. C counters serve queries of 1 .. C thresholds, C = 0 those
+ * of more than COUNTERS; others are left to another launch. */
+template <class T, int C>
+static __global__ void __launch_bounds__(256)
+    rank_kernel(const T *s, int64_t ld, int rows, int cols, rows_of z, const int64_t *start,
+                const double *thresholds, int64_t *above, const float *length, const float *lost,
+                const unsigned *most, float sum_error) {
+  constexpr int ROOM = C > 0 ? C : 1;
+  const int row = blockIdx.y * 8 + threadIdx.x / 32, lane = threadIdx.x % 32;
+  const bool half = sizeof(T) == 2;
+  if (row >= rows) return;
+  const bars b = {thresholds + start[row], above + start[row], (int)(start[row + 1] - start[row]),
+                  bound_of(length, lost, most, sum_error, row)};
+  if (b.count == 0 || (C == 1) != (b.count == 1) || (C == 0) != (b.count > COUNTERS)) return;
+  const int end = min(cols, (int)(blockIdx.x + 1) * SPAN);
+  int counter[ROOM];
+  float low[ROOM], high[ROOM];
 #pragma unroll
-  for (int k = 0; k < COUNTERS; k++) {
+  for (int k = 0; k < ROOM; k++) {
+    counter[k] = 0;
+    low[k] = k < b.count ? reach(b.threshold[k], b.bound, half) : INFINITY;
+    high[k] = k < b.count ? certain(b.threshold[k], b.bound, half) : INFINITY;
+  }
+  for (int c = blockIdx.x * SPAN + lane * 8; __any_sync(~0u, c < end); c += 256) {
+    unsigned near = 0;
+    if (c < end) {
+      float v[8];
+      load8(s + row * ld + c, v);
+      if (c + 8 > end)
+#pragma unroll
+        for (int k = 0; k < 8; k++) v[k] = c + k < end ? v[k] : -INFINITY;
+      near = C > 0 ? count_eight<ROOM>(v, low, high, counter) : count_many(v, &b, half);
+    }
+    settle_near(near, c, row, &z, &b);
+  }
+  int below = 0; /* counters are of all scores above a threshold, `above` of the first it is */
+#pragma unroll
+  for (int k = 0; C > 0 && k < ROOM; k++) {
     const int total = __reduce_add_sync(~0u, counter[k]);
-    if (lane == 0 && k < count && total > 0)
-      atomicAdd((unsigned long long *)&above[k], (unsigned long long)total);
+    if (lane == 0 && k < b.count && total > below)
+      atomicAdd((unsigned long long *)&b.above[k], (unsigned long long)(total - below));
+    below = total;
   }
 }
 
@@ -499,36 +567,80 @@ typedef struct ranking {
   double *top, *sum;
 } ranking;
 
-static int rank_chunk(gpu *g, const screen *w, const gpu_scores *s, const ranking *k, int64_t first,
-                      int64_t rows, int64_t c, int64_t cols) {
-  const float *q = s->query + first * s->ld_query, *b = s->candidate + c * s->ld_candidate;
-  float *t = (float *)w->s;
-  GPU_TRY(screen_chunk(g, w, q, rows, s->ld_query, b, cols, s->ld_candidate));
+/* Are there queries of one, of a few, of many thresholds? */
+typedef struct kinds {
+  bool one, few, many;
+} kinds;
+
+template <class T>
+static int rank_scores(gpu *g, const screen *w, const gpu_scores *s, const ranking *k, kinds what,
+                       int64_t first, int64_t rows, int64_t c, int64_t cols) {
+  const dim3 grid((unsigned)((cols + SPAN - 1) / SPAN), (unsigned)((rows + 7) / 8));
+  const rows_of z = {s->query + first * s->ld_query, s->candidate + c * s->ld_candidate,
+                     s->ld_query, s->ld_candidate, s->width};
+  T *t = (T *)w->s;
+  const int64_t *start = k->start + first;
+  const float error = (float)w->sum_error;
   if (k->hidden.start || s->self) {
     hide_kernel<<<(unsigned)((rows + 7) / 8), 256, 0, g->stream>>>(t, w->ld, rows, cols, k->hidden,
                                                                    s->self, first, s->number + c);
     GPU_TRY(gpu_launched(g, "ranks"));
   }
-  const dim3 grid((unsigned)((cols + SPAN - 1) / SPAN), (unsigned)((rows + 7) / 8));
-  rank_kernel<<<grid, 256, 0, g->stream>>>(
-      t, w->ld, (int)rows, (int)cols, q, s->ld_query, b, s->ld_candidate, s->width,
-      k->start + first, k->threshold, k->above, w->length, w->lost, w->most, (float)w->sum_error);
-  GPU_TRY(gpu_launched(g, "ranks"));
+  if (what.one)
+    rank_kernel<T, 1><<<grid, 256, 0, g->stream>>>(t, w->ld, (int)rows, (int)cols, z, start,
+                                                   k->threshold, k->above, w->length, w->lost,
+                                                   w->most, error);
+  if (what.few)
+    rank_kernel<T, COUNTERS><<<grid, 256, 0, g->stream>>>(t, w->ld, (int)rows, (int)cols, z, start,
+                                                          k->threshold, k->above, w->length,
+                                                          w->lost, w->most, error);
+  if (what.many)
+    rank_kernel<T, 0><<<grid, 256, 0, g->stream>>>(t, w->ld, (int)rows, (int)cols, z, start,
+                                                   k->threshold, k->above, w->length, w->lost,
+                                                   w->most, error);
+  return gpu_launched(g, "ranks");
+}
+
+/* Where the others' scores are wanted they are kept in float32, else in float16. */
+static int rank_chunk(gpu *g, const screen *w, const gpu_scores *s, const ranking *k, kinds what,
+                      int64_t first, int64_t rows, int64_t c, int64_t cols) {
+  GPU_TRY(screen_chunk(g, w, s->query + first * s->ld_query, rows, s->ld_query,
+                       s->candidate + c * s->ld_candidate, cols, s->ld_candidate));
+  if (w->half) return rank_scores<__half>(g, w, s, k, what, first, rows, c, cols);
+  GPU_TRY(rank_scores<float>(g, w, s, k, what, first, rows, c, cols));
   if (!k->top) return GPU_OK;
   others_kernel<<<(unsigned)((rows + 7) / 8), 256, 0, g->stream>>>(
-      t, w->ld, (int)rows, (int)cols, k->start + first, k->top + first, k->sum + first);
+      (const float *)w->s, w->ld, (int)rows, (int)cols, k->start + first, k->top + first,
+      k->sum + first);
   return gpu_launched(g, "ranks");
+}
+
+static int find_kinds(gpu *g, const int64_t *start, int64_t queries, kinds *out) {
+  int64_t *host = (int64_t *)malloc((size_t)(queries + 1) * sizeof *host);
+  *out = (kinds){false, false, false};
+  if (!host) return gpu_fail(g, GPU_MEMORY, "the host has no memory left for a list");
+  const int code = gpu_download(g, host, start, (size_t)(queries + 1) * sizeof *host);
+  for (int64_t i = 0; code == GPU_OK && i < queries; i++) {
+    const int64_t count = host[i + 1] - host[i];
+    out->one |= count == 1;
+    out->few |= count > 1 && count <= COUNTERS;
+    out->many |= count > COUNTERS;
+  }
+  free(host);
+  return code;
 }
 
 static int rank_all(gpu *g, const gpu_scores *s, const ranking *k) {
   screen w;
-  const int64_t rows = g->search_x > 0 ? g->search_x : 4096;
-  GPU_TRY(screen_open(g, s, 3, rows, g->search_y > 0 ? g->search_y : 4096, &w));
+  kinds what;
+  const int64_t rows = g->search_x > 0 ? g->search_x : 8192;
+  GPU_TRY(find_kinds(g, k->start, s->queries, &what));
+  GPU_TRY(screen_open(g, s, k->top ? 3 : 1, rows, g->search_y > 0 ? g->search_y : 8192, &w));
   for (int64_t first = 0; first < s->queries; first += w.rows) {
     const int64_t now = gpu_least(w.rows, s->queries - first);
     GPU_TRY(screen_queries(g, &w, s->query + first * s->ld_query, now, s->ld_query));
     for (int64_t c = 0; c < s->candidates; c += w.cols)
-      GPU_TRY(rank_chunk(g, &w, s, k, first, now, c, gpu_least(w.cols, s->candidates - c)));
+      GPU_TRY(rank_chunk(g, &w, s, k, what, first, now, c, gpu_least(w.cols, s->candidates - c)));
     GPU_TRY(gpu_poll(g));
   }
   return GPU_OK;
