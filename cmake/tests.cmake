@@ -15,6 +15,14 @@ function(unicon_test name label)
     ENVIRONMENT "${test_environment}")
 endfunction()
 
+# The soft device: a plugin in plain C beside the tests, which load it as any other. Not installed.
+add_library(unicon_soft MODULE tests/soft/soft.c)
+target_include_directories(unicon_soft PRIVATE src)
+target_link_libraries(unicon_soft PRIVATE unicon_warnings unicon_posix m)
+set_target_properties(unicon_soft PROPERTIES
+  OUTPUT_NAME unicon_soft LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+list(APPEND test_environment "UNICON_SOFT_FOLDER=${PROJECT_BINARY_DIR}/tests")
+
 # tests/test_*.c: one cmocka program each. Other tests/*.c are shared by all of them.
 file(GLOB test_sources CONFIGURE_DEPENDS tests/test_*.c)
 file(GLOB helper_sources CONFIGURE_DEPENDS tests/*.c)
@@ -43,6 +51,7 @@ foreach(source IN LISTS test_sources)
     target_include_directories(${name} PRIVATE programs)
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  add_dependencies(${name} unicon_soft)
   unicon_test(${name} unit ${name})
 endforeach()
 

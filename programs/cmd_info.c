@@ -71,7 +71,7 @@ static int info_model(tool *t, const char *path) {
   return code;
 }
 
-/* ---- presets, formats, build -------------------------------------------------------------- */
+/* ---- presets, formats, build, devices ----------------------------------------------------- */
 
 static const unicon_option_info *find_option(const char *name) {
   for (size_t i = 0; i < unicon_option_count(); i++)
@@ -101,7 +101,28 @@ static const char *const formats[][2] = {
 };
 enum { FORMATS = sizeof formats / sizeof *formats };
 
-static json_t *tool_json(void) {
+enum { DEVICES = 9 };
+
+static json_t *devices_json(const unicon_device *list, size_t count) {
+  json_t *out = json_array();
+  for (size_t k = 0; k < count; k++)
+    json_array_append_new(
+        out, json_pack("{s:s, s:b, s:b, s:o}", "name", list[k].name, "usable", list[k].usable,
+                       "chosen", list[k].chosen, "text", display_json_text(list[k].text)));
+  return out;
+}
+
+static void print_devices(const unicon_device *list, size_t count) {
+  puts("\ndevices (device NAME; * is the one in force)");
+  for (size_t k = 0; k < count; k++) {
+    printf("%c %-7s ", list[k].chosen ? '*' : ' ', list[k].name);
+    if (!list[k].usable) fputs("not usable: ", stdout);
+    print_tame(list[k].text);
+    putchar('\n');
+  }
+}
+
+static json_t *tool_json(const unicon_device *device, size_t devices) {
   json_t *presets = json_object(), *readable = json_array();
   const unicon_option_info *preset = find_option("preset");
   const char *list = preset ? preset->words : "", *name, *value;
@@ -113,8 +134,9 @@ static json_t *tool_json(void) {
     json_object_set_new(presets, word, settings);
   }
   for (size_t i = 0; i < FORMATS; i++) json_array_append_new(readable, json_string(formats[i][0]));
-  return json_pack("{s:s, s:s, s:o, s:o}", "version", unicon_version(), "build",
-                   unicon_build_info(), "presets", presets, "formats", readable);
+  return json_pack("{s:s, s:s, s:o, s:o, s:o}", "version", unicon_version(), "build",
+                   unicon_build_info(), "devices", devices_json(device, devices), "presets",
+                   presets, "formats", readable);
 }
 
 static void print_presets(void) {
@@ -135,11 +157,17 @@ static void print_presets(void) {
 
 int cmd_info(tool *t) {
   if (t->args->positional[0]) return info_model(t, t->args->positional[0]);
+  unicon_device device[DEVICES];
+  size_t devices;
+  const unicon_status status = unicon_devices(t->ctx, device, DEVICES, &devices);
+  if (status != UNICON_OK) return tool_fail(t, status);
+  if (devices > DEVICES) devices = DEVICES;
   if (tool_has(t, CLI_OPT_JSON))
-    return display_json(tool_json()) ? EXIT_DONE : tool_out_of_memory(t);
+    return display_json(tool_json(device, devices)) ? EXIT_DONE : tool_out_of_memory(t);
   printf("unicon %s\n%s\n\n", unicon_version(), unicon_build_info());
   print_presets();
   puts("\nmatrices are read from");
   for (size_t i = 0; i < FORMATS; i++) printf("  %-24s %s\n", formats[i][0], formats[i][1]);
+  print_devices(device, devices);
   return EXIT_DONE;
 }

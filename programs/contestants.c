@@ -284,6 +284,7 @@ static unicon_status try_all(match *m) {
 /* A context like the tool's. */
 static unicon_status open_context(tool *t, unicon_ctx **out) {
   unicon_status status = unicon_ctx_create(out);
+  if (status == UNICON_OK) status = tool_devices(*out);
   for (size_t i = 0; i < t->args->settings && status == UNICON_OK; i++) {
     const cli_setting *s = &t->args->setting[i];
     if (s->option->scope & UNICON_SCOPE_CONTEXT)

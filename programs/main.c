@@ -272,8 +272,15 @@ int tool_interrupted(tool *t) {
   return EXIT_INTERRUPTED;
 }
 
+unicon_status tool_devices(unicon_ctx *ctx) {
+  const char *folder = getenv("UNICON_DEVICES");
+  return folder && *folder ? unicon_device_folder(ctx, folder) : UNICON_OK;
+}
+
 /* Hands the library options of the command line to the library. */
 static int apply_settings(tool *t) {
+  const unicon_status found = tool_devices(t->ctx);
+  if (found != UNICON_OK) return tool_fail(t, found);
   for (size_t i = 0; i < t->args->settings; i++) {
     const cli_setting *setting = &t->args->setting[i];
     const bool context = (setting->option->scope & UNICON_SCOPE_CONTEXT) != 0;

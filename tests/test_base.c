@@ -170,6 +170,7 @@ static void errors_have_names_and_texts(void **state) {
   NAME_IS(UNICON_ERR_NUMERIC);
   NAME_IS(UNICON_ERR_CANCELLED);
   NAME_IS(UNICON_ERR_UNSUPPORTED);
+  NAME_IS(UNICON_ERR_DEVICE);
 #undef NAME_IS
   assert_string_equal(unicon_status_name((unicon_status)99), "UNICON_ERR_UNKNOWN");
   assert_string_equal(unicon_ctx_error(ctx), "");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From rows to features: unit length whatever the size of the numbers, centring, rows that cannot
  * be used, and the cache. */
-#include "features/feature.h"
+#include "features/feed.h"
 #include "io/pairs.h"
 #include "support.h"
 

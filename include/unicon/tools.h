@@ -205,6 +205,26 @@ UNICON_CALL unicon_status unicon_options_set_loss(unicon_ctx *ctx, unicon_option
                                                   unicon_loss_fn psi, unicon_loss_fn phi,
                                                   void *user);
 
+/* ---- 7. Devices ---------------------------------------------------------------------------- */
+
+/* A device that option device may name. */
+typedef struct unicon_device {
+  char name[24];
+  char text[256]; /* what it is, or why it cannot be used */
+  int usable;
+  int chosen; /* is it the one in force? */
+} unicon_device;
+
+/* The first `room` devices, the CPU first, and how many there are: plugins, libraries
+ * libunicon_NAME.so beside this one. They are asked, not started, but for the one that device auto
+ * means. */
+UNICON_CALL unicon_status unicon_devices(unicon_ctx *ctx, unicon_device *list, size_t room,
+                                         size_t *count);
+
+/* A folder in which plugins are looked for before those beside the library. Loading one runs its
+ * code. To be given before option device. */
+UNICON_CALL unicon_status unicon_device_folder(unicon_ctx *ctx, const char *folder);
+
 #ifdef __cplusplus
 }
 #endif

@@ -113,17 +113,18 @@ UNICON_API const char *unicon_build_info(void);
 
 typedef enum unicon_status {
   UNICON_OK = 0,
-  UNICON_ERR_ARGUMENT = 1,    /* an argument is NULL or makes no sense */
-  UNICON_ERR_OPTION = 2,      /* an unknown option, or a value out of bounds */
-  UNICON_ERR_SHAPE = 3,       /* matrices that do not fit each other or the model */
-  UNICON_ERR_DATA = 4,        /* unusable values: not finite, rows of zeros, too few rows */
-  UNICON_ERR_PAIRS = 5,       /* a pair out of range, given twice, or positive and ignored */
-  UNICON_ERR_MEMORY = 10,     /* out of memory, or the limit max_mem is too low */
-  UNICON_ERR_IO = 20,         /* a file cannot be opened, read, written or renamed */
-  UNICON_ERR_FORMAT = 21,     /* a file is not what its name or header says */
-  UNICON_ERR_NUMERIC = 30,    /* a factorisation failed */
-  UNICON_ERR_CANCELLED = 40,  /* the progress callback asked to stop */
-  UNICON_ERR_UNSUPPORTED = 50 /* a combination that is not implemented */
+  UNICON_ERR_ARGUMENT = 1,     /* an argument is NULL or makes no sense */
+  UNICON_ERR_OPTION = 2,       /* an unknown option, or a value out of bounds */
+  UNICON_ERR_SHAPE = 3,        /* matrices that do not fit each other or the model */
+  UNICON_ERR_DATA = 4,         /* unusable values: not finite, rows of zeros, too few rows */
+  UNICON_ERR_PAIRS = 5,        /* a pair out of range, given twice, or positive and ignored */
+  UNICON_ERR_MEMORY = 10,      /* out of memory, or the limit max_mem is too low */
+  UNICON_ERR_IO = 20,          /* a file cannot be opened, read, written or renamed */
+  UNICON_ERR_FORMAT = 21,      /* a file is not what its name or header says */
+  UNICON_ERR_NUMERIC = 30,     /* a factorisation failed */
+  UNICON_ERR_CANCELLED = 40,   /* the progress callback asked to stop */
+  UNICON_ERR_UNSUPPORTED = 50, /* a combination that is not implemented */
+  UNICON_ERR_DEVICE = 60       /* a device is absent, unusable, or failed */
 } unicon_status;
 
 /* "UNICON_ERR_SHAPE", for logs; "UNICON_ERR_UNKNOWN" for other numbers. */
@@ -137,7 +138,7 @@ typedef struct unicon_ctx unicon_ctx;
 UNICON_CALL unicon_status unicon_ctx_create(unicon_ctx **out);
 UNICON_API void unicon_ctx_destroy(unicon_ctx *ctx);
 
-/* Sets an option of scope UNICON_SCOPE_CONTEXT by name: "threads", "max_mem". */
+/* Sets an option of scope UNICON_SCOPE_CONTEXT by name: "threads", "max_mem", "device". */
 UNICON_CALL unicon_status unicon_ctx_set(unicon_ctx *ctx, const char *name, const char *value);
 
 /* The sentence of the last call's failure, "" if it succeeded. */

@@ -86,6 +86,12 @@ class UnsupportedError(UniconError, NotImplementedError):
     status = 50
 
 
+class DeviceError(UniconError, RuntimeError):
+    """A device is absent, unusable, or failed."""
+
+    status = 60
+
+
 class NotFittedError(ArgumentError, AttributeError):
     """A method that needs a model was called before fit or load."""
 
@@ -93,7 +99,8 @@ class NotFittedError(ArgumentError, AttributeError):
 _classes = {
     cls.status: cls
     for cls in (ArgumentError, OptionError, ShapeError, DataError, PairsError, MemoryLimitError,
-                FileError, FormatError, NumericError, CancelledError, UnsupportedError)
+                FileError, FormatError, NumericError, CancelledError, UnsupportedError,
+                DeviceError)
 }
 
 

@@ -45,6 +45,8 @@ const char *unicon_status_name(unicon_status status) {
       return "UNICON_ERR_CANCELLED";
     case UNICON_ERR_UNSUPPORTED:
       return "UNICON_ERR_UNSUPPORTED";
+    case UNICON_ERR_DEVICE:
+      return "UNICON_ERR_DEVICE";
   }
   return "UNICON_ERR_UNKNOWN";
 }
@@ -124,6 +126,7 @@ static void give_back(unicon_ctx *ctx) {
 
 void unicon_ctx_destroy(unicon_ctx *ctx) {
   if (!ctx || !take(ctx)) return;
+  if (ctx->where.close) ctx->where.close(ctx);
   unicon__pool_destroy(ctx->pool);
   unicon__arena_release(&ctx->arena);
   free(ctx);
@@ -184,6 +187,7 @@ unicon_status unicon__enter(unicon_ctx *ctx) {
   if (!ctx || !take(ctx)) return UNICON_ERR_ARGUMENT;
   unicon__clear_error(ctx);
   ctx->warned[0] = '\0';
+  ctx->where.used = ctx->where.told = false;
   unicon__progress_reset(ctx);
   ctx->frame = unicon__frame_open(ctx);
   return UNICON_OK;

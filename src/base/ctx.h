@@ -17,6 +17,22 @@ typedef struct unicon__faults {
   int64_t lapack; /* a divide-and-conquer routine does not converge */
 } unicon__faults;
 
+/* Where stages run (device/use.h): the option, and what has been made of it. */
+typedef struct unicon__where {
+  char name[24];                            /* "auto", "cpu" or the name of a plugin; "": auto */
+  uint64_t limit;                           /* bytes of the device's memory; 0: all it has */
+  char folder[1024];                        /* where plugins are looked for first, or "" */
+  bool settled;                             /* a device has been looked for */
+  bool used;                                /* a stage of this call ran on it */
+  int said;                                 /* its last status */
+  bool told;                                /* the log knows that it has no form of a loss */
+  int64_t process;                          /* that opened it */
+  const struct unicon__device_table *table; /* of the open device; NULL: the CPU */
+  struct unicon__device *device;
+  void *library;
+  void (*close)(unicon_ctx *ctx);
+} unicon__where;
+
 struct unicon_ctx {
   atomic_bool busy;     /* a call runs */
   atomic_bool refused;  /* ... and another one was refused meanwhile */
@@ -35,6 +51,7 @@ struct unicon_ctx {
   unicon__progress progress;
   int64_t tile_x, tile_y; /* rows and columns of a tile of the plane */
   unicon__faults faults;
+  unicon__where where;
 };
 
 /* True once when the counter reaches 0. */

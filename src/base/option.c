@@ -58,8 +58,7 @@ static unicon_status refuse(unicon_ctx *ctx, const unicon_option_info *row, cons
                       strcmp(row->kind, "sided") == 0 ? ", or two of these for x and y: A,B" : "");
 }
 
-/* 1.5G and the like: powers of 1024. */
-static bool parse_bytes(const char *text, double *out) {
+bool unicon__bytes_read(const char *text, double *out) {
   char *end;
   double value = unicon__number_read(text, &end);
   if (end == text || errno) return false;
@@ -78,7 +77,7 @@ static bool parse_bytes(const char *text, double *out) {
 static bool parse_number(const unicon_option_info *row, const char *text, double *out) {
   char *end;
   if (strcmp(row->kind, "bytes") == 0) {
-    if (!parse_bytes(text, out)) return false;
+    if (!unicon__bytes_read(text, out)) return false;
   } else {
     *out = unicon__number_read(text, &end);
     if (end == text || *end) return false;

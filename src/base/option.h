@@ -19,6 +19,9 @@ typedef struct unicon__value {
 unicon_status unicon__value_parse(unicon_ctx *ctx, const unicon_option_info *row, const char *text,
                                   unicon__value *out);
 
+/* 1.5G and the like, powers of 1024; false for anything else. */
+bool unicon__bytes_read(const char *text, double *out);
+
 /* Position of the row called `name` ("-" equals "_"), or -1. */
 int unicon__option_find(const unicon_option_info *table, int rows, const char *name);
 

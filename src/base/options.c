@@ -303,25 +303,14 @@ const char *unicon_options_get(const unicon_options *options, const char *name) 
   return id < 0 ? NULL : unicon__text(options, id);
 }
 
-static unicon_status set_context(unicon_ctx *ctx, const char *name, const char *value) {
-  if (!name || !value)
+unicon_status unicon__context_value(unicon_ctx *ctx, const char *name, const char *text, int *id,
+                                    unicon__value *out) {
+  if (!name || !text)
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "ctx_set needs a name and a value");
-  const int id = unicon__option_find(table, UNICON__OPTION_COUNT, name);
-  if (id < 0) return unknown_name(ctx, name);
-  if (!(table[id].scope & CONTEXT))
+  *id = unicon__option_find(table, UNICON__OPTION_COUNT, name);
+  if (*id < 0) return unknown_name(ctx, name);
+  if (!(table[*id].scope & CONTEXT))
     return unicon__fail(ctx, UNICON_ERR_OPTION, "%s is no context option: use unicon_options_set",
-                        table[id].name);
-  unicon__value parsed;
-  UNICON_TRY(unicon__value_parse(ctx, &table[id], value, &parsed));
-  if (id == UNICON__THREADS)
-    unicon__ctx_set_threads(ctx, parsed.word == 0 ? unicon__processor_count() : (int)parsed.number);
-  else
-    unicon__budget_set_limit(ctx->arena.budget,
-                             parsed.word == 0 ? UINT64_MAX : (uint64_t)parsed.number);
-  return UNICON_OK;
-}
-
-unicon_status unicon_ctx_set(unicon_ctx *ctx, const char *name, const char *value) {
-  UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, set_context(ctx, name, value));
+                        table[*id].name);
+  return unicon__value_parse(ctx, &table[*id], text, out);
 }

@@ -162,6 +162,10 @@
   X(MAX_MEM, "max_mem", "bytes", "none", "none", "SIZE", 1048576, 1e18, CONTEXT, "Run",            \
     "Most memory the library may allocate, as 512M or 2G. Mapped input and about 64M for BLAS "    \
     "and code come on top.")                                                                       \
+  X(DEVICE, "device", "text", "auto", "auto|cpu", "NAME[:SIZE]", 0, 0, CONTEXT, "Run",             \
+    "Where the heavy stages run: cpu, or the NAME of a device that `unicon info` lists, with at "  \
+    "most SIZE of its memory (cuda:4G). auto: the best one that is usable, else cpu. Results "     \
+    "agree to rounding; the same device gives the same bytes.")                                    \
   X(CI, "ci", "flag", "off", "on|off", "", 0, 0, EVAL, "Evaluation",                               \
     "Add 95 % bootstrap intervals (1000 resamples of the queries).")                               \
   X(INTO, "into", "word", "auto", "auto|old|new|shared", "SPACE", 0, 0, MIGRATE, "Migration",      \
@@ -208,6 +212,10 @@ unicon__value unicon__of_side(const unicon_options *options, int id, int side);
 int unicon__word(const unicon_options *options, int id);
 const char *unicon__text(const unicon_options *options, int id);
 int64_t unicon__integer(const unicon_options *options, int id);
+
+/* A value for an option of the context: which one, and what was read. */
+unicon_status unicon__context_value(unicon_ctx *ctx, const char *name, const char *text, int *id,
+                                    unicon__value *out);
 
 /* Is the value in force this word? */
 bool unicon__is(const unicon_options *options, int id, const char *word);

@@ -388,24 +388,12 @@ static void cache_block(void *state, unicon__cell cell) {
   memcpy(w->cache + cell.row * SCAN_ROWS * out, rows, (size_t)(count * out) * sizeof *rows);
 }
 
-unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__arena *arena, unicon__source *source,
-                                   float **cache) {
-  *cache = NULL;
-  const unicon__budget *budget = ctx->arena.budget;
-  const uint64_t limit = unicon__budget_limit(budget), used = unicon__budget_used(budget);
-  const double allowed = limit == UINT64_MAX ? 2e9 - (double)used
-                         : used < limit      ? (double)(limit - used)
-                                             : 0;
-  const double bytes = (double)source->count * (double)source->map->out * sizeof(float);
-  if (source->cache || bytes > allowed / 2) return UNICON_OK;
-  walk w = {.source = source};
-  UNICON_ARENA_NEW(ctx, arena, w.cache, source->count * source->map->out);
+unicon_status unicon__source_fill(unicon_ctx *ctx, const unicon__source *source, float *out) {
+  walk w = {.source = source, .cache = out};
   const int64_t blocks = (source->count + SCAN_ROWS - 1) / SCAN_ROWS;
   UNICON_NEW(ctx, w.buffer,
              unicon__workers_for(ctx, blocks) * SCAN_ROWS * unicon__map_room(source->map));
   UNICON_TRY(unicon__sweep_rows(ctx, "features", &unicon__blas_region, blocks, cache_block, &w));
   unicon__drop(ctx, w.buffer);
-  source->cache = *cache = w.cache;
-  source->cache_row = NULL; /* the cache has the rows of this source, in its order */
   return UNICON_OK;
 }

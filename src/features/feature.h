@@ -50,8 +50,9 @@ typedef struct unicon__source {
   const int64_t *index; /* which rows, in this order; NULL: all */
   int64_t count;
   const unicon__map *map;
-  const float *cache;       /* features computed before, or NULL */
-  const int64_t *cache_row; /* their row for each row of the source; NULL: the same */
+  const float *cache;              /* features computed before, or NULL */
+  const int64_t *cache_row;        /* their row for each row of the source; NULL: the same */
+  const struct unicon__kept *kept; /* features on the device (features/feed.h), or NULL */
 } unicon__source;
 
 /* Floats that a buffer needs for each row of a tile: features, raw row, kernel values. */
@@ -124,11 +125,8 @@ unicon_status unicon__map_settle(unicon_ctx *ctx, unicon__arena *arena, unicon__
 /* Mean of `count` rows of `width`, in float64. */
 void unicon__mean_row(const float *rows, int64_t count, int64_t width, double *mean);
 
-/* Computes the features of all rows once and keeps them in `arena`, if that takes at most half of
- * the memory still allowed (or 1 GB of 2); otherwise leaves the source as it is. *cache (may be
- * changed until the source is used) is the kept array, or NULL. */
-unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__arena *arena, unicon__source *source,
-                                   float **cache);
+/* The features of all rows, one after the other, made on the host. */
+unicon_status unicon__source_fill(unicon_ctx *ctx, const unicon__source *source, float *out);
 
 /* Number of the first row of `buffer` that cannot be used, with its column (or ROW_ZERO, ROW_LONG),
  * or -1. */

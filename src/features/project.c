@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/sweep.h"
+#include "features/feed.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
 
@@ -100,6 +101,47 @@ static void note_bad(void *state, unicon__cell cell) {
   p->column = p->where[cell.slot];
 }
 
+/* ---- on the device ------------------------------------------------------------------------ */
+
+/* Blocks of rows through the feed, times the weights, and back. */
+static unicon_status project_road(unicon_ctx *ctx, void *state, unicon__device_room *room) {
+  project *p = state;
+  const int64_t r = p->r, wish = unicon__device_rows(
+                              ctx, p->count, unicon__feed_bytes(p->source) + 4.0 * (double)r, 0.5);
+  const unicon__matrix *phi;
+  unicon__matrix *weight, *z;
+  unicon__feed feed;
+  int64_t at;
+  UNICON_TRY(unicon__device_copy(ctx, room, p->weight, p->source->map->out, r, r, &weight));
+  UNICON_TRY(unicon__device_new(ctx, room, wish, r, UNICON__ELEMENT_F32, &z));
+  UNICON_TRY(unicon__feed_open(ctx, room, p->source, wish, &feed));
+  feed.check = p->check;
+  feed.need = unicon__map_need(p->source->map);
+  const int stage = unicon__stage_begin(ctx, "embed", 0);
+  for (int64_t start = 0; start < p->count; start += wish) {
+    const int64_t count = p->count - start < wish ? p->count - start : wish;
+    float *out = p->out + start * p->ld;
+    UNICON_TRY(unicon__stage_step(ctx, start / wish, (p->count + wish - 1) / wish));
+    UNICON_TRY(unicon__feed_block(ctx, &feed, NULL, p->first + start, count, &phi, &at));
+    UNICON_TRY(unicon__on(ctx, embed, phi, at, count, weight, p->unit, z, 0));
+    UNICON_TRY(unicon__on(ctx, download, z, 0, count, out, p->ld * (int64_t)sizeof *out));
+    const int64_t bad = first_overflow(out, count, r, p->ld, &p->column);
+    if (bad >= 0) return report_row(ctx, p->source->rows, p->first + start + bad, p->column);
+  }
+  unicon__stage_end(ctx, stage);
+  return UNICON_OK;
+}
+
+/* Worth it where the device has all it takes; rows taken as they are stay on the host. */
+static bool device_projects(unicon_ctx *ctx, const project *p) {
+  const unicon__map *map = p->source->map;
+  const double in = map->kind == UNICON__MAP_LINEAR ? 0 : (double)map->in * (double)map->points;
+  const double flops =
+      2 * (double)p->count * ((p->source->cache ? 0 : in) + (double)map->out * (double)p->r);
+  return p->weight && unicon__device_serves(ctx, embed, flops) &&
+         unicon__device_serves(ctx, features, flops) && unicon__device_serves(ctx, gather, flops);
+}
+
 unicon_status unicon__project(unicon_ctx *ctx, const unicon__source *source, const float *weight,
                               int64_t r, int64_t first, int64_t count, bool unit, bool check,
                               float *out, int64_t ld) {
@@ -116,6 +158,11 @@ unicon_status unicon__project(unicon_ctx *ctx, const unicon__source *source, con
                .bad_row = -1};
   const int64_t tiles = count ? (count + p.rows - 1) / p.rows : 0;
   const int64_t slots = unicon__sweep_slots(ctx, tiles);
+  if (device_projects(ctx, &p)) {
+    bool done;
+    UNICON_TRY(unicon__device_run(ctx, "embed", project_road, &p, &done));
+    if (done) return UNICON_OK;
+  }
   unicon__block *frame = unicon__frame_open(ctx);
   UNICON_NEW(ctx, p.bad, slots);
   UNICON_NEW(ctx, p.where, slots);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/use.h"
 #include "fit/idle.h"
 #include "fit/part.h"
 #include "model/banks.h"
@@ -107,6 +108,7 @@ static unicon_status describe(unicon_ctx *ctx, const fit *f, const unicon__part_
   UNICON_TRY(unicon__model_note_integer(ctx, model, "n_y", whole->y.count));
   UNICON_TRY(unicon__model_note_integer(ctx, model, "pairs", whole->pairs->positive.count));
   UNICON_TRY(unicon__model_note_integer(ctx, model, "rank", model->rank));
+  UNICON_TRY(unicon__model_note_text(ctx, model, "device", unicon__device_name(ctx)));
   UNICON_TRY(unicon__model_note_text(ctx, model, "svd_method", log->solve.method));
   /* below, it is the order of sums that shows */
   UNICON_TRY(

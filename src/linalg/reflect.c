@@ -6,6 +6,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "linalg/blas.h"
+#include "linalg/dense_device.h"
 #include "linalg/tiled.h"
 
 enum {
@@ -270,8 +271,12 @@ static unicon_status eigen(unicon_ctx *ctx, int64_t n, double *a, double *w, int
 unicon_status unicon__tiled_dsyevd(unicon_ctx *ctx, int64_t n, double *a, double *w, int *info) {
   const int stage = unicon__stage_begin(ctx, "eigenvectors", 0);
   unicon__block *frame = unicon__frame_open(ctx);
+  bool done;
   UNICON_TRY(unicon__poll(ctx));
-  if (n < EIGEN_FROM) {
+  UNICON_TRY(unicon__device_dsyevd(ctx, n, a, w, &done));
+  if (done) {
+    *info = 0;
+  } else if (n < EIGEN_FROM) {
     UNICON_TRY(unicon__dsyevd(ctx, n, a, w, info));
   } else {
     UNICON_TRY(unicon__dstedc_fits(ctx, n));

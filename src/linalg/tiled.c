@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "linalg/blas.h"
+#include "linalg/dense_device.h"
 #include "linalg/vec.h"
 
 /* BLAS packs the operands of every tile, which costs a tenth at 256 by 256, a twentieth at 512 by
@@ -104,6 +105,9 @@ void unicon__tiled_dgemm(unicon_ctx *ctx, bool trans_a, bool trans_b, int64_t m,
                          int64_t k, double alpha, const double *a, int64_t lda, const double *b,
                          int64_t ldb, double beta, double *c, int64_t ldc) {
   product p = {true, trans_a, trans_b, m, n, k, lda, ldb, ldc, alpha, beta, a, b, c, 0, 0, 0};
+  const bool whole =
+      alpha == 1 && beta == 0 && lda == (trans_a ? m : k) && ldb == (trans_b ? k : n) && ldc == n;
+  if (whole && unicon__device_dgemm(ctx, trans_a, trans_b, m, n, k, a, b, c)) return;
   multiply(ctx, &p);
 }
 

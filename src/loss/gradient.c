@@ -44,6 +44,7 @@ unicon_status unicon__gradient(unicon_ctx *ctx, const unicon__loss_params *param
   unicon__loss loss;
   unicon__plane_init(&plane, pairs, r, zx, zy);
   UNICON_TRY(unicon__loss_begin(ctx, params, &plane, &loss));
+  loss.at_home = true;
   gradient g = {
       .plane = &plane, .tile_x = ctx->tile_x, .width = loss.width, .out_x = out_x, .out_y = out_y};
   UNICON_NEW(ctx, g.part_x, loss.slots * g.tile_x * r);

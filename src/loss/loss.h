@@ -15,6 +15,7 @@
 #define UNICON_LOSS_LOSS_H
 
 #include "base/options.h"
+#include "device/device.h"
 #include "io/pairs.h"
 
 /* The implicit plane of scores s = Z_x Z_y^T. */
@@ -73,6 +74,14 @@ typedef struct unicon__loss_ops {
   unicon_status (*settle)(unicon_ctx *ctx, unicon__loss *loss, int sweep);
   /* Scores become weights, in place. */
   void (*weigh)(unicon__loss *loss, const unicon__tile *tile, int slot);
+  /* The same on a device (loss/pass_device.h), where the loss has such a form; else NULL. What is
+   * asked of it in the place of observe, with the arrays that its sums are to be written to ... */
+  unicon_status (*ask_sums)(unicon_ctx *ctx, unicon__loss *loss, unicon__device_exp *out);
+  /* ... and of weigh; L of a pointwise loss is *factor times the device's value, plus *rest. */
+  unicon_status (*ask_weights)(unicon_ctx *ctx, unicon__loss *loss, unicon__device_weights *out,
+                               double *factor, double *rest);
+  /* Has the loss such a form with these pairs? */
+  bool (*may_ask)(const unicon__loss *loss);
 } unicon__loss_ops;
 
 struct unicon__loss {
@@ -85,6 +94,7 @@ struct unicon__loss {
   double value;       /* L, once settled */
   double *cell_value; /* parts of L by cell, summed in order */
   void *state;        /* of the kind of loss */
+  bool at_home;       /* tiles are wanted on the host: no device */
 };
 
 /* The losses, in the order of the words of option `loss`. */

@@ -18,8 +18,9 @@
 #include <math.h>
 
 #include "base/sweep.h"
-#include "loss/loss.h"
 #include "linalg/vec.h"
+#include "loss/entries.h"
+#include "loss/loss.h"
 
 enum { SETTLE_ROWS = 256 };
 
@@ -417,7 +418,70 @@ static void exp_weigh(unicon__loss *loss, const unicon__tile *tile, int slot) {
   }
 }
 
+/* ---- on a device -------------------------------------------------------------------------- */
+
+/* Where one look at the plane is enough, and the entries can be listed. */
+static bool exp_may_ask(const unicon__loss *loss) {
+  return exp_sweeps(loss) == 1 && unicon__entries_few(loss->plane.pairs);
+}
+
+/* What an entry counts in the denominators. */
+static double count_of(const unicon__loss *loss, const unicon__entry *e, double *part) {
+  const exp_state *st = loss->state;
+  (void)part;
+  return e->positive && !st->supcon ? 0 : e->epsilon;
+}
+
+static unicon_status exp_ask_sums(unicon_ctx *ctx, unicon__loss *loss, unicon__device_exp *out) {
+  exp_state *st = loss->state;
+  unicon__device_sparse *counts;
+  double none;
+  UNICON_NEW(ctx, counts, 1);
+  UNICON_TRY(unicon__entries_make(ctx, loss, count_of, counts, &none));
+  *out =
+      (unicon__device_exp){st->a, st->shifted, counts, st->x.top, st->x.sum, st->y.top, st->y.sum};
+  return UNICON_OK;
+}
+
+/* S of an entry: what it is as a negative, and as a positive. */
+static double weight_of(const unicon__loss *loss, const unicon__entry *e, double *part) {
+  const exp_state *st = loss->state;
+  (void)part;
+  if (e->epsilon == 0 && !e->positive) return 0;
+  const double u = st->a * unicon__entry_score(loss, e);
+  const double own = e->positive ? positive_weight(loss, e->i, e->j, e->count, e->weight, u) : 0;
+  if (e->positive && !st->supcon) return own;
+  const double row = (double)st->x.weight[e->i], column = (double)st->y.weight[e->j];
+  const double plain = st->shifted ? exp(u + row) + exp(u + column) : exp(u) * (row + column);
+  return own - e->epsilon * plain;
+}
+
+static unicon_status exp_ask_weights(unicon_ctx *ctx, unicon__loss *loss,
+                                     unicon__device_weights *out, double *factor, double *rest) {
+  const exp_state *st = loss->state;
+  unicon__device_sparse *fixed;
+  UNICON_NEW(ctx, fixed, 1);
+  UNICON_TRY(unicon__entries_make(ctx, loss, weight_of, fixed, rest));
+  *factor = 0;
+  *out = (unicon__device_weights){.form = st->shifted ? UNICON__DEVICE_SHIFTED : UNICON__DEVICE_EXP,
+                                  .a = st->a,
+                                  .row = st->x.weight,
+                                  .column = st->y.weight,
+                                  .fixed = fixed};
+  return UNICON_OK;
+}
+
 const unicon__loss_ops unicon__loss_exp = {
-    "exp",       true,          false,         exp_begin,  exp_sweeps,
-    exp_observe, exp_fold_rows, exp_fold_cols, exp_settle, exp_weigh,
+    .name = "exp",
+    .cosine = true,
+    .begin = exp_begin,
+    .sweeps = exp_sweeps,
+    .observe = exp_observe,
+    .fold_rows = exp_fold_rows,
+    .fold_cols = exp_fold_cols,
+    .settle = exp_settle,
+    .weigh = exp_weigh,
+    .ask_sums = exp_ask_sums,
+    .ask_weights = exp_ask_weights,
+    .may_ask = exp_may_ask,
 };

@@ -401,14 +401,13 @@ static void pairwise_weigh(unicon__loss *loss, const unicon__tile *tile, int slo
 }
 
 const unicon__loss_ops unicon__loss_pairwise = {
-    "pairwise",
-    true,
-    false,
-    pairwise_begin,
-    one_sweep,
-    pairwise_observe,
-    pairwise_fold_rows,
-    pairwise_fold_cols,
-    pairwise_settle,
-    pairwise_weigh,
+    .name = "pairwise",
+    .cosine = true,
+    .begin = pairwise_begin,
+    .sweeps = one_sweep,
+    .observe = pairwise_observe,
+    .fold_rows = pairwise_fold_rows,
+    .fold_cols = pairwise_fold_cols,
+    .settle = pairwise_settle,
+    .weigh = pairwise_weigh,
 };

@@ -9,8 +9,9 @@
  *     L = -(2/W) sum_P w_ij s_ij + (1/E) sum e_ij s_ij^2,   S_ij = 2 w_ij / W - 2 e_ij s_ij / E */
 #include <math.h>
 
-#include "loss/loss.h"
 #include "linalg/vec.h"
+#include "loss/entries.h"
+#include "loss/loss.h"
 
 typedef struct pointwise {
   double weights;     /* W */
@@ -149,10 +150,72 @@ static void spectral_weigh(unicon__loss *loss, const unicon__tile *tile, int slo
   *unicon__cell_value(loss, tile, st->tile_x) += squares / st->entries - 2 * linear / st->weights;
 }
 
+/* ---- on a device -------------------------------------------------------------------------- */
+
+static bool pointwise_may_ask(const unicon__loss *loss) {
+  return unicon__entries_few(loss->plane.pairs);
+}
+
+static double siglip_entry(const unicon__loss *loss, const unicon__entry *e, double *part) {
+  const pointwise *st = loss->state;
+  const double t = loss->params.scale, b = loss->params.bias;
+  double sigma;
+  if (!e->positive && e->epsilon == 0) return 0;
+  const double v = t * unicon__entry_score(loss, e) + b;
+  const double share = e->positive ? e->weight : e->epsilon;
+  *part += share * softplus(e->positive ? -v : v, &sigma) / st->weights;
+  return (e->positive ? share : -share) * t * sigma / st->weights;
+}
+
+static unicon_status siglip_ask(unicon_ctx *ctx, unicon__loss *loss, unicon__device_weights *out,
+                                double *factor, double *rest) {
+  const pointwise *st = loss->state;
+  unicon__device_sparse *fixed;
+  UNICON_NEW(ctx, fixed, 1);
+  UNICON_TRY(unicon__entries_make(ctx, loss, siglip_entry, fixed, rest));
+  *factor = 1 / st->weights;
+  *out = (unicon__device_weights){.form = UNICON__DEVICE_SIGMOID,
+                                  .a = loss->params.scale,
+                                  .bias = loss->params.bias,
+                                  .scale = loss->params.scale / st->weights,
+                                  .fixed = fixed};
+  return UNICON_OK;
+}
+
+static double spectral_entry(const unicon__loss *loss, const unicon__entry *e, double *part) {
+  const pointwise *st = loss->state;
+  const double s = unicon__entry_score(loss, e), w = e->positive ? e->weight : 0;
+  *part += e->epsilon * s * s / st->entries - 2 * w * s / st->weights;
+  return 2 * w / st->weights - 2 * e->epsilon * s / st->entries;
+}
+
+static unicon_status spectral_ask(unicon_ctx *ctx, unicon__loss *loss, unicon__device_weights *out,
+                                  double *factor, double *rest) {
+  const pointwise *st = loss->state;
+  unicon__device_sparse *fixed;
+  UNICON_NEW(ctx, fixed, 1);
+  UNICON_TRY(unicon__entries_make(ctx, loss, spectral_entry, fixed, rest));
+  *factor = 1 / st->entries;
+  *out = (unicon__device_weights){
+      .form = UNICON__DEVICE_SQUARE, .scale = 2 / st->entries, .fixed = fixed};
+  return UNICON_OK;
+}
+
 const unicon__loss_ops unicon__loss_siglip = {
-    "siglip", true, true, pointwise_begin, NULL, NULL, NULL, NULL, NULL, siglip_weigh,
+    .name = "siglip",
+    .cosine = true,
+    .pointwise = true,
+    .begin = pointwise_begin,
+    .weigh = siglip_weigh,
+    .ask_weights = siglip_ask,
+    .may_ask = pointwise_may_ask,
 };
 
 const unicon__loss_ops unicon__loss_spectral = {
-    "spectral", false, true, pointwise_begin, NULL, NULL, NULL, NULL, NULL, spectral_weigh,
+    .name = "spectral",
+    .pointwise = true,
+    .begin = pointwise_begin,
+    .weigh = spectral_weigh,
+    .ask_weights = spectral_ask,
+    .may_ask = pointwise_may_ask,
 };

@@ -6,6 +6,7 @@
 #include "linalg/blas.h"
 #include "linalg/tiled.h"
 #include "linalg/vec.h"
+#include "loss/pass_device.h"
 
 typedef struct pass {
   unicon__loss *loss;
@@ -115,6 +116,12 @@ static void no_tile(void *state, const unicon__tile *tile, int slot) {
 }
 
 unicon_status unicon__pass_observe(unicon_ctx *ctx, unicon__loss *loss) {
+  bool done;
+  if (loss->ops->pointwise)
+    UNICON_TRY(unicon__device_cross(ctx, loss, NULL, NULL, NULL, &done));
+  else
+    UNICON_TRY(unicon__device_observe(ctx, loss, &done));
+  if (done) return UNICON_OK;
   if (loss->ops->pointwise)
     return unicon__pass_weights(ctx, loss, &(unicon__consumer){NULL, no_tile, NULL, NULL});
   pass p;
@@ -212,6 +219,9 @@ static unicon_status cross_group(unicon_ctx *ctx, pass *p, cross *k, int64_t row
 unicon_status unicon__pass_cross(unicon_ctx *ctx, unicon__loss *loss, const unicon__source *x,
                                  const unicon__source *y, double *c) {
   pass p;
+  bool done;
+  UNICON_TRY(unicon__device_cross(ctx, loss, x, y, c, &done));
+  if (done) return UNICON_OK;
   cross k = {.x = x, .y = y, .tile_x = ctx->tile_x};
   const unicon__consumer consumer = {&k, cross_tile, cross_fold, NULL};
   unicon__block *frame = unicon__frame_open(ctx);

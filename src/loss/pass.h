@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tiled pass: the only code that walks the n_x by n_y plane.
+/* The tiled pass: the only code that walks the n_x by n_y plane on the host (on a device it is
+ * loss/pass_device, which is asked first).
  *
  * Tiles of scores come from one product each, s = Z_x Z_y^T; a loss observes them or turns them
  * into weights S; the weights are used at once and forgotten. Workers take cells, a few tiles side

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "device/use.h"
 #include "linalg/blas.h"
 #include "linalg/convert.h"
 #include "linalg/tiled.h"
@@ -105,12 +106,33 @@ static void curve_block(void *state, unicon__cell cell) {
   }
 }
 
+static unicon_status bias_road(unicon_ctx *ctx, void *state, unicon__device_room *room) {
+  const biases *b = state;
+  const int64_t r = b->balance->r;
+  const bool csls = b->balance->how.kind == UNICON__BALANCE_CSLS;
+  unicon__matrix *bank, *z;
+  float *out;
+  UNICON_TRY(unicon__device_copy(ctx, room, b->bank.row, b->bank.count, r, r, &bank));
+  const int64_t block = unicon__device_rows(ctx, b->n, 4.0 * (double)(r + b->bank.count), 0.5);
+  UNICON_TRY(unicon__device_new(ctx, room, block, r, UNICON__ELEMENT_F32, &z));
+  UNICON_NEW(ctx, out, b->n);
+  for (int64_t first = 0; first < b->n; first += block) {
+    const int64_t count = b->n - first < block ? b->n - first : block;
+    UNICON_TRY(unicon__on(ctx, upload, z, 0, count, b->z + first * b->ld, UNICON__ELEMENT_F32,
+                          b->ld * (int64_t)sizeof *b->z));
+    UNICON_TRY(unicon__on(ctx, bias, z, 0, count, bank,
+                          csls ? UNICON__DEVICE_CSLS : UNICON__DEVICE_SOFTMAX,
+                          b->balance->how.strength, out + first));
+  }
+  for (int64_t i = 0; i < b->n; i++) b->out[i * b->stride] = within((double)out[i]);
+  return UNICON_OK;
+}
+
 unicon_status unicon__bias(unicon_ctx *ctx, const unicon_balance *balance, int side, const float *z,
                            int64_t n, int64_t ld, float *out, int64_t stride) {
   const int64_t items = (n + BIAS_ROWS - 1) / BIAS_ROWS;
   const int64_t workers = unicon__workers_for(ctx, items);
   const bool curve = balance->how.kind == UNICON__BALANCE_QUADRATIC;
-  unicon__block *frame = unicon__frame_open(ctx);
   biases b = {.balance = balance,
               .bank = balance->bank[1 - side],
               .curve = balance->curve[side],
@@ -119,6 +141,12 @@ unicon_status unicon__bias(unicon_ctx *ctx, const unicon_balance *balance, int s
               .ld = ld,
               .stride = stride,
               .out = out};
+  const double flops = 2 * (double)n * (double)b.bank.count * (double)balance->r;
+  bool done = false;
+  if (!curve && unicon__device_serves(ctx, bias, flops))
+    UNICON_TRY(unicon__device_run(ctx, "balance", bias_road, &b, &done));
+  if (done) return UNICON_OK;
+  unicon__block *frame = unicon__frame_open(ctx);
   if (!curve) UNICON_NEW(ctx, b.scores, workers * BIAS_ROWS * BANK_ROWS);
   if (balance->how.kind == UNICON__BALANCE_CSLS) {
     b.k = (int64_t)balance->how.strength < b.bank.count ? (int64_t)balance->how.strength

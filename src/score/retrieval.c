@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
+#include "score/ranks_device.h"
 
 enum { QUERY_ROWS = 128, SCORE_COLS = 1024, RESAMPLES = 1000 };
 
@@ -277,6 +278,101 @@ static void add_cell(void *state, unicon__cell cell) {
   if (cell.col + 1 == g->cells) finish(g, &all, first, rows);
 }
 
+/* ---- on a device -------------------------------------------------------------------------- */
+
+/* With more positives in all than this the host does it, which has a block of queries at a time. */
+enum { DEVICE_POSITIVES = 1 << 26 };
+
+/* A device's job, and the lists it is filled with. */
+typedef struct handing {
+  const ranking *g;
+  unicon__ranks_job job;
+  int64_t *start, *hidden_start, *hidden, *self;
+  double *threshold;
+} handing;
+
+static unicon__partners ignored(const ranking *g, int64_t query) {
+  return unicon__list_at(g->from_x ? &g->pairs->ignore.by_x : &g->pairs->ignore.by_y, query);
+}
+
+/* Exact thresholds of a query, and what is hidden from it: two ascending lists made one. */
+static void fill_query(void *state, unicon__cell cell) {
+  const handing *h = state;
+  const unicon__partners p = positives(h->g, cell.row), other = ignored(h->g, cell.row);
+  double *threshold = h->threshold + h->start[cell.row];
+  int64_t *to = h->hidden + h->hidden_start[cell.row], k = 0, j = 0;
+  for (; k < p.count; k++) threshold[k] = exact_score(h->g, cell.row, unicon__partner(p, k));
+  qsort(threshold, (size_t)p.count, sizeof *threshold, descending);
+  for (k = 0; p.count > 0 && (k < p.count || j < other.count);)
+    *to++ = j == other.count || (k < p.count && unicon__partner(p, k) < other.item[j])
+                ? unicon__partner(p, k++)
+                : other.item[j++];
+}
+
+static unicon_status hand_over(unicon_ctx *ctx, handing *h) {
+  const ranking *g = h->g;
+  const int64_t n = g->queries;
+  UNICON_NEW(ctx, h->start, n + 1);
+  UNICON_NEW(ctx, h->hidden_start, n + 1);
+  UNICON_NEW(ctx, h->self, n);
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t count = positives(g, i).count;
+    h->start[i + 1] = h->start[i] + count;
+    h->hidden_start[i + 1] = h->hidden_start[i] + (count ? count + ignored(g, i).count : 0);
+    h->self[i] = g->from_x ? unicon__self_x(g->pairs, i) : unicon__self_y(g->pairs, i);
+  }
+  UNICON_NEW(ctx, h->threshold, h->start[n]);
+  UNICON_NEW(ctx, h->hidden, h->hidden_start[n]);
+  h->job = (unicon__ranks_job){.query = g->query,
+                               .candidate = g->candidate,
+                               .queries = n,
+                               .candidates = g->candidates,
+                               .width = g->r,
+                               .start = h->start,
+                               .threshold = h->threshold,
+                               .hidden_start = h->hidden_start,
+                               .hidden = h->hidden,
+                               .self = h->self,
+                               .k = UNICON__HUB_TOP};
+  UNICON_NEW(ctx, h->job.above, h->start[n]);
+  if (g->margin) UNICON_NEW(ctx, h->job.top, n);
+  if (g->margin) UNICON_NEW(ctx, h->job.sum, n);
+  if (g->found) UNICON_NEW(ctx, h->job.id, n * UNICON__HUB_TOP);
+  if (g->found) UNICON_NEW(ctx, h->job.score, n * UNICON__HUB_TOP);
+  return unicon__sweep_rows(ctx, NULL, NULL, n, fill_query, h);
+}
+
+/* What came back, as the host's cells would have left it. */
+static void take_back(const handing *h) {
+  const ranking *g = h->g;
+  const unicon__ranks_job *job = &h->job;
+  for (int64_t i = 0; i < g->queries; i++) {
+    const int64_t count = job->start[i + 1] - job->start[i], at = job->start[i];
+    for (int64_t k = i * job->k; job->id && k < (i + 1) * job->k; k++)
+      if (job->id[k] >= 0) atomic_fetch_add(&g->found[job->id[k]], 1);
+    if (count == 0) continue;
+    query_metrics(job->above + at, count, g->value + i * UNICON__METRIC_COUNT);
+    if (!g->margin) continue;
+    const int64_t less = job->hidden_start[i + 1] - job->hidden_start[i] + (job->self[i] >= 0);
+    const others other = {job->top[i], job->sum[i], g->candidates - less};
+    g->margin[i] = margin_of(&other, job->threshold[at]);
+  }
+}
+
+static unicon_status rank_on_device(unicon_ctx *ctx, const ranking *g, bool *done) {
+  handing h = {.g = g, .job = {.queries = g->queries, .candidates = g->candidates, .width = g->r}};
+  int64_t total = 0;
+  *done = false;
+  for (int64_t i = 0; i < g->queries; i++) total += positives(g, i).count;
+  if (total > DEVICE_POSITIVES || !unicon__ranks_device_serves(ctx, &h.job)) return UNICON_OK;
+  unicon__block *frame = unicon__frame_open(ctx);
+  UNICON_TRY(hand_over(ctx, &h));
+  UNICON_TRY(unicon__device_run(ctx, "metrics", unicon__ranks_road, &h.job, done));
+  if (*done) take_back(&h);
+  unicon__frame_close(ctx, frame);
+  return UNICON_OK;
+}
+
 /* ---- averages and intervals --------------------------------------------------------------- */
 
 static int ascending(const void *a, const void *b) {
@@ -386,29 +482,34 @@ static int64_t cut_cells(ranking *g) {
   return blocks;
 }
 
-static unicon_status ranking_open(unicon_ctx *ctx, const unicon__retrieval *of, ranking *g,
-                                  int64_t *blocks) {
+static unicon_status ranking_open(unicon_ctx *ctx, const unicon__retrieval *of, ranking *g) {
   for (int64_t i = 0; i < g->queries; i++) {
     const int64_t count = positives(g, i).count;
     g->most = count > g->most ? count : g->most;
   }
-  *blocks = cut_cells(g);
-  const int64_t workers = unicon__workers_for(ctx, *blocks * g->cells);
-  g->slots = g->cells > 1 ? unicon__sweep_slots(ctx, *blocks * g->cells) : workers;
-  const int64_t desks = (g->slots + (g->cells > 1 ? *blocks : 0)) * g->block;
+  UNICON_NEW(ctx, g->value, g->queries * UNICON__METRIC_COUNT);
+  if (of->found) UNICON_NEW(ctx, g->found, g->candidates);
+  if (of->margin) UNICON_NEW(ctx, g->margin, g->queries);
+  return UNICON_OK;
+}
+
+static unicon_status rank_on_host(unicon_ctx *ctx, ranking *g) {
+  const int64_t blocks = cut_cells(g);
+  const int64_t workers = unicon__workers_for(ctx, blocks * g->cells);
+  g->slots = g->cells > 1 ? unicon__sweep_slots(ctx, blocks * g->cells) : workers;
+  const int64_t desks = (g->slots + (g->cells > 1 ? blocks : 0)) * g->block;
   UNICON_NEW(ctx, g->scores, workers * g->block * SCORE_COLS);
   UNICON_NEW(ctx, g->threshold, desks * g->most);
   UNICON_NEW(ctx, g->above, desks * g->most);
-  UNICON_NEW(ctx, g->value, g->queries * UNICON__METRIC_COUNT);
-  if (of->found) {
-    UNICON_NEW(ctx, g->best, desks);
-    UNICON_NEW(ctx, g->found, g->candidates);
-  }
-  if (of->margin) {
-    UNICON_NEW(ctx, g->other, desks);
-    UNICON_NEW(ctx, g->margin, g->queries);
-  }
-  return UNICON_OK;
+  if (g->found) UNICON_NEW(ctx, g->best, desks);
+  if (g->margin) UNICON_NEW(ctx, g->other, desks);
+  return unicon__sweep_run(ctx, &(unicon__sweep){.name = "metrics",
+                                                 .rows = blocks,
+                                                 .cols = g->cells,
+                                                 .region = &unicon__blas_region,
+                                                 .state = g,
+                                                 .body = rank_cell,
+                                                 .fold_row = g->cells > 1 ? add_cell : NULL});
 }
 
 /* What was wanted beside the metrics. */
@@ -433,15 +534,10 @@ unicon_status unicon__retrieval_of(unicon_ctx *ctx, const unicon__retrieval *of,
                .candidates = of->from_x ? pairs->n_y : pairs->n_x,
                .from_x = of->from_x,
                .most = 1};
-  int64_t blocks = 0;
-  UNICON_TRY(ranking_open(ctx, of, &g, &blocks));
-  UNICON_TRY(unicon__sweep_run(ctx, &(unicon__sweep){.name = "metrics",
-                                                     .rows = blocks,
-                                                     .cols = g.cells,
-                                                     .region = &unicon__blas_region,
-                                                     .state = &g,
-                                                     .body = rank_cell,
-                                                     .fold_row = g.cells > 1 ? add_cell : NULL}));
+  bool done;
+  UNICON_TRY(ranking_open(ctx, of, &g));
+  UNICON_TRY(rank_on_device(ctx, &g, &done));
+  if (!done) UNICON_TRY(rank_on_host(ctx, &g));
   UNICON_TRY(summarize(ctx, &g, of->intervals, of->seed, out));
   hand_out(&g, of, out->queries);
   unicon__frame_close(ctx, frame);

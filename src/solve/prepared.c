@@ -97,6 +97,8 @@ unicon_status unicon__prepare(unicon_ctx *ctx, const unicon__prepare_plan *plan,
   out->side[1].source = plan->data->y;
   UNICON_TRY(fit_maps(ctx, plan, plan->centring == UNICON__CENTRE_SHARED, out));
   for (int s = 0; s < 2; s++)
+    UNICON_TRY(unicon__keep(ctx, &out->arena, &out->side[s].source, &out->side[s].kept));
+  for (int s = 0; s < 2; s++)
     if (plan->cache || out->side[s].map.kind != UNICON__MAP_LINEAR)
       UNICON_TRY(unicon__source_cache(ctx, &out->arena, &out->side[s].source, &out->side[s].cache));
   const unicon__batch set = unicon__prepared_set(out);
@@ -105,6 +107,7 @@ unicon_status unicon__prepare(unicon_ctx *ctx, const unicon__prepare_plan *plan,
 }
 
 void unicon__prepared_close(unicon__prepared *prepared) {
+  for (int s = 0; s < 2; s++) unicon__kept_close(&prepared->side[s].kept);
   if (prepared->arena.budget) unicon__arena_release(&prepared->arena);
   *prepared = (unicon__prepared){.pairs = NULL};
 }
@@ -159,6 +162,7 @@ void unicon__prepared_centre(unicon__prepared *prepared, unicon__moments *moment
   for (int s = 0; s < 2 && prepared->centring != UNICON__CENTRE_NONE; s++) {
     unicon__side *side = &prepared->side[s];
     const int64_t p = side->map.out;
+    unicon__kept_shift(&side->kept, moments->mean[s]);
     const bool own = s == 0 || side->map.mean != prepared->side[0].map.mean;
     for (int64_t i = 0; side->cache && i < side->source.count; i++)
       for (int64_t k = 0; k < p; k++) side->cache[i * p + k] -= (float)moments->mean[s][k];
@@ -181,6 +185,7 @@ unicon_status unicon__validation_through(unicon_ctx *ctx, const unicon__validati
     out->side[s].map = &side->map;
     out->side[s].cache = NULL;
     out->side[s].cache_row = NULL;
+    out->side[s].kept = NULL;
     UNICON_TRY(unicon__source_cache(ctx, &ctx->arena, &out->side[s], &cache));
     if (balance.kind == UNICON__BALANCE_OFF || bank == 0) continue;
     UNICON_TRY(unicon__validation_bank(ctx, &side->source, prepared->pairs, s, bank, seed, out));

@@ -4,6 +4,7 @@
 #ifndef UNICON_SOLVE_PREPARED_H
 #define UNICON_SOLVE_PREPARED_H
 
+#include "features/feed.h"
 #include "features/mapfit.h"
 #include "score/validation.h"
 #include "solve/stats.h"
@@ -13,6 +14,7 @@ typedef struct unicon__side {
   unicon__map map;
   unicon__source fitted; /* the rows the map was fitted on: of both sides for a shared encoder */
   float *cache;          /* their features, or NULL */
+  unicon__kept kept;     /* ... on the device */
 } unicon__side;
 
 typedef struct unicon__prepared {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "linalg/blas.h"
+#include "solve/stats_device.h"
 #include "solve/stats_rows.h"
 
 enum {
@@ -399,15 +400,23 @@ static unicon_status paired_rows(unicon_ctx *ctx, const unicon__stats *s, const 
   return UNICON_OK;
 }
 
+/* Which rows count, and what weighs their pairs. */
 static unicon_status open_adding(adding *a) {
   const unicon__stats *s = a->stats;
-  const unicon_pairs *pairs = a->set->pairs;
+  for (int side = 0; side < 2; side++) {
+    a->count[side] = (side == 0 ? &a->set->x : &a->set->y)->count;
+    if (!(s->holds & UNICON__STATS_UNPAIRED) && !s->listed)
+      UNICON_TRY(paired_rows(a->ctx, s, a->set->pairs, side, &a->row[side], &a->count[side]));
+  }
+  if (!(s->holds & UNICON__STATS_CROSS) || s->classes > 0) return UNICON_OK;
+  return unicon__stats_rows_open(a->ctx, a->set, s->p[1], s->listed, &a->rows);
+}
+
+static unicon_status open_room(adding *a) {
+  const unicon__stats *s = a->stats;
   int64_t psi = 0, t = 0;
   for (int side = 0; side < 2; side++) {
     const unicon__source *source = side == 0 ? &a->set->x : &a->set->y;
-    a->count[side] = source->count;
-    if (!(s->holds & UNICON__STATS_UNPAIRED) && !s->listed)
-      UNICON_TRY(paired_rows(a->ctx, s, pairs, side, &a->row[side], &a->count[side]));
     a->groups[side] = groups_for(s, side);
     const int64_t rows = smaller((int64_t)a->groups[side] * CHUNK_ROWS, a->count[side]);
     const bool own = !source->cache || source->cache_row || a->row[side];
@@ -422,9 +431,7 @@ static unicon_status open_adding(adding *a) {
     else
       UNICON_NEW(a->ctx, a->t[d].single, t);
   }
-  UNICON_TRY(open_groups(a));
-  if (!(s->holds & UNICON__STATS_CROSS) || s->classes > 0) return UNICON_OK;
-  return unicon__stats_rows_open(a->ctx, a->set, s->p[1], s->listed, &a->rows);
+  return open_groups(a);
 }
 
 static void add_totals(const adding *a) {
@@ -460,18 +467,37 @@ static unicon_status check_like(unicon_ctx *ctx, const unicon__batch *set, const
   return UNICON_OK;
 }
 
+static unicon_status add_on_host(adding *a) {
+  UNICON_TRY(open_room(a));
+  unicon__blas_begin();
+  unicon_status status = add_side(a, 0);
+  if (status == UNICON_OK) status = add_side(a, 1);
+  unicon__blas_end();
+  return status;
+}
+
+static unicon_status add_on_device(adding *a, bool *done) {
+  unicon__stats_job job = {.set = a->set,
+                           .stats = a->stats,
+                           .sign = a->sign,
+                           .rows = &a->rows,
+                           .row = {a->row[0], a->row[1]},
+                           .count = {a->count[0], a->count[1]}};
+  *done = false;
+  if (!unicon__stats_device_serves(a->ctx, &job)) return UNICON_OK;
+  return unicon__device_run(a->ctx, "statistics", unicon__stats_road, &job, done);
+}
+
 unicon_status unicon__stats_add(unicon_ctx *ctx, const unicon__batch *set, double sign,
                                 unicon__stats *stats) {
   unicon__block *frame = unicon__frame_open(ctx);
   adding a = {.ctx = ctx, .set = set, .stats = stats, .sign = sign};
+  bool done;
   const int stage = unicon__stage_begin(ctx, "statistics", 0);
   UNICON_TRY(check_like(ctx, set, stats));
   UNICON_TRY(open_adding(&a));
-  unicon__blas_begin();
-  unicon_status status = add_side(&a, 0);
-  if (status == UNICON_OK) status = add_side(&a, 1);
-  unicon__blas_end();
-  UNICON_TRY(status);
+  UNICON_TRY(add_on_device(&a, &done));
+  if (!done) UNICON_TRY(add_on_host(&a));
   add_totals(&a);
   unicon__stage_end(ctx, stage);
   unicon__frame_close(ctx, frame);

@@ -310,3 +310,39 @@ unicon_status unicon__stats_rows_make(unicon_ctx *ctx, const unicon__stats_rows 
   unicon__drop(ctx, k.pick);
   return UNICON_OK;
 }
+
+/* ---- entries ------------------------------------------------------------------------------ */
+
+typedef struct listing {
+  unicon__stats_entries to; /* without columns: only counted */
+  int64_t count;
+} listing;
+
+static void list_entry(void *state, int64_t i, int64_t j, double weight) {
+  (void)i;
+  listing *l = state;
+  if (l->to.column) {
+    l->to.column[l->count] = j;
+    l->to.value[l->count] = weight;
+  }
+  l->count++;
+}
+
+unicon_status unicon__stats_rows_entries(unicon_ctx *ctx, const unicon__stats_rows *rows,
+                                         int direction, const int64_t *row, int64_t first,
+                                         int64_t count, unicon__stats_entries *out) {
+  listing l = {.count = 0};
+  const visit v = {list_entry, &l};
+  UNICON_NEW(ctx, l.to.start, count + 1);
+  for (int64_t i = 0; i < count; i++) {
+    visit_row(rows, direction, row ? row[first + i] : first + i, &v);
+    l.to.start[i + 1] = l.count;
+  }
+  UNICON_NEW(ctx, l.to.value, l.count);
+  UNICON_NEW(ctx, l.to.column, l.count);
+  l.count = 0;
+  for (int64_t i = 0; i < count; i++)
+    visit_row(rows, direction, row ? row[first + i] : first + i, &v);
+  *out = l.to;
+  return UNICON_OK;
+}

@@ -42,6 +42,17 @@ unicon_status unicon__stats_rows_make(unicon_ctx *ctx, const unicon__stats_rows 
                                       int direction, const int64_t *row, int64_t first,
                                       int64_t count, unicon__stats_t t);
 
+/* The entries of W in rows as above, in no order; start has count + 1 numbers. In the frame. What
+ * labels give to a whole class is not among them. */
+typedef struct unicon__stats_entries {
+  int64_t *start, *column;
+  double *value;
+} unicon__stats_entries;
+
+unicon_status unicon__stats_rows_entries(unicon_ctx *ctx, const unicon__stats_rows *rows,
+                                         int direction, const int64_t *row, int64_t first,
+                                         int64_t count, unicon__stats_entries *out);
+
 /* The r with w / |P_y(k)| = r w / |P_x(i)| for all pairs, or -1: then one direction tells both. */
 double unicon__pairs_ratio(const unicon_pairs *pairs);
 bool unicon__pairs_have_ratio(const unicon_pairs *pairs, double ratio);

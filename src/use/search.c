@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "device/use.h"
 #include "io/object.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
@@ -166,9 +167,86 @@ static void write_lists(const search *s, int64_t k, int64_t *ids, float *scores)
   }
 }
 
+/* ---- on the device ------------------------------------------------------------------------ */
+
+/* What the device's road is given: all of the base in memory, or a meeting that makes it. */
+typedef struct finding {
+  const float *q, *base;
+  const unicon__meeting *meeting;
+  int64_t queries, n, width, k, ld; /* ld: places of a list */
+  int64_t *ids;
+  float *scores;
+} finding;
+
+static void write_best(const finding *f, const double *best, const int64_t *id) {
+  for (int64_t i = 0; i < f->queries; i++)
+    for (int64_t j = 0; j < f->ld; j++) {
+      const bool there = j < f->k && id[i * f->k + j] >= 0;
+      f->ids[i * f->ld + j] = there ? id[i * f->k + j] : -1;
+      f->scores[i * f->ld + j] = there ? (float)best[i * f->k + j] : -INFINITY;
+    }
+}
+
+static unicon_status find_road(unicon_ctx *ctx, void *state, unicon__device_room *room) {
+  const finding *f = state;
+  const double bytes = 8.0 * (double)f->width;
+  unicon__matrix *q, *candidate;
+  float *made = NULL;
+  double *best;
+  int64_t *id;
+  UNICON_TRY(unicon__device_copy(ctx, room, f->q, f->queries, f->width, f->width, &q));
+  const int64_t block = unicon__device_rows(ctx, f->n, bytes, 0.5);
+  UNICON_TRY(unicon__device_new(ctx, room, block, f->width, UNICON__ELEMENT_F32, &candidate));
+  UNICON_NEW(ctx, best, f->queries * f->k);
+  UNICON_NEW(ctx, id, f->queries * f->k);
+  if (!f->base) UNICON_NEW(ctx, made, block * f->width);
+  for (int64_t i = 0; i < f->queries * f->k; i++) id[i] = -1;
+  const int stage = unicon__stage_begin(ctx, "search", 0.95);
+  for (int64_t first = 0; first < f->n; first += block) {
+    const int64_t count = least(block, f->n - first);
+    UNICON_TRY(unicon__stage_step(ctx, first / block, (f->n + block - 1) / block));
+    if (made) UNICON_TRY(unicon__meeting_candidates(ctx, f->meeting, first, count, made));
+    UNICON_TRY(unicon__on(ctx, upload, candidate, 0, count,
+                          made ? made : f->base + first * f->width, UNICON__ELEMENT_F32,
+                          f->width * (int64_t)sizeof *made));
+    const unicon__device_scores scores = {.query = q,
+                                          .candidate = candidate,
+                                          .queries = f->queries,
+                                          .candidates = count,
+                                          .width = f->width,
+                                          .number = first};
+    UNICON_TRY(unicon__on(ctx, nearest, &scores, f->k, best, id));
+  }
+  unicon__stage_end(ctx, stage);
+  write_best(f, best, id);
+  return UNICON_OK;
+}
+
+/* The lists of a device, where there is one for it. */
+static unicon_status find_on_device(unicon_ctx *ctx, finding *f, bool *done) {
+  const double flops = 2 * (double)f->queries * (double)f->n * (double)f->width;
+  *done = false;
+  if (f->queries == 0 || f->n == 0 || !unicon__device_serves(ctx, nearest, flops)) return UNICON_OK;
+  return unicon__device_run(ctx, "search", find_road, f, done);
+}
+
+/* ---- the host's road ------------------------------------------------------------------------ */
+
 unicon_status unicon__nearest(unicon_ctx *ctx, const float *q, int64_t queries, const float *base,
                               int64_t count, int64_t width, int64_t k, int64_t *ids,
                               float *scores) {
+  finding f = {.q = q,
+               .base = base,
+               .queries = queries,
+               .n = count,
+               .width = width,
+               .k = least(k, count),
+               .ld = k,
+               .ids = ids,
+               .scores = scores};
+  bool done;
+  UNICON_TRY(find_on_device(ctx, &f, &done));
+  if (done) return UNICON_OK;
   unicon__block *frame = unicon__frame_open(ctx);
   search s = {.queries = queries,
               .r = width,
@@ -216,13 +294,24 @@ unicon_status unicon__search(unicon_ctx *ctx, const unicon_view *queries, const 
   UNICON_NEED(ctx, scores);
   const int64_t n = lens_b.count, kept = least(k, n);
   search s = {.queries = lens_q.count, .r = meeting.width, .k = kept, .lens = &lens_b};
+  finding f = {.meeting = &meeting,
+               .queries = s.queries,
+               .n = n,
+               .width = s.r,
+               .k = kept,
+               .ld = k,
+               .ids = ids,
+               .scores = scores};
+  bool done;
   const int64_t wish = BASE_FLOATS / (s.r > 0 ? s.r : 1);
   const int64_t block = least(wish < BASE_ROWS ? BASE_ROWS : wish, n);
   float *q, *room;
   UNICON_NEW(ctx, q, s.queries * s.r);
-  UNICON_NEW(ctx, room, block * s.r);
   UNICON_TRY(unicon__meeting_queries(ctx, &meeting, 0, s.queries, q));
-  s.q = q;
+  s.q = f.q = q;
+  UNICON_TRY(find_on_device(ctx, &f, &done));
+  if (done) return UNICON_OK;
+  UNICON_NEW(ctx, room, block * s.r);
   s.longest = unicon__lens_longest(&lens_q, q, s.queries, s.r);
   UNICON_TRY(open_search(ctx, block, &s));
   UNICON_TRY(scan_base(ctx, &meeting, n, block, room, &s));

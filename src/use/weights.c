@@ -33,6 +33,7 @@ static unicon_status weigh(unicon_ctx *ctx, unicon__loss_params params, const un
   }
   unicon__plane_init(&plane, pairs, r, zx, zy);
   UNICON_TRY(unicon__loss_begin(ctx, &params, &plane, &loss));
+  loss.at_home = true;
   if (!weights || !loss.ops->pointwise) UNICON_TRY(unicon__pass_observe(ctx, &loss));
   if (weights) {
     picture p = {weights, pairs->n_y};

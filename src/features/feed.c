@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/feed.h"
+
+#include <string.h>
+
+#include "base/sweep.h"
+#include "linalg/convert.h"
+
+enum { LOAD_ROWS = 256 };
+
+/* Kernels of both headers are the same numbers. */
+_Static_assert((int)UNICON__DEVICE_KERNEL_COSINE == (int)UNICON__KERNEL_COSINE &&
+                   (int)UNICON__DEVICE_KERNEL_ARCCOS1 == (int)UNICON__KERNEL_ARCCOS1 &&
+                   (int)UNICON__DEVICE_KERNEL_EXPCOS == (int)UNICON__KERNEL_EXPCOS &&
+                   (int)UNICON__DEVICE_KERNEL_MATERN52 == (int)UNICON__KERNEL_MATERN52 &&
+                   (int)UNICON__DEVICE_KERNEL_POLY == (int)UNICON__KERNEL_POLY,
+               "kernels of device/device.h");
+_Static_assert((int)UNICON__ELEMENT_F16 == (int)UNICON_F16 &&
+                   (int)UNICON__ELEMENT_U8 == (int)UNICON_U8,
+               "elements of device/device.h");
+
+/* ---- the map ------------------------------------------------------------------------------ */
+
+static unicon_status upload_map(unicon_ctx *ctx, unicon__device_room *room, const unicon__map *map,
+                                unicon__device_map *out) {
+  const int64_t in = map->in, m = map->points;
+  unicon__matrix *base = NULL, *square = NULL, *center = NULL, *factor = NULL, *mean = NULL;
+  if (map->kind != UNICON__MAP_LINEAR) {
+    UNICON_TRY(
+        unicon__device_copy(ctx, room, map->center ? map->near : map->base, m, in, in, &base));
+    UNICON_TRY(unicon__device_copy(ctx, room, map->square, 1, m, m, &square));
+    UNICON_TRY(unicon__device_copy(ctx, room, map->center, 1, in, in, &center));
+    UNICON_TRY(unicon__device_copy(ctx, room, map->factor, m, map->out, map->out, &factor));
+  }
+  UNICON_TRY(unicon__device_copy(ctx, room, map->mean, 1, map->out, map->out, &mean));
+  *out = (unicon__device_map){.kind = map->kind == UNICON__MAP_LINEAR   ? UNICON__DEVICE_LINEAR
+                                      : map->kind == UNICON__MAP_RANDOM ? UNICON__DEVICE_RANDOM
+                                                                        : UNICON__DEVICE_KERNEL,
+                              .kernel = (int32_t)unicon__kernel_plain(map->kernel.kind),
+                              .normalize = map->normalize,
+                              .degree = map->kernel.degree,
+                              .width = map->kernel.width,
+                              .in = in,
+                              .points = map->kind == UNICON__MAP_LINEAR ? 0 : m,
+                              .out = map->out,
+                              .base = base,
+                              .square = square,
+                              .center = center,
+                              .factor = factor,
+                              .mean = mean};
+  return UNICON_OK;
+}
+
+/* ---- rows of the host --------------------------------------------------------------------- */
+
+typedef struct loading {
+  const unicon__feed *feed;
+  const int64_t *pick;
+  int64_t first, count;
+} loading;
+
+static void load_piece(void *state, unicon__cell cell) {
+  const loading *l = state;
+  const unicon__feed *f = l->feed;
+  const int64_t at = cell.row * LOAD_ROWS, left = l->count - at;
+  const int64_t count = left < LOAD_ROWS ? left : LOAD_ROWS, width = f->source->rows->width;
+  float *to = f->staging + at * width;
+  unicon__source_load(f->source, l->pick ? l->pick + at : NULL, l->pick ? 0 : l->first + at, count,
+                      to);
+  f->bad[cell.row] =
+      f->check ? unicon__first_bad_row(to, count, width, f->need, &f->where[cell.row]) : -1;
+}
+
+/* Raw rows into the staging room; fails at the first that cannot be used. */
+static unicon_status load(unicon_ctx *ctx, const unicon__feed *f, const int64_t *pick,
+                          int64_t first, int64_t count) {
+  loading l = {f, pick, first, count};
+  const int64_t pieces = (count + LOAD_ROWS - 1) / LOAD_ROWS;
+  UNICON_TRY(unicon__sweep_rows(ctx, NULL, NULL, pieces, load_piece, &l));
+  for (int64_t k = 0; k < pieces; k++)
+    if (f->bad[k] >= 0)
+      return unicon__bad_row(ctx, f->source->rows, first + k * LOAD_ROWS + f->bad[k], f->where[k]);
+  return UNICON_OK;
+}
+
+/* The segment that has all of these rows with their elements side by side, or NULL. */
+static const unicon__segment *lies_in(const unicon__source *source, const int64_t *pick,
+                                      int64_t first, int64_t count) {
+  const unicon_rows *rows = source->rows;
+  for (int64_t k = 0; k < rows->segments && !pick && !source->index; k++) {
+    const unicon__segment *s = &rows->segment[k];
+    if (first >= s->first && first + count <= s->first + s->count &&
+        s->col_stride == unicon__dtype_size(s->dtype))
+      return s;
+  }
+  return NULL;
+}
+
+/* To rows to_first.. of `to`, as the next one. */
+static unicon_status feed_raw(unicon_ctx *ctx, const unicon__feed *f, const int64_t *pick,
+                              int64_t first, int64_t count, unicon__matrix *to, int64_t to_first) {
+  const int64_t width = f->source->rows->width;
+  const unicon__segment *s = f->check ? NULL : lies_in(f->source, pick, first, count);
+  if (s) {
+    UNICON_TRY(unicon__on(ctx, upload, f->raw, 0, count,
+                          s->data + (first - s->first) * s->row_stride, (int)s->dtype,
+                          s->row_stride));
+  } else {
+    UNICON_TRY(load(ctx, f, pick, first, count));
+    UNICON_TRY(unicon__on(ctx, upload, f->raw, 0, count, f->staging, UNICON__ELEMENT_F32,
+                          width * (int64_t)sizeof *f->staging));
+  }
+  return unicon__on(ctx, features, &f->map, f->raw, count, to, to_first);
+}
+
+/* Features that the host keeps. */
+static unicon_status feed_cached(unicon_ctx *ctx, const unicon__feed *f, const int64_t *pick,
+                                 int64_t first, int64_t count, unicon__matrix *to,
+                                 int64_t to_first) {
+  const float *rows = unicon__source_tile(f->source, pick, first, count, f->staging);
+  return unicon__on(ctx, upload, to, to_first, count, rows, UNICON__ELEMENT_F32,
+                    f->source->map->out * (int64_t)sizeof *rows);
+}
+
+/* ---- feeds -------------------------------------------------------------------------------- */
+
+bool unicon__is_kept(const unicon__source *source) {
+  const unicon__kept *kept = source->kept;
+  return kept && kept->phi && kept->map == source->map && kept->rows == source->rows;
+}
+
+double unicon__feed_bytes(const unicon__source *source) {
+  const unicon__map *map = source->map;
+  /* raw rows and features, and what the device needs between them */
+  return 4.0 * (double)(2 * map->in + map->out + 2 * map->points);
+}
+
+unicon_status unicon__feed_open(unicon_ctx *ctx, unicon__device_room *room,
+                                const unicon__source *source, int64_t most, unicon__feed *out) {
+  const unicon__map *map = source->map;
+  const int64_t pieces = (most + LOAD_ROWS - 1) / LOAD_ROWS;
+  const bool kept = unicon__is_kept(source), cached = !kept && source->cache;
+  *out = (unicon__feed){.room = room, .source = source, .most = most};
+  if (kept) {
+    UNICON_NEW(ctx, out->place, most);
+    return UNICON_OK;
+  }
+  UNICON_NEW(ctx, out->staging, most * (cached ? map->out : map->in));
+  if (cached) return UNICON_OK;
+  UNICON_NEW(ctx, out->bad, pieces);
+  UNICON_NEW(ctx, out->where, pieces);
+  UNICON_TRY(unicon__device_new(ctx, room, most, map->in, UNICON__ELEMENT_F32, &out->raw));
+  return upload_map(ctx, room, map, &out->map);
+}
+
+/* Where rows of a source lie among the kept ones. */
+static unicon_status feed_kept(unicon_ctx *ctx, unicon__feed *f, const int64_t *pick, int64_t first,
+                               int64_t count, const unicon__matrix **phi, int64_t *at) {
+  const unicon__kept *kept = f->source->kept;
+  bool together = true;
+  for (int64_t i = 0; i < count; i++) {
+    f->place[i] = unicon__kept_place(f->source, pick ? pick[i] : first + i);
+    together = together && f->place[i] == f->place[0] + i;
+  }
+  if (together) {
+    *phi = kept->phi;
+    *at = count > 0 ? f->place[0] : 0;
+    return UNICON_OK;
+  }
+  return unicon__on(ctx, gather, kept->phi, f->place, count, f->phi, 0);
+}
+
+unicon_status unicon__feed_block(unicon_ctx *ctx, unicon__feed *f, const int64_t *pick,
+                                 int64_t first, int64_t count, const unicon__matrix **phi,
+                                 int64_t *at) {
+  if (!f->phi)
+    UNICON_TRY(unicon__device_new(ctx, f->room, f->most, f->source->map->out, UNICON__ELEMENT_F32,
+                                  &f->phi));
+  *phi = f->phi;
+  *at = 0;
+  if (unicon__is_kept(f->source)) return feed_kept(ctx, f, pick, first, count, phi, at);
+  if (f->source->cache) return feed_cached(ctx, f, pick, first, count, f->phi, 0);
+  return feed_raw(ctx, f, pick, first, count, f->phi, 0);
+}
+
+/* ---- features that are kept ---------------------------------------------------------------- */
+
+/* Does the device make features, of so many rows? */
+static bool makes_features(unicon_ctx *ctx, const unicon__source *source) {
+  const unicon__map *map = source->map;
+  const double flops = 2 * (double)source->count * (double)map->in * (double)(map->points + 1);
+  return unicon__device_serves(ctx, features, flops) && unicon__device_serves(ctx, gather, flops);
+}
+
+typedef struct keeping {
+  const unicon__source *source;
+  unicon__kept *kept;
+} keeping;
+
+/* All features of the source, block after block. */
+static unicon_status keep_road(unicon_ctx *ctx, void *state, unicon__device_room *room) {
+  const keeping *k = state;
+  const unicon__source *source = k->source;
+  const int64_t n = source->count;
+  unicon__feed feed;
+  UNICON_TRY(unicon__device_new(ctx, &k->kept->room, n, source->map->out, UNICON__ELEMENT_F32,
+                                &k->kept->phi));
+  const int64_t block = unicon__device_rows(ctx, n, unicon__feed_bytes(source), 0.5);
+  UNICON_TRY(unicon__feed_open(ctx, room, source, block, &feed));
+  const int stage = unicon__stage_begin(ctx, "features", 0);
+  for (int64_t first = 0; first < n; first += block) {
+    const int64_t count = n - first < block ? n - first : block;
+    UNICON_TRY(unicon__stage_step(ctx, first / block, (n + block - 1) / block));
+    UNICON_TRY((source->cache ? feed_cached : feed_raw)(ctx, &feed, NULL, first, count,
+                                                        k->kept->phi, first));
+  }
+  unicon__stage_end(ctx, stage);
+  return UNICON_OK;
+}
+
+unicon_status unicon__keep(unicon_ctx *ctx, unicon__arena *arena, unicon__source *source,
+                           unicon__kept *kept) {
+  keeping k = {source, kept};
+  bool done = false;
+  int64_t *place = NULL;
+  *kept = (unicon__kept){.ctx = ctx};
+  if (!makes_features(ctx, source) ||
+      4 * (double)source->count * (double)source->map->out > unicon__device_memory_left(ctx) / 3)
+    return UNICON_OK;
+  const unicon_status status = unicon__device_run(ctx, "keeping features", keep_road, &k, &done);
+  if (!done) unicon__kept_close(kept);
+  UNICON_TRY(status);
+  if (!done) return UNICON_OK;
+  if (source->index) UNICON_ARENA_NEW(ctx, arena, place, source->rows->count);
+  for (int64_t i = 0; source->index && i < source->count; i++) place[source->index[i]] = i;
+  kept->count = source->count;
+  kept->map = source->map;
+  kept->rows = source->rows;
+  kept->place = place;
+  source->kept = kept;
+  return UNICON_OK;
+}
+
+void unicon__kept_close(unicon__kept *kept) {
+  if (kept->ctx && kept->room.count > 0) unicon__device_close(kept->ctx, &kept->room);
+  *kept = (unicon__kept){.ctx = NULL};
+}
+
+void unicon__kept_shift(unicon__kept *kept, const double *shift) {
+  unicon__device_room room = {.count = 0};
+  unicon_ctx *ctx = kept->ctx;
+  if (!kept->phi) return;
+  const int64_t p = kept->map->out;
+  unicon__matrix *row;
+  float *values = unicon__new(ctx, p, sizeof *values);
+  unicon_status status = values ? UNICON_OK : UNICON_ERR_MEMORY;
+  for (int64_t k = 0; values && k < p; k++) values[k] = (float)shift[k];
+  if (status == UNICON_OK) status = unicon__device_copy(ctx, &room, values, 1, p, p, &row);
+  if (status == UNICON_OK) status = unicon__on(ctx, shift, kept->phi, 0, kept->count, row);
+  unicon__device_close(ctx, &room);
+  unicon__drop(ctx, values);
+  if (status != UNICON_OK) unicon__kept_close(kept);
+}
+
+/* ---- features that the host keeps ----------------------------------------------------------- */
+
+/* All features, made or kept on the device, to the host. */
+typedef struct fetching {
+  const unicon__source *source;
+  float *out;
+} fetching;
+
+static unicon_status fetch_road(unicon_ctx *ctx, void *state, unicon__device_room *room) {
+  const fetching *f = state;
+  const int64_t n = f->source->count, p = f->source->map->out;
+  const int64_t block = unicon__device_rows(ctx, n, unicon__feed_bytes(f->source), 0.5);
+  const unicon__matrix *phi;
+  unicon__feed feed;
+  int64_t at;
+  UNICON_TRY(unicon__feed_open(ctx, room, f->source, block, &feed));
+  for (int64_t first = 0; first < n; first += block) {
+    const int64_t count = n - first < block ? n - first : block;
+    UNICON_TRY(unicon__feed_block(ctx, &feed, NULL, first, count, &phi, &at));
+    UNICON_TRY(
+        unicon__on(ctx, download, phi, at, count, f->out + first * p, p * (int64_t)sizeof *f->out));
+  }
+  return UNICON_OK;
+}
+
+static unicon_status fill_cache(unicon_ctx *ctx, const unicon__source *source, float *out) {
+  fetching f = {source, out};
+  bool done = false;
+  if (makes_features(ctx, source))
+    UNICON_TRY(unicon__device_run(ctx, "features", fetch_road, &f, &done));
+  return done ? UNICON_OK : unicon__source_fill(ctx, source, out);
+}
+
+unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__arena *arena, unicon__source *source,
+                                   float **cache) {
+  *cache = NULL;
+  float *made;
+  const unicon__budget *budget = ctx->arena.budget;
+  const uint64_t limit = unicon__budget_limit(budget), used = unicon__budget_used(budget);
+  const double allowed = limit == UINT64_MAX ? 2e9 - (double)used
+                         : used < limit      ? (double)(limit - used)
+                                             : 0;
+  const double bytes = (double)source->count * (double)source->map->out * sizeof(float);
+  if (source->cache || bytes > allowed / 2) return UNICON_OK;
+  UNICON_ARENA_NEW(ctx, arena, made, source->count * source->map->out);
+  UNICON_TRY(fill_cache(ctx, source, made));
+  source->cache = *cache = made;
+  source->cache_row = NULL; /* the cache has the rows of this source, in its order */
+  return UNICON_OK;
+}

@@ -1,0 +1,758 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A device in plain C, for tests: every operation of device/device.h as its definition says, in
+ * float64 loops, with memory accounts of its own, small blocks and failures on demand. It is loaded
+ * as any other plugin. UNICON_SOFT=unusable in the environment makes it unusable. */
+#include "soft.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORTED __attribute__((visibility("default")))
+
+struct unicon__matrix {
+  int64_t rows, cols;
+  int element;
+  uint64_t bytes;
+  double *f64;
+  float *f32;
+};
+
+struct unicon__device {
+  unicon__device_host host;
+  uint64_t limit, used, peak;
+  char error[200];
+};
+
+enum { USUAL_LIMIT = 1 << 30, USUAL_ROWS = 48 };
+
+static soft_control control = {.version = UNICON__DEVICE_VERSION,
+                               .most_rows = USUAL_ROWS,
+                               .fail_allocation = -1,
+                               .fail_launch = -1,
+                               .elsewhere = -1};
+
+EXPORTED soft_control *soft_control_of(void);
+soft_control *soft_control_of(void) {
+  return &control;
+}
+
+/* ---- failures and memory ------------------------------------------------------------------ */
+
+static bool strikes(int64_t *counter) {
+  return *counter >= 0 && (*counter)-- == 0;
+}
+
+static int fail(unicon__device *d, int status, const char *what) {
+  snprintf(d->error, sizeof d->error, "%s", what);
+  return status;
+}
+
+/* An operation begins. */
+static int launch(unicon__device *d, int op) {
+  control.calls[op]++;
+  if (control.elsewhere == op) return UNICON__DEVICE_ELSEWHERE;
+  if (d->host.poll && d->host.poll(d->host.user)) return UNICON__DEVICE_CANCELLED;
+  if (strikes(&control.fail_launch))
+    return fail(d, UNICON__DEVICE_FAILED, "an operation failed because the test wanted it");
+  return UNICON__DEVICE_OK;
+}
+
+#define LAUNCH(d, op)                                     \
+  do {                                                    \
+    const int launched_ = launch((d), SOFT_##op);         \
+    if (launched_ != UNICON__DEVICE_OK) return launched_; \
+  } while (0)
+
+static int matrix_new(unicon__device *d, int64_t rows, int64_t cols, int element,
+                      unicon__matrix **out) {
+  *out = NULL;
+  if (rows < 0 || cols < 0 || (element != UNICON__ELEMENT_F32 && element != UNICON__ELEMENT_F64))
+    return fail(d, UNICON__DEVICE_FAILED, "a matrix of no shape or element that there is");
+  const uint64_t bytes = (uint64_t)rows * (uint64_t)cols * (element == UNICON__ELEMENT_F64 ? 8 : 4);
+  if (d->used + bytes > d->limit || strikes(&control.fail_allocation)) {
+    snprintf(d->error, sizeof d->error, "%llu bytes are needed, %llu of %llu are in use",
+             (unsigned long long)bytes, (unsigned long long)d->used, (unsigned long long)d->limit);
+    return UNICON__DEVICE_MEMORY;
+  }
+  unicon__matrix *m = calloc(1, sizeof *m);
+  void *data = calloc(bytes + 1, 1);
+  if (!m || !data) abort();
+  *m = (unicon__matrix){rows, cols, element, bytes, NULL, NULL};
+  if (element == UNICON__ELEMENT_F64)
+    m->f64 = data;
+  else
+    m->f32 = data;
+  d->used += bytes;
+  d->peak = d->peak > d->used ? d->peak : d->used;
+  control.matrices++;
+  *out = m;
+  return UNICON__DEVICE_OK;
+}
+
+static void matrix_free(unicon__device *d, unicon__matrix *m) {
+  if (!m) return;
+  d->used -= m->bytes;
+  control.matrices--;
+  free(m->f64);
+  free(m->f32);
+  free(m);
+}
+
+static double at(const unicon__matrix *m, int64_t i, int64_t k) {
+  return m->f64 ? m->f64[i * m->cols + k] : (double)m->f32[i * m->cols + k];
+}
+
+static void put(unicon__matrix *m, int64_t i, int64_t k, double value) {
+  if (m->f64)
+    m->f64[i * m->cols + k] = value;
+  else
+    m->f32[i * m->cols + k] = (float)value;
+}
+
+static bool holds(const unicon__matrix *m, int64_t first, int64_t count) {
+  return m && first >= 0 && count >= 0 && first <= m->rows && count <= m->rows - first;
+}
+
+/* ---- elements ----------------------------------------------------------------------------- */
+
+static double half_value(uint16_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const double sign = bits >> 15 ? -1 : 1;
+  if (exponent == 31) return fraction ? NAN : sign * INFINITY;
+  return sign * (exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24));
+}
+
+static double element_value(const unsigned char *from, int element) {
+  uint16_t half;
+  uint32_t word;
+  float single;
+  double wide;
+  switch (element) {
+    case UNICON__ELEMENT_F16:
+      memcpy(&half, from, sizeof half);
+      return half_value(half);
+    case UNICON__ELEMENT_BF16:
+      memcpy(&half, from, sizeof half);
+      word = (uint32_t)half << 16;
+      memcpy(&single, &word, sizeof single);
+      return (double)single;
+    case UNICON__ELEMENT_F32:
+      memcpy(&single, from, sizeof single);
+      return (double)single;
+    case UNICON__ELEMENT_F64:
+      memcpy(&wide, from, sizeof wide);
+      return wide;
+    case UNICON__ELEMENT_I8:
+      return (double)(signed char)*from;
+    default:
+      return (double)*from;
+  }
+}
+
+static int64_t element_size(int element) {
+  return element == UNICON__ELEMENT_F64    ? 8
+         : element == UNICON__ELEMENT_F32  ? 4
+         : element <= UNICON__ELEMENT_BF16 ? 2
+                                           : 1;
+}
+
+static int upload(unicon__device *d, unicon__matrix *to, int64_t first, int64_t count,
+                  const void *from, int element, int64_t stride) {
+  LAUNCH(d, upload);
+  if (!holds(to, first, count)) return fail(d, UNICON__DEVICE_FAILED, "upload past the end");
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t k = 0; k < to->cols; k++)
+      put(to, first + i, k,
+          element_value((const unsigned char *)from + i * stride + k * element_size(element),
+                        element));
+  return UNICON__DEVICE_OK;
+}
+
+static int download(unicon__device *d, const unicon__matrix *from, int64_t first, int64_t count,
+                    void *to, int64_t stride) {
+  LAUNCH(d, download);
+  if (!holds(from, first, count)) return fail(d, UNICON__DEVICE_FAILED, "download past the end");
+  for (int64_t i = 0; i < count; i++) {
+    unsigned char *row = (unsigned char *)to + i * stride;
+    if (from->f64)
+      memcpy(row, from->f64 + (first + i) * from->cols, (size_t)from->cols * 8);
+    else
+      memcpy(row, from->f32 + (first + i) * from->cols, (size_t)from->cols * 4);
+  }
+  return UNICON__DEVICE_OK;
+}
+
+/* ---- features ----------------------------------------------------------------------------- */
+
+static double clamp(double c) {
+  return c > 1 ? 1 : c < -1 ? -1 : c;
+}
+
+static double kernel_value(const unicon__device_map *m, double product, double xx, double yy) {
+  const double pi = acos(-1), lengths = sqrt(xx * yy), l = m->width;
+  const double c = lengths > 0 ? clamp(product / lengths) : 0, t = acos(c);
+  const double far = sqrt(fmax(0, xx + yy - 2 * product)) / l;
+  switch (m->kernel) {
+    case UNICON__DEVICE_KERNEL_LINEAR:
+      return product;
+    case UNICON__DEVICE_KERNEL_COSINE:
+      return c;
+    case UNICON__DEVICE_KERNEL_ARCCOS0:
+      return 1 - t / pi;
+    case UNICON__DEVICE_KERNEL_ARCCOS1:
+      return lengths * (sin(t) + (pi - t) * c) / pi;
+    case UNICON__DEVICE_KERNEL_ARCCOS2:
+      return lengths * lengths * (3 * sin(t) * c + (pi - t) * (1 + 2 * c * c)) / (3 * pi);
+    case UNICON__DEVICE_KERNEL_EXPCOS:
+      return exp(c / (l * l));
+    case UNICON__DEVICE_KERNEL_RBF:
+      return exp(-far * far / 2);
+    case UNICON__DEVICE_KERNEL_MATERN12:
+      return exp(-far);
+    case UNICON__DEVICE_KERNEL_MATERN32:
+      return (1 + sqrt(3) * far) * exp(-sqrt(3) * far);
+    case UNICON__DEVICE_KERNEL_MATERN52:
+      return (1 + sqrt(5) * far + 5 * far * far / 3) * exp(-sqrt(5) * far);
+    default:
+      return pow((1 + product) / 2, m->degree);
+  }
+}
+
+static double random_value(const unicon__device_map *m, double t, double phase) {
+  const double scale = sqrt(2 / (double)m->points), positive = t > 0 ? t : 0;
+  switch (m->kernel) {
+    case UNICON__DEVICE_KERNEL_ARCCOS0:
+      return t > 0 ? scale : 0;
+    case UNICON__DEVICE_KERNEL_ARCCOS1:
+      return scale * positive;
+    case UNICON__DEVICE_KERNEL_ARCCOS2:
+      return scale * positive * positive / sqrt(3);
+    default:
+      return scale * cos(t + phase);
+  }
+}
+
+/* u of a row, in place; returns its squared length. */
+static double direct(const unicon__device_map *m, double *u) {
+  double square = 0, length = 0;
+  for (int64_t k = 0; k < m->in; k++) length += u[k] * u[k];
+  length = sqrt(length);
+  for (int64_t k = 0; k < m->in; k++) {
+    if (m->normalize && length > 0) u[k] /= length;
+    if (m->center) u[k] -= at(m->center, 0, k);
+    square += u[k] * u[k];
+  }
+  return square;
+}
+
+static void row_features(const unicon__device_map *m, double *u, double *f, double *phi) {
+  const double square = direct(m, u);
+  for (int64_t j = 0; j < m->points; j++) {
+    double t = 0;
+    for (int64_t k = 0; k < m->in; k++) t += u[k] * at(m->base, j, k);
+    f[j] = m->kind == UNICON__DEVICE_RANDOM
+               ? random_value(m, t, m->square ? at(m->square, 0, j) : 0)
+               : kernel_value(m, t, square, at(m->square, 0, j));
+  }
+  const double *values = m->kind == UNICON__DEVICE_LINEAR ? u : f;
+  for (int64_t k = 0; k < m->out; k++) {
+    double sum = m->factor ? 0 : values[k];
+    for (int64_t j = 0; m->factor && j <= k && j < m->points; j++)
+      sum += values[j] * at(m->factor, j, k);
+    phi[k] = sum - (m->mean ? at(m->mean, 0, k) : 0);
+  }
+}
+
+static int features(unicon__device *d, const unicon__device_map *m, unicon__matrix *raw,
+                    int64_t count, unicon__matrix *out, int64_t first) {
+  LAUNCH(d, features);
+  if (!holds(raw, 0, count) || !holds(out, first, count) || raw->cols != m->in ||
+      out->cols != m->out)
+    return fail(d, UNICON__DEVICE_FAILED, "features of other shapes");
+  double *room = calloc((size_t)(m->in + m->points + m->out), sizeof *room);
+  if (!room) abort();
+  for (int64_t i = 0; i < count; i++) {
+    for (int64_t k = 0; k < m->in; k++) room[k] = at(raw, i, k);
+    row_features(m, room, room + m->in, room + m->in + m->points);
+    for (int64_t k = 0; k < m->out; k++) put(out, first + i, k, room[m->in + m->points + k]);
+  }
+  for (int64_t k = 0; k < raw->rows * raw->cols; k++) raw->f32[k] = NAN; /* may be overwritten */
+  free(room);
+  return UNICON__DEVICE_OK;
+}
+
+static int gather(unicon__device *d, const unicon__matrix *from, const int64_t *row, int64_t count,
+                  unicon__matrix *to, int64_t to_first) {
+  LAUNCH(d, gather);
+  if (!holds(to, to_first, count) || to->cols != from->cols)
+    return fail(d, UNICON__DEVICE_FAILED, "gather of other shapes");
+  for (int64_t i = 0; i < count; i++) {
+    if (!holds(from, row[i], 1)) return fail(d, UNICON__DEVICE_FAILED, "gather past the end");
+    for (int64_t k = 0; k < to->cols; k++) put(to, to_first + i, k, at(from, row[i], k));
+  }
+  return UNICON__DEVICE_OK;
+}
+
+static int shift(unicon__device *d, unicon__matrix *m, int64_t first, int64_t count,
+                 const unicon__matrix *row) {
+  LAUNCH(d, shift);
+  if (!holds(m, first, count) || row->cols != m->cols)
+    return fail(d, UNICON__DEVICE_FAILED, "shift of other shapes");
+  for (int64_t i = first; i < first + count; i++)
+    for (int64_t k = 0; k < m->cols; k++) put(m, i, k, at(m, i, k) - at(row, 0, k));
+  return UNICON__DEVICE_OK;
+}
+
+static int embed(unicon__device *d, const unicon__matrix *phi, int64_t first, int64_t count,
+                 const unicon__matrix *weight, int unit, unicon__matrix *z, int64_t z_first) {
+  LAUNCH(d, embed);
+  if (!holds(phi, first, count) || !holds(z, z_first, count) || phi->cols != weight->rows ||
+      z->cols < weight->cols)
+    return fail(d, UNICON__DEVICE_FAILED, "embed of other shapes");
+  double *out = calloc((size_t)weight->cols + 1, sizeof *out);
+  if (!out) abort();
+  for (int64_t i = 0; i < count; i++) {
+    double square = 0;
+    for (int64_t k = 0; k < weight->cols; k++) {
+      out[k] = 0;
+      for (int64_t j = 0; j < phi->cols; j++) out[k] += at(phi, first + i, j) * at(weight, j, k);
+      square += out[k] * out[k];
+    }
+    for (int64_t k = 0; k < weight->cols; k++)
+      put(z, z_first + i, k, unit && square > 0 ? out[k] / sqrt(square) : out[k]);
+  }
+  free(out);
+  return UNICON__DEVICE_OK;
+}
+
+/* ---- sums --------------------------------------------------------------------------------- */
+
+static int add_product(unicon__device *d, const unicon__matrix *a, int64_t a_first,
+                       const unicon__matrix *b, int64_t b_first, int64_t count, double sign,
+                       unicon__matrix *sum, int64_t rows, int64_t cols) {
+  LAUNCH(d, add_product);
+  if (!holds(a, a_first, count) || !holds(b, b_first, count) || a->cols < rows || b->cols < cols ||
+      !sum->f64 || sum->rows != rows || sum->cols != cols)
+    return fail(d, UNICON__DEVICE_FAILED, "add_product of other shapes");
+  const bool lower = a == b && a_first == b_first;
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t k = 0; k < rows; k++)
+      for (int64_t j = 0; j < (lower ? k + 1 : cols); j++)
+        sum->f64[k * cols + j] += sign * at(a, a_first + i, k) * at(b, b_first + i, j);
+  return UNICON__DEVICE_OK;
+}
+
+static int add_sums(unicon__device *d, const unicon__matrix *a, int64_t first, int64_t count,
+                    const double *weight, int64_t weights, double sign, unicon__matrix *sum,
+                    int64_t cols) {
+  LAUNCH(d, add_sums);
+  if (!holds(a, first, count) || a->cols < cols || !sum->f64 || sum->rows != 2 + weights ||
+      sum->cols != cols)
+    return fail(d, UNICON__DEVICE_FAILED, "add_sums of other shapes");
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t k = 0; k < cols; k++) {
+      const double value = at(a, first + i, k);
+      sum->f64[k] += sign * value;
+      sum->f64[cols + k] += sign * value * value;
+      for (int64_t w = 0; w < weights; w++)
+        sum->f64[(2 + w) * cols + k] += sign * weight[w * count + i] * value;
+    }
+  return UNICON__DEVICE_OK;
+}
+
+static double value_of(const unicon__device_sparse *s, int64_t k) {
+  return s->value ? s->value[k] : 0;
+}
+
+static int combine(unicon__device *d, const unicon__device_sparse *w, const unicon__matrix *y,
+                   unicon__matrix *t) {
+  LAUNCH(d, combine);
+  if (!holds(t, 0, w->rows) || t->cols != y->cols)
+    return fail(d, UNICON__DEVICE_FAILED, "combine of other shapes");
+  for (int64_t i = 0; i < w->rows; i++)
+    for (int64_t k = 0; k < y->cols; k++) {
+      double sum = 0;
+      for (int64_t e = w->start[i]; e < w->start[i + 1]; e++)
+        sum += value_of(w, e) * at(y, w->column[e], k);
+      put(t, i, k, sum);
+    }
+  return UNICON__DEVICE_OK;
+}
+
+/* ---- the plane ---------------------------------------------------------------------------- */
+
+static double score(const unicon__matrix *a, int64_t i, const unicon__matrix *b, int64_t j,
+                    int64_t width) {
+  double sum = 0;
+  for (int64_t k = 0; k < width; k++) sum += at(a, i, k) * at(b, j, k);
+  return sum;
+}
+
+/* The entry of a sparse row at a column: its place, or -1. `next` runs along. */
+static int64_t entry_at(const unicon__device_sparse *s, int64_t i, int64_t j, int64_t *next) {
+  while (*next < s->start[i + 1] && s->column[*next] < j) ++*next;
+  return *next < s->start[i + 1] && s->column[*next] == j ? *next : -1;
+}
+
+static void lse_add(double *top, double *sum, double v, double count) {
+  if (v <= *top) {
+    *sum += count * exp(v - *top);
+  } else {
+    *sum = *sum * exp(*top - v) + count;
+    *top = v;
+  }
+}
+
+static int exp_sums(unicon__device *d, const unicon__device_plane *p, const unicon__device_exp *e) {
+  LAUNCH(d, exp_sums);
+  if (!holds(p->zx, 0, p->n_x) || !holds(p->zy, 0, p->n_y))
+    return fail(d, UNICON__DEVICE_FAILED, "a plane of other shapes");
+  const double start = e->shifted ? -INFINITY : 0;
+  for (int64_t i = 0; i < p->n_x; i++) e->row_top[i] = start, e->row_sum[i] = 0;
+  for (int64_t j = 0; j < p->n_y; j++) e->column_top[j] = start, e->column_sum[j] = 0;
+  for (int64_t i = 0; i < p->n_x; i++) {
+    int64_t next = e->counts->start[i];
+    for (int64_t j = 0; j < p->n_y; j++) {
+      const int64_t found = entry_at(e->counts, i, j, &next);
+      const double count = found < 0 ? 1 : value_of(e->counts, found);
+      const double v = e->a * score(p->zx, i, p->zy, j, p->r);
+      if (count == 0) continue;
+      if (e->shifted) {
+        lse_add(&e->row_top[i], &e->row_sum[i], v, count);
+        lse_add(&e->column_top[j], &e->column_sum[j], v, count);
+      } else {
+        e->row_sum[i] += count * exp(v);
+        e->column_sum[j] += count * exp(v);
+      }
+    }
+  }
+  return UNICON__DEVICE_OK;
+}
+
+/* S of a score that is not fixed; adds to the value. */
+static double weight_of(const unicon__device_weights *w, int64_t i, int64_t j, double s,
+                        double *value) {
+  const double v = w->a * s + w->bias;
+  switch (w->form) {
+    case UNICON__DEVICE_EXP:
+      return -exp(w->a * s) * ((double)w->row[i] + (double)w->column[j]);
+    case UNICON__DEVICE_SHIFTED:
+      return -exp(w->a * s + (double)w->row[i]) - exp(w->a * s + (double)w->column[j]);
+    case UNICON__DEVICE_SIGMOID:
+      *value += (v > 0 ? v : 0) + log1p(exp(-fabs(v)));
+      return -w->scale / (1 + exp(-v));
+    default:
+      *value += s * s;
+      return -w->scale * s;
+  }
+}
+
+static int weigh(unicon__device *d, const unicon__device_plane *p, const unicon__device_weights *w,
+                 unicon__matrix *c, double *value) {
+  LAUNCH(d, weigh);
+  double total = 0;
+  if (!holds(p->zx, w->x0, w->n_x) || !holds(p->zy, w->y0, w->n_y) ||
+      (w->phi_x && (!holds(w->phi_x, w->phi_x0, w->n_x) || !holds(w->phi_y, w->phi_y0, w->n_y))))
+    return fail(d, UNICON__DEVICE_FAILED, "a window of other shapes");
+  double *t = calloc((size_t)(w->phi_x ? w->phi_y->cols : 0) + 1, sizeof *t);
+  if (!t) abort();
+  for (int64_t i = w->x0; i < w->x0 + w->n_x; i++) {
+    int64_t next = w->fixed->start[i];
+    for (int64_t k = 0; w->phi_x && k < w->phi_y->cols; k++) t[k] = 0;
+    for (int64_t j = w->y0; j < w->y0 + w->n_y; j++) {
+      const int64_t found = entry_at(w->fixed, i, j, &next);
+      const double weight = found >= 0
+                                ? value_of(w->fixed, found)
+                                : weight_of(w, i, j, score(p->zx, i, p->zy, j, p->r), &total);
+      for (int64_t k = 0; w->phi_x && k < w->phi_y->cols; k++)
+        t[k] += weight * at(w->phi_y, w->phi_y0 + j - w->y0, k);
+    }
+    for (int64_t a = 0; w->phi_x && a < w->phi_x->cols; a++)
+      for (int64_t k = 0; k < w->phi_y->cols; k++)
+        c->f64[a * c->cols + k] += at(w->phi_x, w->phi_x0 + i - w->x0, a) * t[k];
+  }
+  free(t);
+  if (value) *value += total;
+  return UNICON__DEVICE_OK;
+}
+
+/* ---- use ---------------------------------------------------------------------------------- */
+
+static int descending(const void *a, const void *b) {
+  const double left = *(const double *)a, right = *(const double *)b;
+  return (left < right) - (left > right);
+}
+
+static int bias(unicon__device *d, const unicon__matrix *z, int64_t first, int64_t count,
+                const unicon__matrix *bank, int form, double strength, float *out) {
+  LAUNCH(d, bias);
+  if (!holds(z, first, count) || z->cols < bank->cols)
+    return fail(d, UNICON__DEVICE_FAILED, "bias of other shapes");
+  double *s = calloc((size_t)bank->rows + 1, sizeof *s);
+  if (!s) abort();
+  for (int64_t i = 0; i < count; i++) {
+    double top = -INFINITY, sum = 0;
+    for (int64_t k = 0; k < bank->rows; k++) {
+      s[k] = score(z, first + i, bank, k, bank->cols);
+      lse_add(&top, &sum, strength * s[k], 1);
+    }
+    double result = (top + log(sum / (double)bank->rows)) / strength;
+    if (form == UNICON__DEVICE_CSLS) {
+      const int64_t k = (int64_t)strength < bank->rows ? (int64_t)strength : bank->rows;
+      qsort(s, (size_t)bank->rows, sizeof *s, descending);
+      result = 0;
+      for (int64_t j = 0; j < k; j++) result += s[j] / (double)k / 2;
+    }
+    out[i] = (float)result;
+  }
+  free(s);
+  return UNICON__DEVICE_OK;
+}
+
+static void offer(int64_t k, double *score, int64_t *id, double s, int64_t number) {
+  int64_t place = k;
+  while (place > 0 && (id[place - 1] < 0 || score[place - 1] < s ||
+                       (score[place - 1] == s && id[place - 1] > number)))
+    place--;
+  if (place == k) return;
+  memmove(score + place + 1, score + place, (size_t)(k - place - 1) * sizeof *score);
+  memmove(id + place + 1, id + place, (size_t)(k - place - 1) * sizeof *id);
+  score[place] = s;
+  id[place] = number;
+}
+
+static int nearest(unicon__device *d, const unicon__device_scores *s, int64_t k, double *best,
+                   int64_t *id) {
+  LAUNCH(d, nearest);
+  if (!holds(s->query, s->q0, s->queries) || !holds(s->candidate, s->c0, s->candidates))
+    return fail(d, UNICON__DEVICE_FAILED, "nearest of other shapes");
+  for (int64_t i = 0; i < s->queries; i++)
+    for (int64_t j = 0; j < s->candidates; j++)
+      if (!s->self || s->self[i] != s->number + j)
+        offer(k, best + i * k, id + i * k,
+              score(s->query, s->q0 + i, s->candidate, s->c0 + j, s->width), s->number + j);
+  return UNICON__DEVICE_OK;
+}
+
+static int ranks(unicon__device *d, const unicon__device_scores *s, const unicon__device_ranks *r) {
+  LAUNCH(d, ranks);
+  if (!holds(s->query, s->q0, s->queries) || !holds(s->candidate, s->c0, s->candidates))
+    return fail(d, UNICON__DEVICE_FAILED, "ranks of other shapes");
+  for (int64_t i = 0; i < s->queries; i++) {
+    int64_t next = r->hidden->start[i];
+    for (int64_t j = 0; j < s->candidates && r->start[i] < r->start[i + 1]; j++) {
+      if (entry_at(r->hidden, i, s->number + j, &next) >= 0) continue;
+      if (s->self && s->self[i] == s->number + j) continue;
+      const double now = score(s->query, s->q0 + i, s->candidate, s->c0 + j, s->width);
+      int64_t k = r->start[i];
+      while (k < r->start[i + 1] && now < r->threshold[k]) k++;
+      if (k < r->start[i + 1]) r->above[k]++;
+      if (r->top) r->top[i] = fmax(r->top[i], now);
+      if (r->sum) r->sum[i] += now;
+    }
+  }
+  return UNICON__DEVICE_OK;
+}
+
+/* ---- dense algebra: Jacobi ------------------------------------------------------------------ */
+
+/* Rotates rows i and j of a (of `cols` numbers): (x, y) to (c x - s y, s x + c y). */
+static void rotate(double *a, int64_t cols, int64_t i, int64_t j, double c, double s) {
+  for (int64_t k = 0; k < cols; k++) {
+    const double x = a[i * cols + k], y = a[j * cols + k];
+    a[i * cols + k] = c * x - s * y;
+    a[j * cols + k] = s * x + c * y;
+  }
+}
+
+static double row_dot(const double *a, int64_t cols, int64_t i, int64_t j) {
+  double sum = 0;
+  for (int64_t k = 0; k < cols; k++) sum += a[i * cols + k] * a[j * cols + k];
+  return sum;
+}
+
+/* One-sided Jacobi: rotates the rows of a (n by m) until they are orthogonal, and those of v (n by
+ * n) along. */
+static void make_orthogonal(double *a, int64_t n, int64_t m, double *v) {
+  for (int sweep = 0; sweep < 60; sweep++) {
+    double worst = 0;
+    for (int64_t i = 0; i < n; i++)
+      for (int64_t j = i + 1; j < n; j++) {
+        const double p = row_dot(a, m, i, i), q = row_dot(a, m, j, j), g = row_dot(a, m, i, j);
+        if (g == 0 || fabs(g) <= 1e-16 * sqrt(p * q)) continue;
+        worst = fmax(worst, fabs(g) / sqrt(p * q));
+        const double zeta = (q - p) / (2 * g);
+        const double t = (zeta < 0 ? -1 : 1) / (fabs(zeta) + sqrt(1 + zeta * zeta));
+        const double c = 1 / sqrt(1 + t * t), s = c * t;
+        rotate(a, m, i, j, c, s);
+        rotate(v, n, i, j, c, s);
+      }
+    if (worst < 1e-15) return;
+  }
+}
+
+/* Makes rows count .. n-1 of a (n by m, m >= n) orthonormal to those before. */
+static void complete(double *a, int64_t n, int64_t m, int64_t count) {
+  for (int64_t axis = 0; count < n && axis < m; axis++) {
+    double *row = a + count * m, square = 0;
+    for (int64_t k = 0; k < m; k++) row[k] = k == axis;
+    for (int twice = 0; twice < 2; twice++)
+      for (int64_t i = 0; i < count; i++) {
+        const double along = row_dot(a, m, i, count);
+        for (int64_t k = 0; k < m; k++) row[k] -= along * a[i * m + k];
+      }
+    for (int64_t k = 0; k < m; k++) square += row[k] * row[k];
+    if (square < 1e-8) continue;
+    for (int64_t k = 0; k < m; k++) row[k] /= sqrt(square);
+    count++;
+  }
+}
+
+/* b (n by m, n <= m) = V diag(s) U^T, s descending: b becomes U^T, v (n by n) V^T. */
+static void decompose(double *b, int64_t n, int64_t m, double *s, double *v) {
+  for (int64_t k = 0; k < n * n; k++) v[k] = k % (n + 1) == 0;
+  make_orthogonal(b, n, m, v);
+  for (int64_t i = 0; i < n; i++) s[i] = sqrt(row_dot(b, m, i, i));
+  for (int64_t i = 0; i < n; i++) {
+    int64_t best = i;
+    for (int64_t j = i + 1; j < n; j++) best = s[j] > s[best] ? j : best;
+    if (best == i) continue;
+    const double held = s[i];
+    s[i] = s[best];
+    s[best] = held;
+    rotate(b, m, i, best, 0, 1);
+    rotate(v, n, i, best, 0, 1);
+  }
+  int64_t rank = 0;
+  while (rank < n && s[rank] > 1e-15 * (double)m * s[0]) rank++;
+  for (int64_t i = 0; i < rank; i++)
+    for (int64_t k = 0; k < m; k++) b[i * m + k] /= s[i];
+  complete(b, n, m, rank);
+}
+
+static double *copied(const double *from, int64_t count) {
+  double *to = calloc((size_t)count + 1, sizeof *to);
+  if (!to) abort();
+  if (from) memcpy(to, from, (size_t)count * sizeof *to);
+  return to;
+}
+
+/* A + shift I is positive semidefinite, and its singular vectors are the eigenvectors of A. */
+static int eigen(unicon__device *d, int64_t n, double *a, double *w) {
+  LAUNCH(d, eigen);
+  double most = 0, *b = copied(NULL, n * n), *v = copied(NULL, n * n), *s = copied(NULL, n);
+  for (int64_t i = 0; i < n; i++) {
+    double sum = 0;
+    for (int64_t k = 0; k < n; k++) {
+      b[i * n + k] = k <= i ? a[i * n + k] : a[k * n + i];
+      sum += fabs(b[i * n + k]);
+    }
+    most = fmax(most, sum);
+  }
+  for (int64_t i = 0; i < n; i++) b[i * n + i] += most;
+  decompose(b, n, n, s, v);
+  for (int64_t i = 0; i < n; i++) {
+    w[i] = s[n - 1 - i] - most;
+    memcpy(a + i * n, v + (n - 1 - i) * n, (size_t)n * sizeof *a);
+  }
+  free(b);
+  free(v);
+  free(s);
+  return UNICON__DEVICE_OK;
+}
+
+static int svd(unicon__device *d, int64_t m, int64_t n, double *a, double *s, double *u,
+               double *vt) {
+  LAUNCH(d, svd);
+  const bool wide = m < n;
+  const int64_t q = wide ? m : n, large = wide ? n : m;
+  double *b = copied(wide ? a : NULL, q * large), *v = copied(NULL, q * q);
+  for (int64_t i = 0; !wide && i < m; i++)
+    for (int64_t k = 0; k < n; k++) b[k * m + i] = a[i * n + k];
+  decompose(b, q, large, s, v);
+  const double *left = wide ? v : b, *right = wide ? b : v; /* rows are singular vectors */
+  for (int64_t k = 0; k < q; k++) {
+    for (int64_t i = 0; i < m; i++) u[i * q + k] = left[k * m + i];
+    memcpy(vt + k * n, right + k * n, (size_t)n * sizeof *vt);
+  }
+  free(b);
+  free(v);
+  return UNICON__DEVICE_OK;
+}
+
+static int product(unicon__device *d, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
+                   const double *a, const double *b, double *c) {
+  LAUNCH(d, product);
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < n; j++) {
+      double sum = 0;
+      for (int64_t l = 0; l < k; l++)
+        sum += (trans_a ? a[l * m + i] : a[i * k + l]) * (trans_b ? b[j * k + l] : b[l * n + j]);
+      c[i * n + j] = sum;
+    }
+  return UNICON__DEVICE_OK;
+}
+
+/* ---- the table ---------------------------------------------------------------------------- */
+
+static int usable(char *text, size_t size) {
+  const char *wish = getenv("UNICON_SOFT");
+  const int no = control.unusable || (wish && strcmp(wish, "unusable") == 0);
+  snprintf(text, size, "%s", no ? "the test says that it is not" : "plain C, for tests");
+  return !no;
+}
+
+static int open_device(const unicon__device_host *host, uint64_t limit, unicon__device **out,
+                       char *text, size_t size) {
+  unicon__device *d = calloc(1, sizeof *d);
+  *out = NULL;
+  if (strikes(&control.fail_launch)) {
+    free(d);
+    snprintf(text, size, "it did not start because the test wanted it");
+    return UNICON__DEVICE_FAILED;
+  }
+  if (!d) abort();
+  d->host = *host;
+  d->limit = limit ? limit : USUAL_LIMIT;
+  control.opened++;
+  *out = d;
+  return UNICON__DEVICE_OK;
+}
+
+static void close_device(unicon__device *d) {
+  control.opened--;
+  free(d);
+}
+
+static void error_of(const unicon__device *d, char *text, size_t size) {
+  snprintf(text, size, "%s", d->error);
+}
+
+static void memory_of(const unicon__device *d, unicon__device_memory *out) {
+  *out = (unicon__device_memory){d->used, d->peak, d->limit - d->used};
+}
+
+EXPORTED const unicon__device_table *unicon__device_entry(void);
+const unicon__device_table *unicon__device_entry(void) {
+  static unicon__device_table table = {.size = sizeof table,
+                                       .name = "soft",
+                                       .usable = usable,
+                                       .open = open_device,
+                                       .close = close_device,
+                                       .error = error_of,
+                                       .memory = memory_of,
+                                       .matrix_new = matrix_new,
+                                       .matrix_free = matrix_free,
+#define SOFT_ENTRY(op) .op = op,
+                                       SOFT_OPS(SOFT_ENTRY)
+#undef SOFT_ENTRY
+  };
+  table.version = control.version;
+  table.most_rows = control.most_rows;
+  table.least_flops = control.least_flops;
+  table.preference = control.preference;
+  return &table;
+}
