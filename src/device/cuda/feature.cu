@@ -116,6 +116,12 @@ static __global__ void subtract_kernel(float *t, int64_t rows, int64_t cols, int
   }
 }
 
+int gpu_subtract(gpu *g, float *t, int64_t rows, int64_t cols, int64_t ld, const float *row) {
+  if (rows == 0 || cols == 0) return GPU_OK;
+  subtract_kernel<<<part_blocks(g, rows * cols), 256, 0, g->stream>>>(t, rows, cols, ld, row);
+  return gpu_launched(g, "centring rows");
+}
+
 /* ---- products ------------------------------------------------------------------------------- */
 
 enum { FEATURE_BYTES = 128 << 20 };
@@ -261,10 +267,7 @@ static int features(gpu *g, const gpu_map *map, float *raw, int64_t count, float
       gpu_release(g, mark);
     }
   }
-  if (!map->mean) return GPU_OK;
-  subtract_kernel<<<part_blocks(g, count * map->out), 256, 0, g->stream>>>(out, count, map->out, ld,
-                                                                           map->mean);
-  return gpu_launched(g, "centring features");
+  return map->mean ? gpu_subtract(g, out, count, map->out, ld, map->mean) : GPU_OK;
 }
 
 int gpu_features(gpu *g, const gpu_map *map, float *raw, int64_t count, float *out, int64_t ld) {

@@ -193,6 +193,8 @@ int gpu_kernel_tile(gpu *g, const gpu_map *map, float *t, int64_t rows, int64_t 
                     const float *square_x, const float *square_y);
 /* raw (count by in) is overwritten. */
 int gpu_features(gpu *g, const gpu_map *map, float *raw, int64_t count, float *out, int64_t ld);
+/* Rows of t -= row. */
+int gpu_subtract(gpu *g, float *t, int64_t rows, int64_t cols, int64_t ld, const float *row);
 /* z = phi weight, rows to length 1 if `unit`. */
 int gpu_embed(gpu *g, const float *phi, int64_t rows, int64_t p, int64_t ld, const float *weight,
               int64_t r, int unit, float *z, int64_t ld_z);
