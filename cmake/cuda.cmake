@@ -29,9 +29,13 @@ target_link_libraries(unicon_cuda PRIVATE CUDA::cublas CUDA::cusolver)
 target_link_options(unicon_cuda PRIVATE LINKER:--no-undefined LINKER:--exclude-libs,ALL)
 install(TARGETS unicon_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
-# Checks of every kernel, and their times; needs a GPU to run (exit 77 without one).
-add_executable(cuda_check EXCLUDE_FROM_ALL ${cuda_check} $<TARGET_OBJECTS:unicon_cuda_objects>)
+# Checks of every kernel, and their times; without a GPU it says so and is skipped.
+add_executable(cuda_check ${cuda_check} $<TARGET_OBJECTS:unicon_cuda_objects>)
 target_compile_options(cuda_check PRIVATE --extended-lambda)
 target_include_directories(cuda_check PRIVATE src)
 set_target_properties(cuda_check PROPERTIES CUDA_RUNTIME_LIBRARY Static)
 target_link_libraries(cuda_check PRIVATE CUDA::cublas CUDA::cusolver)
+if(UNICON_TESTS)
+  add_test(NAME cuda_check COMMAND cuda_check)
+  set_tests_properties(cuda_check PROPERTIES LABELS unit SKIP_RETURN_CODE 77 TIMEOUT 300)
+endif()

@@ -59,6 +59,40 @@ static void check_rows(gpu *g) {
 
 /* ---- products ------------------------------------------------------------------------------- */
 
+/* Columns of many sizes, most of them nearly constant: the rounding of a constant is no chance, and
+ * takes up to 2^-19 of it. */
+static void check_sums_of_products(gpu *g, bool same, bool split) {
+  const int64_t n = 2500, p = 1100, q = same ? p : 50;
+  const long mark = gpu_mark(g);
+  floats a = normals(n * p, &seed), b = same ? a : normals(n * q, &seed);
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t k = 0; k < p; k++) a[i * p + k] = a[i * p + k] * powf(10, -(float)(k % 7)) + .1f;
+  if (same) b = a;
+  const doubles sum((size_t)(p * q), 0.25);
+  double *out = put(g, sum), most = 0;
+  float *da = put(g, a), *db = same ? da : put(g, b);
+  if (split)
+    MUST(g, gpu_add_product_split(g, da, p, db, q, n, p, q, -1, same, out, q));
+  else
+    MUST(g, gpu_add_product(g, da, p, db, q, n, p, q, -1, same, out, q));
+  doubles seen = get(g, out, sum.size());
+  for (int64_t i = 0; i < p; i += 13)
+    for (int64_t j = 0; j < q && (!same || j <= i); j++) {
+      double total = 0, scale = 0, other = 0;
+      for (int64_t k = 0; k < n; k++) {
+        total += (double)a[k * p + i] * b[k * q + j];
+        scale += (double)a[k * p + i] * a[k * p + i];
+        other += (double)b[k * q + j] * b[k * q + j];
+      }
+      most = fmax(most, fabs(seen[i * q + j] - (.25 - total)) / sqrt(scale * other));
+    }
+  char name[80];
+  snprintf(name, sizeof name, "sum of a^T %s, of the lengths%s", same ? "a" : "b",
+           split ? ", split" : "");
+  report(name, most, split ? 2e-6 : 1e-6);
+  gpu_release(g, mark);
+}
+
 static void check_products(gpu *g) {
   const long mark = gpu_mark(g);
   for (int64_t k : {5, 128, 600, 1100}) {
@@ -70,6 +104,7 @@ static void check_products(gpu *g) {
     MUST(g, gpu_new(g, &left, m * width));
     MUST(g, gpu_new(g, &right, n * width));
     MUST(g, gpu_new(g, &c, m * 96));
+    MUST(g, gpu_check(g, cudaMemsetAsync(c, 0, (size_t)(m * 96) * 4, g->stream), "check"));
     MUST(g, gpu_split_rows(g, put(g, a), m, k, k, GPU_LEFT, 3, GPU_SPLIT_SCALE, left));
     floats turned((size_t)(n * k));
     for (int64_t i = 0; i < n; i++)
@@ -89,30 +124,7 @@ static void check_products(gpu *g) {
     snprintf(name, sizeof name, "split product of unit rows of %lld", (long long)k);
     report(name, most, fmin(gpu_split_error(k), 5e-7));
   }
-  for (int same = 0; same < 2; same++) {
-    const int64_t n = 2500, p = 1100, q = same ? p : 50;
-    floats a = normals(n * p, &seed), b = same ? a : normals(n * q, &seed);
-    for (int64_t i = 0; i < n; i++)
-      for (int64_t k = 0; k < p; k++) a[i * p + k] = a[i * p + k] * powf(10, -(float)(k % 7)) + .1f;
-    if (same) b = a;
-    doubles sum((size_t)(p * q), 0.25), want = sum;
-    double *out = put(g, sum);
-    float *da = put(g, a), *db = same ? da : put(g, b);
-    MUST(g, gpu_add_product(g, da, p, db, q, n, p, q, -1, same, out, q));
-    doubles seen = get(g, out, sum.size());
-    double most = 0;
-    for (int64_t i = 0; i < p; i += 13)
-      for (int64_t j = 0; j < q && (!same || j <= i); j++) {
-        double total = 0, scale = 0, other = 0;
-        for (int64_t k = 0; k < n; k++) {
-          total += (double)a[k * p + i] * b[k * q + j];
-          scale += (double)a[k * p + i] * a[k * p + i];
-          other += (double)b[k * q + j] * b[k * q + j];
-        }
-        most = fmax(most, fabs(seen[i * q + j] - (.25 - total)) / sqrt(scale * other));
-      }
-    report(same ? "sum of a^T a, of its diagonal" : "sum of a^T b, of the lengths", most, 1e-6);
-  }
+  for (int same = 0; same < 4; same++) check_sums_of_products(g, same & 1, same & 2);
   gpu_release(g, mark);
 }
 
@@ -600,6 +612,28 @@ static void check_nearest(gpu *g, const char *what, const floats &q, const float
   gpu_release(g, mark);
 }
 
+/* A candidate that is no number leaves the others as they are. */
+static void check_nan(gpu *g, const floats &q, const floats &b, int64_t r, int64_t ld) {
+  const long mark = gpu_mark(g);
+  const int64_t n = (int64_t)q.size() / ld, m = (int64_t)b.size() / ld, k = 3;
+  float *dq = put(g, q), *db = put(g, b);
+  double *score = put(g, doubles((size_t)(n * k), 0));
+  int64_t *id = put(g, numbers((size_t)(n * k), -1)), wrong = 0;
+  const gpu_scores s = {dq, db, n, m, r, ld, ld, 0, NULL};
+  MUST(g, gpu_nearest(g, &s, k, score, id));
+  numbers seen = get(g, id, (size_t)(n * k));
+  for (int64_t i = 0; i < n; i++) {
+    hit best = {-INFINITY, -1};
+    for (int64_t j = 0; j < m; j++) {
+      const hit here = {exact(&q[i * ld], &b[j * ld], r), j};
+      if (here.score > best.score) best = here;
+    }
+    wrong += seen[i * k] != best.id;
+  }
+  report("neighbours, a row that is no number: wrong", (double)wrong, 0);
+  gpu_release(g, mark);
+}
+
 static void check_search(gpu *g) {
   const int64_t r = 40, ld = 41;
   floats q = normals(150 * ld, &seed), b = normals(9000 * ld, &seed);
@@ -611,6 +645,9 @@ static void check_search(gpu *g) {
   for (int64_t j = 0; j < 9000; j++) /* ever nearer to query 0 */
     for (int64_t c = 0; c < ld; c++) b[j * ld + c] = q[c] * (float)j / 9000 + .01f * b[j * ld + c];
   check_nearest(g, "ever nearer", q, b, r, ld, 10, false);
+  b[5 * ld] = NAN; /* never found, and in nobody's way */
+  check_nan(g, q, b, r, ld);
+  b[5 * ld] = 0;
   for (auto &v : b) v *= 1000;
   check_nearest(g, "large rows", q, b, r, ld, 10, false);
   b.resize((size_t)(7 * ld));

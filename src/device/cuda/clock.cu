@@ -101,7 +101,7 @@ static void time_products(gpu *g, const float *x, const float *y, gpu_lists w) {
   MUST(g, gpu_new(g, &t, (int64_t)NX * D));
   const double fx = 2. * NX * D * D, fy = 2. * NY * D * D;
   clocked(g, "G_y, split", 5, 3 * fy, 700, 4. * NY * D,
-          [&] { MUST(g, gpu_add_product(g, y, D, y, D, NY, D, D, 1, 1, c, D)); });
+          [&] { MUST(g, gpu_add_product_split(g, y, D, y, D, NY, D, D, 1, 1, c, D)); });
   clocked(g, "G_y, float32", 5, fy, 50, 4. * NY * D,
           [&] { MUST(g, gpu_add_product_plain(g, y, D, y, D, NY, D, D, 1, c, D)); });
   clocked(g, "T = W Y", 5, 0, 1, 4. * (NX + NY) * D,

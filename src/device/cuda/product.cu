@@ -275,9 +275,9 @@ static int add_product(gpu *g, const float *a, int64_t lda, const float *b, int6
   return GPU_OK;
 }
 
-int gpu_add_product(gpu *g, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t rows,
-                    int64_t m, int64_t n, double sign, int same, double *sum, int64_t ld_sum) {
-  if (rows == 0 || m == 0 || n == 0) return GPU_OK;
+int gpu_add_product_split(gpu *g, const float *a, int64_t lda, const float *b, int64_t ldb,
+                          int64_t rows, int64_t m, int64_t n, double sign, int same, double *sum,
+                          int64_t ld_sum) {
   const long mark = gpu_mark(g);
   const int code = add_product(g, a, lda, b, ldb, rows, m, n, sign, same, sum, ld_sum);
   gpu_release(g, mark);
@@ -305,6 +305,18 @@ int gpu_add_product_plain(gpu *g, const float *a, int64_t lda, const float *b, i
   const int code = add_plain(g, a, lda, b, ldb, rows, m, n, sign, sum, ld_sum);
   gpu_release(g, mark);
   return code;
+}
+
+/* What rounding takes from a product of split columns is random, 2^-18 or so of an entry: over many
+ * rows it vanishes, over few plain float32 is better, and cheap. */
+int gpu_add_product(gpu *g, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t rows,
+                    int64_t m, int64_t n, double sign, int same, double *sum, int64_t ld_sum) {
+  enum { MANY_ROWS = 16384, MOST_COLUMNS = 65535 };
+  if (rows == 0 || m == 0 || n == 0) return GPU_OK;
+  if (m > MOST_COLUMNS) return GPU_ELSEWHERE;
+  if (rows < MANY_ROWS)
+    return gpu_add_product_plain(g, a, lda, b, ldb, rows, m, n, sign, sum, ld_sum);
+  return gpu_add_product_split(g, a, lda, b, ldb, rows, m, n, sign, same, sum, ld_sum);
 }
 
 /* ---- T = W Y -------------------------------------------------------------------------------- */

@@ -42,6 +42,8 @@ static __global__ void lengths_kernel(const float *z, int64_t rows, int64_t widt
   }
   sum = sqrtf(warp_sum(sum)) * 1.0001f;
   loss = sqrtf(warp_sum(loss)) * 1.0001f;
+  sum = sum < INFINITY ? sum : INFINITY; /* NaN: nothing is known of the row's scores */
+  loss = loss < INFINITY ? loss : INFINITY;
   if (lane > 0) return;
   if (length) length[i] = sum, lost[i] = loss;
   if (most) {
@@ -54,7 +56,8 @@ static __global__ void lengths_kernel(const float *z, int64_t rows, int64_t widt
 static __device__ inline float bound_of(const float *length, const float *lost,
                                         const unsigned *most, float sum_error, int64_t i) {
   const float b = __uint_as_float(most[0]), db = __uint_as_float(most[1]);
-  return (lost[i] * (b + db) + length[i] * db + sum_error * length[i] * b) * 1.0001f + 1e-37f;
+  const float bound = lost[i] * (b + db) + length[i] * db + sum_error * length[i] * b;
+  return bound < INFINITY ? bound * 1.0001f + 1e-37f : INFINITY;
 }
 
 static int screen_open(gpu *g, const gpu_scores *s, int parts, int64_t rows, int64_t cols,
@@ -211,7 +214,7 @@ static __global__ void __launch_bounds__(128)
     const int64_t column = w.place[(int64_t)row * PLACES + mine];
     const double exact = half_warp_dot(w.q + row * w.ld, b + column * ld_b, width);
     if (threadIdx.x % 16 == 0 && half < places && number + column != self) {
-      score[kept + mine] = exact;
+      score[kept + mine] = exact == exact ? exact : -INFINITY;
       id[kept + mine] = number + column;
     }
   }
