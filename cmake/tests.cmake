@@ -55,6 +55,14 @@ foreach(source IN LISTS test_sources)
   unicon_test(${name} unit ${name})
 endforeach()
 
+# The same on a device, as far as they tell of results and not of the CPU: on the soft one here, and
+# on others by hand (UNICON_TEST_DEVICE=cuda ctest -L unit).
+foreach(name IN ITEMS bias search metrics stats map map_model map_random map_far map_near fit model
+    golden solve loss loss_identities weights refine regress check faults_fit)
+  unicon_test(test_${name}_soft unit test_${name})
+  set_property(TEST test_${name}_soft APPEND PROPERTY ENVIRONMENT "UNICON_TEST_DEVICE=soft")
+endforeach()
+
 # tests/cli/test_*.sh: run the command as a user does ($UNICON).
 find_program(BASH bash REQUIRED)
 file(GLOB cli_tests CONFIGURE_DEPENDS tests/cli/test_*.sh)

@@ -220,9 +220,12 @@ const cli_command cli_commands[] = {
      {"MODEL", NULL},
      0,
      "[MODEL] [options]",
-     "describe a model, or the presets and formats",
+     "describe a model, or the presets, formats and devices",
      "Shows what is inside a model: sizes, options in force, spectrum, certificate. Without a "
-     "MODEL: the presets with their settings, the file formats and the build.",
+     "MODEL: the presets with their settings, the file formats, the build, and the devices that "
+     "--device may name, with the reason where one cannot be used. Devices are libraries "
+     "libunicon_NAME.so beside that of unicon, or in the folder that the environment variable "
+     "UNICON_DEVICES names.",
      "unicon info model.safetensors\n",
      cmd_info},
     {"synth",

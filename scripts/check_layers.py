@@ -25,6 +25,8 @@ BANNED = [
      set(), "random numbers come from base/rng, so a seed gives the same draws everywhere"),
     ("getenv setenv putenv setlocale",
      set(), "the library does not depend on process-wide state"),
+    ("dlopen dlsym dlclose dladdr",
+     {"device/plugin.c"}, "libraries are loaded at run time in one place"),
     ("strtok sprintf vsprintf gets strcpy strcat",
      set(), "not safe; use snprintf or lengths"),
 ]
@@ -34,9 +36,13 @@ HEADERS = [
      "one file sees BLAS and LAPACK and guards its integer widths and threads"),
     (r"pthread\.h|threads\.h", {"base/parallel.c", "base/sweep.c", "linalg/blas.c"},
      "threads are made in one place, locks only in the sweep and around BLAS"),
+    (r"dlfcn\.h", {"device/plugin.c"}, "libraries are loaded at run time in one place"),
     (r"(cuda|cublas|cusolver|nccl).*|mpi\.h", set(),
      "devices and processes are whole files of their own"),
 ]
+# Plugins of devices: built apart, so they may call what they like; of src they see one header.
+PLUGINS = SRC / "device" / "cuda"
+PLUGIN_HEADER = "device/device.h"
 FUNCTION_NOTE, FUNCTION_LIMIT = 50, 70
 FILE_NOTE, FILE_LIMIT = 400, 700
 
@@ -108,8 +114,18 @@ def check_include_order(path, number, header, order):
                       "comes later in src/LAYERS; a reader meets each part before its use")
 
 
+def check_plugins():
+    for path in sorted(p for p in PLUGINS.rglob("*") if p.suffix in (".c", ".h", ".cu", ".cuh")):
+        for number, header, quoted in includes(path.read_text()):
+            own = quoted and (path.parent / header).exists()
+            if not own and (SRC / header).exists() and header != PLUGIN_HEADER:
+                errors.append(f"{where(path, number)}: includes {header}: a plugin sees "
+                              f"{PLUGIN_HEADER} alone")
+
+
 def check_src(order):
-    files = sorted(p for p in SRC.rglob("*") if p.suffix in (".c", ".h", ".inc", ".def"))
+    files = sorted(p for p in SRC.rglob("*") if p.suffix in (".c", ".h", ".inc", ".def")
+                   and PLUGINS not in p.parents)
     for path in files:
         name = path.relative_to(SRC).as_posix()
         if key_of(path) not in order:
@@ -205,6 +221,7 @@ def check_lengths():
 def main():
     order = read_layers()
     count, unused = check_src(order)
+    check_plugins()
     check_sentences()
     check_users()
     check_lengths()

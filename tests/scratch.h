@@ -58,12 +58,21 @@ static inline void scratch_remove(const char *path) {
   remove(path);
 }
 
+/* UNICON_TEST_DEVICE runs a test on a device. */
+static inline void scratch_device(unicon_ctx *ctx) {
+  const char *device = getenv("UNICON_TEST_DEVICE"), *folder = getenv("UNICON_SOFT_FOLDER");
+  if (!device) return;
+  if (folder) assert_int_equal(unicon_device_folder(ctx, folder), UNICON_OK);
+  if (unicon_ctx_set(ctx, "device", device) != UNICON_OK) fail_msg("%s", unicon_ctx_error(ctx));
+}
+
 static inline int scratch_setup(void **state) {
   scratch *s = calloc(1, sizeof *s);
   const char *base = getenv("TMPDIR");
   snprintf(s->folder, sizeof s->folder, "%s/unicon-test-XXXXXX", base ? base : "/tmp");
   assert_non_null(mkdtemp(s->folder));
   assert_int_equal(unicon_ctx_create(&s->ctx), UNICON_OK);
+  scratch_device(s->ctx);
   s->files_open = scratch_count_entries("/proc/self/fd");
   *state = s;
   return 0;

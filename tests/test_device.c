@@ -183,8 +183,9 @@ static void map_is_its_definition(bench *b, const map_case *c) {
                                   .mean = c->mean ? sent(b, mean, 1, out) : NULL};
   RUN(b, features, &map, raw, ROWS, phi, 2);
   float *got = fetched(b, phi, ROWS + 3, out);
-  const double error =
-      linear || c->kind == UNICON__DEVICE_RANDOM ? 2e-6 : unicon__kernel_error(c->kernel);
+  const double error = linear || c->kind == UNICON__DEVICE_RANDOM
+                           ? 2e-6
+                           : unicon__kernel_error((unicon__kernel_kind)c->kernel);
   for (int i = 0; i < ROWS; i++) {
     double want[IN + POINTS];
     naive_features(c, x + i * IN, base, square, center, factor, mean, want);

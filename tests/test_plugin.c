@@ -143,9 +143,13 @@ static void little_work_stays(void **state) {
   soft_control *soft = soft_reset();
   const size_t place = offsetof(unicon__device_table, nearest);
   soft->least_flops = 1e6;
-  soft_use(s->ctx, "soft");
+  soft->preference = 1;
+  open_near(s);
+  CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "device", "auto"));
   assert_false(unicon__device_has(s->ctx, place, 9e5));
+  assert_int_equal(soft->opened, 0); /* nor is it opened for them */
   assert_true(unicon__device_has(s->ctx, place, 1e6));
+  assert_int_equal(soft->opened, 1);
   CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "device", "cpu"));
 }
 

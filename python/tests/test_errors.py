@@ -183,6 +183,7 @@ def test_statuses_are_those_of_the_header():
     names = {"ArgumentError": "ARGUMENT", "OptionError": "OPTION", "ShapeError": "SHAPE",
              "DataError": "DATA", "PairsError": "PAIRS", "MemoryLimitError": "MEMORY",
              "FileError": "IO", "FormatError": "FORMAT", "NumericError": "NUMERIC",
-             "CancelledError": "CANCELLED", "UnsupportedError": "UNSUPPORTED"}
+             "CancelledError": "CANCELLED", "UnsupportedError": "UNSUPPORTED",
+             "DeviceError": "DEVICE"}
     for name, word in names.items():
         assert text(lib.unicon_status_name(getattr(unicon, name).status)) == "UNICON_ERR_" + word

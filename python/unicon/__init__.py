@@ -23,7 +23,7 @@ from ._options import Option, presets
 from ._pairs import Pairs
 from ._rows import Matrix, clip_retrieval
 from .aligner import Aligner
-from .errors import (ArgumentError, CancelledError, DataError, FileError, FormatError,
+from .errors import (ArgumentError, CancelledError, DataError, DeviceError, FileError, FormatError,
                      MemoryLimitError, NotFittedError, NumericError, OptionError, PairsError,
                      ShapeError, UniconError, UniconWarning, UnsupportedError)
 from .migration import Migration
@@ -43,9 +43,9 @@ def options() -> list[Option]:
 
 
 __all__ = [
-    "Aligner", "ArgumentError", "CancelledError", "DataError", "FileError", "FormatError",
-    "Matrix", "MemoryLimitError", "Migration", "Model", "NotFittedError", "NumericError", "Option",
-    "OptionError", "Pairs", "PairsError", "Progress", "ShapeError", "UniconError", "UniconWarning",
-    "UnsupportedError", "build_info", "check", "clip_retrieval", "evaluate", "options", "plan",
-    "presets", "search", "synth",
+    "Aligner", "ArgumentError", "CancelledError", "DataError", "DeviceError", "FileError",
+    "FormatError", "Matrix", "MemoryLimitError", "Migration", "Model", "NotFittedError",
+    "NumericError", "Option", "OptionError", "Pairs", "PairsError", "Progress", "ShapeError",
+    "UniconError", "UniconWarning", "UnsupportedError", "build_info", "check", "clip_retrieval",
+    "evaluate", "options", "plan", "presets", "search", "synth",
 ]

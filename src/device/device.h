@@ -9,7 +9,8 @@
  *
  * Data live in matrices of the device from one stage to the next. An operation is a whole stage on
  * a block of rows, so that a device is asked seldom and with much work; the host cuts blocks to what
- * `memory` says is left, and to most_rows. One thread calls at a time.
+ * `memory` says is left, and to most_rows. One thread calls an open device at a time; several may be
+ * open, each in the hands of another thread.
  *
  * Numbers. Matrices are row-major without gaps. float32 data, products in float32 or better, sums
  * over rows in float64 as each operation says; formulas are those of docs/method.md. The same calls

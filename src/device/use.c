@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/use.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,7 +18,7 @@ static int poll_host(void *user) {
 /* The library stays loaded: drivers have threads and hooks of their own in it. */
 static void close_device(unicon_ctx *ctx) {
   unicon__where *where = &ctx->where;
-  if (where->table && where->process == (int64_t)getpid()) where->table->close(where->device);
+  if (where->device && where->process == (int64_t)getpid()) where->table->close(where->device);
   where->table = NULL;
   where->device = NULL;
   where->library = NULL;
@@ -26,25 +27,28 @@ static void close_device(unicon_ctx *ctx) {
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
-/* Opens a plugin that is usable; the sentence goes to its text. */
-static bool open_plugin(unicon_ctx *ctx, unicon__plugin *plugin) {
-  unicon__where *where = &ctx->where;
-  const unicon__device_host host = {sizeof host, ctx, poll_host};
-  char text[UNICON__PLUGIN_TEXT] = "";
-  if (plugin->table->open(&host, where->limit, &where->device, text, sizeof text) !=
-      UNICON__DEVICE_OK) {
-    memcpy(plugin->text, text, sizeof text);
-    return false;
-  }
-  where->table = plugin->table;
-  where->library = plugin->library;
-  where->process = (int64_t)getpid();
-  where->close = close_device;
-  return true;
+/* The plugin is the one in force; it is opened when it is needed. */
+static void take_plugin(unicon_ctx *ctx, const unicon__plugin *plugin) {
+  ctx->where.table = plugin->table;
+  ctx->where.library = plugin->library;
+  ctx->where.process = (int64_t)getpid();
+  ctx->where.close = close_device;
 }
 
-/* The best of those that are there; what could not be opened is said once. */
-static void open_best(unicon_ctx *ctx) {
+/* Opens it; on failure `text` has the sentence. */
+static bool open_device(unicon_ctx *ctx, char text[UNICON__PLUGIN_TEXT]) {
+  unicon__where *where = &ctx->where;
+  const unicon__device_host host = {sizeof host, ctx, poll_host};
+  text[0] = '\0';
+  const int said =
+      where->table->open(&host, where->limit, &where->device, text, UNICON__PLUGIN_TEXT);
+  if (said == UNICON__DEVICE_OK) return true;
+  where->device = NULL;
+  return false;
+}
+
+/* The best of those that are there. */
+static void choose_best(unicon_ctx *ctx) {
   char name[UNICON__PLUGINS][UNICON__PLUGIN_NAME];
   const int count = unicon__plugin_names(ctx->where.folder, name);
   unicon__plugin best = {.table = NULL};
@@ -61,16 +65,13 @@ static void open_best(unicon_ctx *ctx) {
     unicon__plugin_drop(&best);
     best = now;
   }
-  if (!best.table || open_plugin(ctx, &best)) return;
-  unicon__log(ctx, UNICON_LOG_WARNING, "device %s cannot be opened, the CPU goes on: %s", best.name,
-              best.text);
-  unicon__plugin_drop(&best);
+  if (best.table) take_plugin(ctx, &best);
 }
 
 /* What auto means is found out when it is first asked for; a fork begins anew. */
 static void settle(unicon_ctx *ctx) {
   unicon__where *where = &ctx->where;
-  if (where->table && where->process != (int64_t)getpid()) {
+  if (where->device && where->process != (int64_t)getpid()) {
     close_device(ctx);
     unicon__log(ctx, UNICON_LOG_WARNING,
                 "a device does not outlive a fork: the CPU goes on in this process");
@@ -78,7 +79,7 @@ static void settle(unicon_ctx *ctx) {
   }
   if (where->settled) return;
   where->settled = true;
-  if (!where->name[0] || strcmp(where->name, "auto") == 0) open_best(ctx);
+  if (!where->name[0] || strcmp(where->name, "auto") == 0) choose_best(ctx);
 }
 
 /* NAME or NAME:SIZE. */
@@ -110,9 +111,11 @@ unicon_status unicon__device_set(unicon_ctx *ctx, const char *text) {
   if (strcmp(name, "cpu") == 0) return UNICON_OK;
   unicon__plugin plugin;
   unicon__plugin_load(ctx->where.folder, name, &plugin);
-  if (plugin.usable && open_plugin(ctx, &plugin)) return UNICON_OK;
   char why[UNICON__PLUGIN_TEXT];
   memcpy(why, plugin.text, sizeof why);
+  if (plugin.usable) take_plugin(ctx, &plugin);
+  if (plugin.usable && open_device(ctx, why)) return UNICON_OK;
+  ctx->where.table = NULL;
   unicon__plugin_drop(&plugin);
   memcpy(ctx->where.name, "cpu", sizeof "cpu");
   return unicon__fail(ctx, UNICON_ERR_DEVICE,
@@ -128,13 +131,18 @@ const char *unicon__device_name(const unicon_ctx *ctx) {
 }
 
 bool unicon__device_has(unicon_ctx *ctx, size_t place, double flops) {
-  settle(ctx);
-  const unicon__where *where = &ctx->where;
+  unicon__where *where = &ctx->where;
+  char why[UNICON__PLUGIN_TEXT];
   void (*entry)(void);
+  settle(ctx);
   if (!where->table || flops < where->table->least_flops) return false;
   memcpy(&entry, (const char *)where->table + place, sizeof entry);
-  ctx->where.said = UNICON__DEVICE_OK;
-  return entry != NULL;
+  where->said = UNICON__DEVICE_OK;
+  if (!entry || where->device || open_device(ctx, why)) return entry != NULL;
+  unicon__log(ctx, UNICON_LOG_WARNING, "device %s cannot be opened, the CPU goes on: %s",
+              where->table->name, why);
+  where->table = NULL;
+  return false;
 }
 
 unicon_status unicon__device_check(unicon_ctx *ctx, int said) {
@@ -213,9 +221,15 @@ double unicon__device_memory_left(unicon_ctx *ctx) {
 }
 
 int64_t unicon__device_rows(unicon_ctx *ctx, int64_t rows, double bytes, double share) {
-  const double fit = unicon__device_memory_left(ctx) * share / (bytes > 1 ? bytes : 1);
   const int64_t most = ctx->where.table->most_rows;
-  int64_t count = fit < (double)rows ? (int64_t)fit : rows;
+  const uint64_t limit = unicon__budget_limit(ctx->arena.budget);
+  const uint64_t used = unicon__budget_used(ctx->arena.budget);
+  /* a block passes through the host's memory too, of which it takes 64 MB and no more than an
+   * eighth */
+  double allowed = 0x1p26;
+  if (limit != UINT64_MAX) allowed = fmin(allowed, (double)(limit > used ? limit - used : 0) / 8);
+  allowed = fmin(allowed, unicon__device_memory_left(ctx) * share);
+  int64_t count = bytes * (double)rows > allowed ? (int64_t)(allowed / bytes) : rows;
   if (most > 0 && count > most) count = most;
   return count < 1 ? 1 : count;
 }

@@ -57,7 +57,8 @@ unicon_status unicon__device_run(unicon_ctx *ctx, const char *stage, unicon__dev
                                  void *state, bool *done);
 
 /* How many of `rows` rows a block has that takes so many bytes a row: what fits into `share` of the
- * memory that is left, at least 1, at most what the device wants. */
+ * memory that the device has left and into a part of the host's, at least 1, at most what the
+ * device wants. 0 bytes: all of the rows that it wants. */
 int64_t unicon__device_rows(unicon_ctx *ctx, int64_t rows, double bytes, double share);
 
 /* Bytes of the device's memory that are left. */

@@ -189,7 +189,8 @@ unicon_status unicon__feed_block(unicon_ctx *ctx, unicon__feed *f, const int64_t
 static bool makes_features(unicon_ctx *ctx, const unicon__source *source) {
   const unicon__map *map = source->map;
   const double flops = 2 * (double)source->count * (double)map->in * (double)(map->points + 1);
-  return unicon__device_serves(ctx, features, flops) && unicon__device_serves(ctx, gather, flops);
+  return unicon__device_serves(ctx, features, flops) && unicon__device_serves(ctx, gather, flops) &&
+         unicon__device_serves(ctx, shift, flops);
 }
 
 typedef struct keeping {
@@ -246,20 +247,28 @@ void unicon__kept_close(unicon__kept *kept) {
   *kept = (unicon__kept){.ctx = NULL};
 }
 
-void unicon__kept_shift(unicon__kept *kept, const double *shift) {
-  unicon__device_room room = {.count = 0};
-  unicon_ctx *ctx = kept->ctx;
-  if (!kept->phi) return;
-  const int64_t p = kept->map->out;
+typedef struct shifting {
+  const unicon__kept *kept;
+  const double *by;
+} shifting;
+
+static unicon_status shift_road(unicon_ctx *ctx, void *state, unicon__device_room *room) {
+  const shifting *s = state;
+  const int64_t p = s->kept->map->out;
   unicon__matrix *row;
-  float *values = unicon__new(ctx, p, sizeof *values);
-  unicon_status status = values ? UNICON_OK : UNICON_ERR_MEMORY;
-  for (int64_t k = 0; values && k < p; k++) values[k] = (float)shift[k];
-  if (status == UNICON_OK) status = unicon__device_copy(ctx, &room, values, 1, p, p, &row);
-  if (status == UNICON_OK) status = unicon__on(ctx, shift, kept->phi, 0, kept->count, row);
-  unicon__device_close(ctx, &room);
-  unicon__drop(ctx, values);
-  if (status != UNICON_OK) unicon__kept_close(kept);
+  float *values;
+  UNICON_NEW(ctx, values, p);
+  for (int64_t k = 0; k < p; k++) values[k] = (float)s->by[k];
+  UNICON_TRY(unicon__device_copy(ctx, room, values, 1, p, p, &row));
+  return unicon__on(ctx, shift, s->kept->phi, 0, s->kept->count, row);
+}
+
+unicon_status unicon__kept_shift(unicon__kept *kept, const double *by) {
+  shifting s = {kept, by};
+  bool done = true;
+  if (kept->phi) UNICON_TRY(unicon__device_run(kept->ctx, "centring", shift_road, &s, &done));
+  if (!done) unicon__kept_close(kept);
+  return UNICON_OK;
 }
 
 /* ---- features that the host keeps ----------------------------------------------------------- */

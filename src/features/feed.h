@@ -28,9 +28,9 @@ unicon_status unicon__keep(unicon_ctx *ctx, unicon__arena *arena, unicon__source
                            unicon__kept *kept);
 void unicon__kept_close(unicon__kept *kept);
 
-/* Moves the kept features, if there are any, by a new mean: phi -= shift. What fails is no longer
- * kept, and said by the next stage. */
-void unicon__kept_shift(unicon__kept *kept, const double *shift);
+/* Moves the kept features, if there are any, by a new mean: phi -= by. Where the device cannot, they
+ * are no longer kept. */
+unicon_status unicon__kept_shift(unicon__kept *kept, const double *by);
 
 /* Kept features of this source, through its map? */
 bool unicon__is_kept(const unicon__source *source);

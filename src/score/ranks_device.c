@@ -2,23 +2,92 @@
 #include "score/ranks_device.h"
 
 #include <math.h>
+#include <stdlib.h>
 
-bool unicon__ranks_device_serves(unicon_ctx *ctx, const unicon__ranks_job *job) {
-  const double flops = 2 * (double)job->queries * (double)job->candidates * (double)job->width;
-  return unicon__device_serves(ctx, ranks, flops) && unicon__device_serves(ctx, nearest, flops);
+#include "base/sweep.h"
+#include "linalg/vec.h"
+
+/* With more positives in all than this the host does it, which has a block of queries at a time. */
+enum { MOST_POSITIVES = 1 << 26 };
+
+/* The job as the device gets it. */
+typedef struct handing {
+  unicon__ranks_job *job;
+  int64_t *hidden_start, *hidden, *self;
+  double *score; /* of the first k */
+} handing;
+
+/* ---- what counts -------------------------------------------------------------------------- */
+
+static unicon__partners positives(const unicon__ranks_job *job, int64_t query) {
+  return job->from_x ? unicon__positives_x(job->pairs, query)
+                     : unicon__positives_y(job->pairs, query);
 }
 
-/* What a job is before anything has been counted. */
-static void clear(const unicon__ranks_job *job) {
-  for (int64_t k = 0; k < job->start[job->queries]; k++) job->above[k] = 0;
-  for (int64_t i = 0; job->top && i < job->queries; i++) job->top[i] = -INFINITY, job->sum[i] = 0;
-  for (int64_t i = 0; job->id && i < job->queries * job->k; i++) job->id[i] = -1;
+static unicon__partners ignored(const unicon__ranks_job *job, int64_t query) {
+  const unicon__lists *lists = job->from_x ? &job->pairs->ignore.by_x : &job->pairs->ignore.by_y;
+  return unicon__list_at(lists, query);
 }
 
-/* A block of queries against a block of candidates. */
-static unicon_status count_block(unicon_ctx *ctx, const unicon__ranks_job *job,
-                                 const unicon__device_scores *s, int64_t first) {
-  const unicon__device_sparse hidden = {s->queries, job->hidden_start + first, job->hidden, NULL};
+static int descending(const void *a, const void *b) {
+  const double left = *(const double *)a, right = *(const double *)b;
+  return (left < right) - (left > right);
+}
+
+/* Exact thresholds of a query, and what is hidden from it: two ascending lists made one. */
+static void fill_query(void *state, unicon__cell cell) {
+  const handing *h = state;
+  const unicon__ranks_job *job = h->job;
+  const unicon__partners p = positives(job, cell.row), other = ignored(job, cell.row);
+  const float *query = job->query + cell.row * job->width;
+  double *threshold = job->threshold + job->start[cell.row];
+  int64_t *to = h->hidden + h->hidden_start[cell.row], k = 0, j = 0;
+  /* the device sums products in another order: what that can change is a tie, and counts so */
+  const double tie = 0x1p-51 * (double)job->width;
+  for (; k < p.count; k++)
+    threshold[k] = unicon__vec_best()->dot(
+                       query, job->candidate + unicon__partner(p, k) * job->width, job->width) -
+                   tie;
+  qsort(threshold, (size_t)p.count, sizeof *threshold, descending);
+  for (k = 0; p.count > 0 && (k < p.count || j < other.count);)
+    *to++ = j == other.count || (k < p.count && unicon__partner(p, k) < other.item[j])
+                ? unicon__partner(p, k++)
+                : other.item[j++];
+}
+
+static unicon_status hand_over(unicon_ctx *ctx, handing *h) {
+  unicon__ranks_job *job = h->job;
+  const int64_t n = job->queries;
+  UNICON_NEW(ctx, job->start, n + 1);
+  UNICON_NEW(ctx, job->count, n);
+  UNICON_NEW(ctx, h->hidden_start, n + 1);
+  UNICON_NEW(ctx, h->self, n);
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t count = positives(job, i).count, hidden = count + ignored(job, i).count;
+    h->self[i] = job->from_x ? unicon__self_x(job->pairs, i) : unicon__self_y(job->pairs, i);
+    job->start[i + 1] = job->start[i] + count;
+    job->count[i] = job->candidates - hidden - (h->self[i] >= 0);
+    h->hidden_start[i + 1] = h->hidden_start[i] + (count > 0 ? hidden : 0);
+  }
+  UNICON_NEW(ctx, job->threshold, job->start[n]);
+  UNICON_NEW(ctx, job->above, job->start[n]);
+  UNICON_NEW(ctx, h->hidden, h->hidden_start[n]);
+  if (job->others) UNICON_NEW(ctx, job->top, n);
+  if (job->others) UNICON_NEW(ctx, job->sum, n);
+  if (job->k > 0) UNICON_NEW(ctx, job->id, n * job->k);
+  if (job->k > 0) UNICON_NEW(ctx, h->score, n * job->k);
+  for (int64_t i = 0; job->others && i < n; i++) job->top[i] = -INFINITY;
+  for (int64_t k = 0; k < n * job->k; k++) job->id[k] = -1;
+  return unicon__sweep_rows(ctx, NULL, NULL, n, fill_query, h);
+}
+
+/* ---- blocks ------------------------------------------------------------------------------- */
+
+/* A block of queries, from `first` on, against a block of candidates. */
+static unicon_status count_block(unicon_ctx *ctx, const handing *h, const unicon__device_scores *s,
+                                 int64_t first) {
+  const unicon__ranks_job *job = h->job;
+  const unicon__device_sparse hidden = {s->queries, h->hidden_start + first, h->hidden, NULL};
   const unicon__device_ranks ranks = {.start = job->start + first,
                                       .threshold = job->threshold,
                                       .hidden = &hidden,
@@ -26,8 +95,8 @@ static unicon_status count_block(unicon_ctx *ctx, const unicon__ranks_job *job,
                                       .top = job->top ? job->top + first : NULL,
                                       .sum = job->sum ? job->sum + first : NULL};
   UNICON_TRY(unicon__on(ctx, ranks, s, &ranks));
-  if (!job->id) return UNICON_OK;
-  return unicon__on(ctx, nearest, s, job->k, job->score + first * job->k, job->id + first * job->k);
+  if (job->k == 0) return UNICON_OK;
+  return unicon__on(ctx, nearest, s, job->k, h->score + first * job->k, job->id + first * job->k);
 }
 
 static unicon_status fill(unicon_ctx *ctx, unicon__matrix *to, const float *rows, int64_t first,
@@ -36,15 +105,15 @@ static unicon_status fill(unicon_ctx *ctx, unicon__matrix *to, const float *rows
                     width * (int64_t)sizeof *rows);
 }
 
-unicon_status unicon__ranks_road(unicon_ctx *ctx, void *state, unicon__device_room *room) {
-  const unicon__ranks_job *job = state;
+static unicon_status ranks_road(unicon_ctx *ctx, void *state, unicon__device_room *room) {
+  const handing *h = state;
+  const unicon__ranks_job *job = h->job;
   const double bytes = 8 * (double)job->width;
   const int64_t part_q = unicon__device_rows(ctx, job->queries, bytes, 0.4);
   const int64_t part_c = unicon__device_rows(ctx, job->candidates, bytes, 0.4);
   unicon__matrix *query, *candidate;
   UNICON_TRY(unicon__device_new(ctx, room, part_q, job->width, UNICON__ELEMENT_F32, &query));
   UNICON_TRY(unicon__device_new(ctx, room, part_c, job->width, UNICON__ELEMENT_F32, &candidate));
-  clear(job);
   const int stage = unicon__stage_begin(ctx, "metrics", 0);
   for (int64_t c = 0; c < job->candidates; c += part_c) {
     const int64_t cols = job->candidates - c < part_c ? job->candidates - c : part_c;
@@ -58,12 +127,25 @@ unicon_status unicon__ranks_road(unicon_ctx *ctx, void *state, unicon__device_ro
                                        .candidates = cols,
                                        .width = job->width,
                                        .number = c,
-                                       .self = job->self ? job->self + q : NULL};
+                                       .self = h->self + q};
       if (c == 0 || part_q < job->queries)
         UNICON_TRY(fill(ctx, query, job->query, q, rows, job->width));
-      UNICON_TRY(count_block(ctx, job, &s, q));
+      UNICON_TRY(count_block(ctx, h, &s, q));
     }
   }
   unicon__stage_end(ctx, stage);
   return UNICON_OK;
+}
+
+unicon_status unicon__ranks_on_device(unicon_ctx *ctx, unicon__ranks_job *job, bool *done) {
+  handing h = {.job = job};
+  const double flops = 2 * (double)job->queries * (double)job->candidates * (double)job->width;
+  int64_t total = 0;
+  *done = false;
+  for (int64_t i = 0; i < job->queries; i++) total += positives(job, i).count;
+  if (total > MOST_POSITIVES || !unicon__device_serves(ctx, ranks, flops) ||
+      !unicon__device_serves(ctx, nearest, flops))
+    return UNICON_OK;
+  UNICON_TRY(hand_over(ctx, &h));
+  return unicon__device_run(ctx, "metrics", ranks_road, &h, done);
 }

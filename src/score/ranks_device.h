@@ -4,24 +4,22 @@
 #define UNICON_SCORE_RANKS_DEVICE_H
 
 #include "device/use.h"
+#include "io/pairs.h"
 
 typedef struct unicon__ranks_job {
+  const unicon_pairs *pairs;
+  bool from_x;                    /* rows of x are the queries */
   const float *query, *candidate; /* rows of `width` */
   int64_t queries, candidates, width;
-  const int64_t
-      *start; /* thresholds of each query, descending, and what is counted: see device.h */
-  const double *threshold;
-  int64_t *above;
-  const int64_t *hidden_start, *hidden; /* candidates that do not count */
-  const int64_t *self;                  /* per query a candidate that is not there; or NULL */
-  double *top, *sum;                    /* per query, or NULL */
-  int64_t k, *id;                       /* the first k of each query, or NULL */
-  double *score;
+  int64_t k;   /* the first k of each query are wanted; 0: no */
+  bool others; /* what the candidates look like that are no match */
+  /* Found, in the frame: for positive number start[i] + k of query i, best first, the exact score
+   * and how many others are between it and the one before; ids (-1: none) of the first k; the
+   * largest and the sum of the scores of the others, and how many they are. */
+  int64_t *start, *above, *id, *count;
+  double *threshold, *top, *sum;
 } unicon__ranks_job;
 
-bool unicon__ranks_device_serves(unicon_ctx *ctx, const unicon__ranks_job *job);
-
-/* A road; `state` is the job. */
-unicon_status unicon__ranks_road(unicon_ctx *ctx, void *state, unicon__device_room *room);
+unicon_status unicon__ranks_on_device(unicon_ctx *ctx, unicon__ranks_job *job, bool *done);
 
 #endif

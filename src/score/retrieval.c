@@ -280,72 +280,8 @@ static void add_cell(void *state, unicon__cell cell) {
 
 /* ---- on a device -------------------------------------------------------------------------- */
 
-/* With more positives in all than this the host does it, which has a block of queries at a time. */
-enum { DEVICE_POSITIVES = 1 << 26 };
-
-/* A device's job, and the lists it is filled with. */
-typedef struct handing {
-  const ranking *g;
-  unicon__ranks_job job;
-  int64_t *start, *hidden_start, *hidden, *self;
-  double *threshold;
-} handing;
-
-static unicon__partners ignored(const ranking *g, int64_t query) {
-  return unicon__list_at(g->from_x ? &g->pairs->ignore.by_x : &g->pairs->ignore.by_y, query);
-}
-
-/* Exact thresholds of a query, and what is hidden from it: two ascending lists made one. */
-static void fill_query(void *state, unicon__cell cell) {
-  const handing *h = state;
-  const unicon__partners p = positives(h->g, cell.row), other = ignored(h->g, cell.row);
-  double *threshold = h->threshold + h->start[cell.row];
-  int64_t *to = h->hidden + h->hidden_start[cell.row], k = 0, j = 0;
-  for (; k < p.count; k++) threshold[k] = exact_score(h->g, cell.row, unicon__partner(p, k));
-  qsort(threshold, (size_t)p.count, sizeof *threshold, descending);
-  for (k = 0; p.count > 0 && (k < p.count || j < other.count);)
-    *to++ = j == other.count || (k < p.count && unicon__partner(p, k) < other.item[j])
-                ? unicon__partner(p, k++)
-                : other.item[j++];
-}
-
-static unicon_status hand_over(unicon_ctx *ctx, handing *h) {
-  const ranking *g = h->g;
-  const int64_t n = g->queries;
-  UNICON_NEW(ctx, h->start, n + 1);
-  UNICON_NEW(ctx, h->hidden_start, n + 1);
-  UNICON_NEW(ctx, h->self, n);
-  for (int64_t i = 0; i < n; i++) {
-    const int64_t count = positives(g, i).count;
-    h->start[i + 1] = h->start[i] + count;
-    h->hidden_start[i + 1] = h->hidden_start[i] + (count ? count + ignored(g, i).count : 0);
-    h->self[i] = g->from_x ? unicon__self_x(g->pairs, i) : unicon__self_y(g->pairs, i);
-  }
-  UNICON_NEW(ctx, h->threshold, h->start[n]);
-  UNICON_NEW(ctx, h->hidden, h->hidden_start[n]);
-  h->job = (unicon__ranks_job){.query = g->query,
-                               .candidate = g->candidate,
-                               .queries = n,
-                               .candidates = g->candidates,
-                               .width = g->r,
-                               .start = h->start,
-                               .threshold = h->threshold,
-                               .hidden_start = h->hidden_start,
-                               .hidden = h->hidden,
-                               .self = h->self,
-                               .k = UNICON__HUB_TOP};
-  UNICON_NEW(ctx, h->job.above, h->start[n]);
-  if (g->margin) UNICON_NEW(ctx, h->job.top, n);
-  if (g->margin) UNICON_NEW(ctx, h->job.sum, n);
-  if (g->found) UNICON_NEW(ctx, h->job.id, n * UNICON__HUB_TOP);
-  if (g->found) UNICON_NEW(ctx, h->job.score, n * UNICON__HUB_TOP);
-  return unicon__sweep_rows(ctx, NULL, NULL, n, fill_query, h);
-}
-
 /* What came back, as the host's cells would have left it. */
-static void take_back(const handing *h) {
-  const ranking *g = h->g;
-  const unicon__ranks_job *job = &h->job;
+static void take_back(const ranking *g, const unicon__ranks_job *job) {
   for (int64_t i = 0; i < g->queries; i++) {
     const int64_t count = job->start[i + 1] - job->start[i], at = job->start[i];
     for (int64_t k = i * job->k; job->id && k < (i + 1) * job->k; k++)
@@ -353,22 +289,24 @@ static void take_back(const handing *h) {
     if (count == 0) continue;
     query_metrics(job->above + at, count, g->value + i * UNICON__METRIC_COUNT);
     if (!g->margin) continue;
-    const int64_t less = job->hidden_start[i + 1] - job->hidden_start[i] + (job->self[i] >= 0);
-    const others other = {job->top[i], job->sum[i], g->candidates - less};
+    const others other = {job->top[i], job->sum[i], job->count[i]};
     g->margin[i] = margin_of(&other, job->threshold[at]);
   }
 }
 
 static unicon_status rank_on_device(unicon_ctx *ctx, const ranking *g, bool *done) {
-  handing h = {.g = g, .job = {.queries = g->queries, .candidates = g->candidates, .width = g->r}};
-  int64_t total = 0;
-  *done = false;
-  for (int64_t i = 0; i < g->queries; i++) total += positives(g, i).count;
-  if (total > DEVICE_POSITIVES || !unicon__ranks_device_serves(ctx, &h.job)) return UNICON_OK;
+  unicon__ranks_job job = {.pairs = g->pairs,
+                           .from_x = g->from_x,
+                           .query = g->query,
+                           .candidate = g->candidate,
+                           .queries = g->queries,
+                           .candidates = g->candidates,
+                           .width = g->r,
+                           .k = g->found ? UNICON__HUB_TOP : 0,
+                           .others = g->margin != NULL};
   unicon__block *frame = unicon__frame_open(ctx);
-  UNICON_TRY(hand_over(ctx, &h));
-  UNICON_TRY(unicon__device_run(ctx, "metrics", unicon__ranks_road, &h.job, done));
-  if (*done) take_back(&h);
+  UNICON_TRY(unicon__ranks_on_device(ctx, &job, done));
+  if (*done) take_back(g, &job);
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }

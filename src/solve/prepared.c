@@ -158,11 +158,11 @@ unicon_status unicon__moments_check(unicon_ctx *ctx, const unicon__prepared *pre
   return UNICON_OK;
 }
 
-void unicon__prepared_centre(unicon__prepared *prepared, unicon__moments *moments) {
+unicon_status unicon__prepared_centre(unicon__prepared *prepared, unicon__moments *moments) {
   for (int s = 0; s < 2 && prepared->centring != UNICON__CENTRE_NONE; s++) {
     unicon__side *side = &prepared->side[s];
     const int64_t p = side->map.out;
-    unicon__kept_shift(&side->kept, moments->mean[s]);
+    UNICON_TRY(unicon__kept_shift(&side->kept, moments->mean[s]));
     const bool own = s == 0 || side->map.mean != prepared->side[0].map.mean;
     for (int64_t i = 0; side->cache && i < side->source.count; i++)
       for (int64_t k = 0; k < p; k++) side->cache[i * p + k] -= (float)moments->mean[s][k];
@@ -171,6 +171,7 @@ void unicon__prepared_centre(unicon__prepared *prepared, unicon__moments *moment
   }
   for (int s = 0; s < 2; s++)
     memset(moments->mean[s], 0, (size_t)moments->p[s] * sizeof *moments->mean[s]);
+  return UNICON_OK;
 }
 
 unicon_status unicon__validation_through(unicon_ctx *ctx, const unicon__validation *held,

@@ -386,8 +386,9 @@ static int combine(unicon__device *d, const unicon__device_sparse *w, const unic
 
 static double score(const unicon__matrix *a, int64_t i, const unicon__matrix *b, int64_t j,
                     int64_t width) {
+  const float *x = a->f32 + i * a->cols, *y = b->f32 + j * b->cols;
   double sum = 0;
-  for (int64_t k = 0; k < width; k++) sum += at(a, i, k) * at(b, j, k);
+  for (int64_t k = 0; k < width; k++) sum += (double)x[k] * (double)y[k];
   return sum;
 }
 
