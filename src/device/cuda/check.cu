@@ -305,6 +305,25 @@ static void check_dense(gpu *g) {
       for (int64_t j = 0; j < n; j++)
         for (int64_t k = 0; k < q; k++) back[i * n + j] += hu[i * q + k] * hs[k] * hv[k * n + j];
     report("singular values: U S V^T against A", gap(back, a), 1e-12);
+    doubles flat(a.size()), rebuilt(a.size(), 0);
+    for (int64_t i = 0; i < m; i++) /* of rank 1 */
+      for (int64_t j = 0; j < n; j++) flat[i * n + j] = (double)(i + 1) * (double)(j + 2) / 10;
+    MUST(g, gpu_svd(g, m, n, put(g, flat), s, u, vt));
+    doubles fs = get(g, s, (size_t)q), fu = get(g, u, (size_t)(m * q)),
+            fv = get(g, vt, (size_t)(q * n));
+    double skew = 0;
+    for (int64_t i = 0; i < m; i++)
+      for (int64_t j = 0; j < n; j++)
+        for (int64_t k = 0; k < q; k++) rebuilt[i * n + j] += fu[i * q + k] * fs[k] * fv[k * n + j];
+    for (int64_t k = 0; k < q; k++)
+      for (int64_t l = 0; l < q; l++) {
+        double left = 0, right = 0;
+        for (int64_t i = 0; i < m; i++) left += fu[i * q + k] * fu[i * q + l];
+        for (int64_t j = 0; j < n; j++) right += fv[k * n + j] * fv[l * n + j];
+        skew = fmax(skew, fmax(fabs(left - (k == l)), fabs(right - (k == l))));
+      }
+    report("  of a matrix of rank 1", gap(rebuilt, flat), 1e-14);
+    report("  its vectors orthonormal", skew, 1e-12);
     double worst = 0;
     for (int64_t k = 0; k + 1 < q; k++) worst = fmax(worst, hs[k + 1] - hs[k]);
     report("  descending", worst, 0);

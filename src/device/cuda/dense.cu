@@ -69,26 +69,70 @@ static int transpose(gpu *g, int64_t rows, int64_t cols, const double *from, dou
                         "turning a matrix");
 }
 
-/* A^T, m by n of ours read by columns is n by m; it has at least as many rows as columns when
- * n >= m. By the polar decomposition (QDWH and eigenvectors), which is stable. */
-static int svd_tall(gpu *g, int64_t rows, int64_t cols, double *a, double *s, double *u, double *v,
-                    room *r, int *info) {
+/* The pointers of a decomposition by columns: a rows by cols, rows >= cols, becomes u, s, v (whose
+ * columns are the vectors). */
+typedef struct tall {
+  int64_t rows, cols;
+  double *a, *s, *u, *v;
+} tall;
+
+/* By the polar decomposition (QDWH and eigenvectors): stable, and fast on a GPU. */
+static int svd_polar(gpu *g, const tall *t, room *r, int *info) {
   double sigma = 0;
+  const int64_t m = t->rows, n = t->cols;
   GPU_TRY(gpu_check_solver(g,
                            cusolverDnXgesvdp_bufferSize(
-                               g->solver, g->solver_params, CUSOLVER_EIG_MODE_VECTOR, 1, rows, cols,
-                               CUDA_R_64F, a, rows, CUDA_R_64F, s, CUDA_R_64F, u, rows, CUDA_R_64F,
-                               v, cols, CUDA_R_64F, &r->device_bytes, &r->host_bytes),
+                               g->solver, g->solver_params, CUSOLVER_EIG_MODE_VECTOR, 1, m, n,
+                               CUDA_R_64F, t->a, m, CUDA_R_64F, t->s, CUDA_R_64F, t->u, m,
+                               CUDA_R_64F, t->v, n, CUDA_R_64F, &r->device_bytes, &r->host_bytes),
                            "singular values"));
   GPU_TRY(room_open(g, r));
   GPU_TRY(
       gpu_check_solver(g,
                        cusolverDnXgesvdp(g->solver, g->solver_params, CUSOLVER_EIG_MODE_VECTOR, 1,
-                                         rows, cols, CUDA_R_64F, a, rows, CUDA_R_64F, s, CUDA_R_64F,
-                                         u, rows, CUDA_R_64F, v, cols, CUDA_R_64F, r->device,
+                                         m, n, CUDA_R_64F, t->a, m, CUDA_R_64F, t->s, CUDA_R_64F,
+                                         t->u, m, CUDA_R_64F, t->v, n, CUDA_R_64F, r->device,
                                          r->device_bytes, r->host, r->host_bytes, r->info, &sigma),
                        "singular values"));
   return room_info(g, r, info);
+}
+
+/* By QR iteration: slower, and exact to rounding where A is singular too. vt is room. */
+static int svd_iterated(gpu *g, const tall *t, double *vt, room *r, int *info) {
+  const int64_t m = t->rows, n = t->cols;
+  GPU_TRY(gpu_check_solver(
+      g,
+      cusolverDnXgesvd_bufferSize(g->solver, g->solver_params, 'S', 'S', m, n, CUDA_R_64F, t->a, m,
+                                  CUDA_R_64F, t->s, CUDA_R_64F, t->u, m, CUDA_R_64F, vt, n,
+                                  CUDA_R_64F, &r->device_bytes, &r->host_bytes),
+      "singular values"));
+  GPU_TRY(room_open(g, r));
+  GPU_TRY(gpu_check_solver(
+      g,
+      cusolverDnXgesvd(g->solver, g->solver_params, 'S', 'S', m, n, CUDA_R_64F, t->a, m, CUDA_R_64F,
+                       t->s, CUDA_R_64F, t->u, m, CUDA_R_64F, vt, n, CUDA_R_64F, r->device,
+                       r->device_bytes, r->host, r->host_bytes, r->info),
+      "singular values"));
+  GPU_TRY(room_info(g, r, info));
+  return transpose(g, n, n, vt, t->v);
+}
+
+/* Small singular values make the polar way perturb the matrix, by about 1e-13 of the largest. */
+static int svd_tall(gpu *g, int64_t rows, int64_t cols, double *a, double *s, double *u, double *v,
+                    room *r, int *info) {
+  const size_t size = (size_t)(rows * cols) * sizeof *a;
+  const tall first = {rows, cols, a, s, u, v};
+  tall again = first;
+  double ends[2], *vt;
+  GPU_TRY(gpu_new(g, &again.a, rows * cols));
+  GPU_TRY(gpu_new(g, &vt, cols * cols));
+  GPU_TRY(gpu_check(g, cudaMemcpyAsync(again.a, a, size, cudaMemcpyDeviceToDevice, g->stream),
+                    "singular values"));
+  GPU_TRY(svd_polar(g, &first, &r[0], info));
+  GPU_TRY(gpu_download(g, &ends[0], s, sizeof ends[0]));
+  GPU_TRY(gpu_download(g, &ends[1], s + cols - 1, sizeof ends[1]));
+  if (*info == 0 && ends[1] > 1e-9 * ends[0]) return GPU_OK;
+  return svd_iterated(g, &again, vt, &r[1], info);
 }
 
 static int svd(gpu *g, int64_t m, int64_t n, double *a, double *s, double *u, double *vt, room *r,
@@ -120,10 +164,11 @@ static int svd(gpu *g, int64_t m, int64_t n, double *a, double *s, double *u, do
 
 int gpu_svd(gpu *g, int64_t m, int64_t n, double *a, double *s, double *u, double *vt) {
   int info = 0;
-  room r = {};
+  room r[2] = {};
   const long mark = gpu_mark(g);
-  const int code = svd(g, m, n, a, s, u, vt, &r, &info);
-  free(r.host);
+  const int code = svd(g, m, n, a, s, u, vt, r, &info);
+  free(r[0].host);
+  free(r[1].host);
   gpu_release(g, mark);
   return code != GPU_OK ? code : info != 0 ? GPU_ELSEWHERE : GPU_OK;
 }

@@ -168,7 +168,7 @@ int gpu_planes(gpu *g, const float *z, int64_t rows, int64_t cols, int64_t ld, i
 
 /* sum += sign A^T B, A rows by m and B rows by n, pieces summed in float64 in order; same: the lower
  * triangle alone need hold. Many rows by split products (each column scaled; integers and the rest,
- * see product.cu) over pieces of 1024, few in plain float32 over pieces of 4096. */
+ * see product.cu) over pieces of 1024, few in plain float32 over pieces of 256. */
 int gpu_add_product(gpu *g, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t rows,
                     int64_t m, int64_t n, double sign, int same, double *sum, int64_t ld_sum);
 int gpu_add_product_split(gpu *g, const float *a, int64_t lda, const float *b, int64_t ldb,

@@ -143,7 +143,7 @@ int gpu_planes(gpu *g, const float *z, int64_t rows, int64_t cols, int64_t ld, i
 
 /* ---- sum += A^T B --------------------------------------------------------------------------- */
 
-enum { PIECE = 1024, GROUP_BYTES = 64 << 20 };
+enum { PIECE = 1024, GROUP_BYTES = 64 << 20, SHORT = 256, SHORT_BYTES = 16 << 20 };
 
 /* top[j] = bits of the largest modulus of column j. */
 static __global__ void column_top_kernel(const float *a, int64_t rows, int64_t cols, int64_t ld,
@@ -284,15 +284,34 @@ int gpu_add_product_split(gpu *g, const float *a, int64_t lda, const float *b, i
   return code;
 }
 
+/* part[p] = A_p^T B_p of pieces of SHORT rows, the last one shorter. */
+static int plain_pieces(gpu *g, const float *a, int64_t lda, const float *b, int64_t ldb,
+                        int64_t rows, int64_t m, int64_t n, float *part) {
+  const int64_t whole = rows / SHORT, rest = rows - whole * SHORT;
+  const float one = 1, none = 0;
+  if (whole > 0)
+    GPU_TRY(gpu_check_blas(g,
+                           cublasSgemmStridedBatched_64(g->blas, CUBLAS_OP_N, CUBLAS_OP_T, n, m,
+                                                        SHORT, &one, b, ldb, SHORT * ldb, a, lda,
+                                                        SHORT * lda, &none, part, n, m * n, whole),
+                           "a product"));
+  if (rest == 0) return GPU_OK;
+  return gpu_sgemm(g, 1, 0, m, n, rest, 1, a + whole * SHORT * lda, lda, b + whole * SHORT * ldb,
+                   ldb, 0, part + whole * m * n, n);
+}
+
+/* Pieces of few rows: float32 sums of many equal terms drift. */
 static int add_plain(gpu *g, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t rows,
                      int64_t m, int64_t n, double sign, double *sum, int64_t ld_sum) {
+  const int64_t all = (rows + SHORT - 1) / SHORT, fit = SHORT_BYTES / (4 * m * n);
+  const int64_t group = gpu_least(all, fit < 1 ? 1 : fit);
   float *part;
-  GPU_TRY(gpu_new(g, &part, m * n));
-  for (int64_t first = 0; first < rows; first += 4096) {
-    GPU_TRY(gpu_sgemm(g, 1, 0, m, n, gpu_least(4096, rows - first), 1, a + first * lda, lda,
-                      b + first * ldb, ldb, 0, part, n));
+  GPU_TRY(gpu_new(g, &part, group * m * n));
+  for (int64_t first = 0; first < rows; first += group * SHORT) {
+    const int64_t now = gpu_least(group * SHORT, rows - first);
+    GPU_TRY(plain_pieces(g, a + first * lda, lda, b + first * ldb, ldb, now, m, n, part));
     fold_kernel<<<dim3((unsigned)((n + 127) / 128), (unsigned)m), 128, 0, g->stream>>>(
-        part, 1, m, n, n, NULL, NULL, sign, 0, sum, ld_sum);
+        part, (now + SHORT - 1) / SHORT, m, n, n, NULL, NULL, sign, 0, sum, ld_sum);
     GPU_TRY(gpu_launched(g, "a product"));
   }
   return GPU_OK;
