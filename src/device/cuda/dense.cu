@@ -17,6 +17,8 @@ typedef struct room {
 static int room_open(gpu *g, room *r) {
   GPU_TRY(gpu_take(g, r->device_bytes, &r->device));
   GPU_TRY(gpu_new(g, &r->info, 1));
+  /* cuSOLVER reads parts of it that it has not written (a singular matrix) */
+  GPU_TRY(gpu_check(g, cudaMemsetAsync(r->device, 0, r->device_bytes, g->stream), "room"));
   if (r->host_bytes == 0) return GPU_OK;
   r->host = malloc(r->host_bytes);
   return r->host ? GPU_OK : gpu_fail(g, GPU_MEMORY, "the host has no memory left for cuSOLVER");
