@@ -186,7 +186,7 @@ static void limits_hold(void **state) {
   static const struct {
     int64_t n, d;
     bool fits;
-  } sizes[] = {{6000, 70, true}, {300, 400, false}};
+  } sizes[] = {{6000, 70, true}, {600, 400, false}};
   for (size_t t = 0; t < 2; t++) {
     soft_control *soft = soft_reset();
     log_book book = {.count = {0}};

@@ -123,16 +123,16 @@ static void auto_takes_the_best(void **state) {
   soft->preference = 5;
   CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "device", "auto"));
   assert_int_equal(soft->opened, 0); /* not before it is needed */
-  assert_true(unicon__device_has(s->ctx, offsetof(unicon__device_table, nearest), 0));
+  assert_true(unicon__device_has(s->ctx, offsetof(unicon__device_table, nearest), 1e9));
   assert_int_equal(soft->opened, 1);
   CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "device", "auto"));
   soft->fail_launch = 0;
-  assert_false(unicon__device_has(s->ctx, offsetof(unicon__device_table, nearest), 0));
+  assert_false(unicon__device_has(s->ctx, offsetof(unicon__device_table, nearest), 1e9));
   assert_int_equal(book.count[UNICON_LOG_WARNING], 1);
   assert_non_null(strstr(book.last[UNICON_LOG_WARNING], "the CPU goes on: it did not start"));
   CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "device", "auto"));
   soft->unusable = 1;
-  assert_false(unicon__device_has(s->ctx, offsetof(unicon__device_table, nearest), 0));
+  assert_false(unicon__device_has(s->ctx, offsetof(unicon__device_table, nearest), 1e9));
   assert_non_null(strstr(book.last[UNICON_LOG_INFO], "device soft is not used"));
   assert_int_equal(soft->opened, 0);
 }
@@ -142,13 +142,16 @@ static void little_work_stays(void **state) {
   scratch *s = *state;
   soft_control *soft = soft_reset();
   const size_t place = offsetof(unicon__device_table, nearest);
-  soft->least_flops = 1e6;
+  soft->least_flops = 1e8;
   soft->preference = 1;
   open_near(s);
   CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "device", "auto"));
-  assert_false(unicon__device_has(s->ctx, place, 9e5));
+  assert_false(unicon__device_has(s->ctx, place, 1e6)); /* no plugin is looked for */
+  assert_null(s->ctx->where.table);
+  assert_false(unicon__device_has(s->ctx, place, 9e7));
+  assert_non_null(s->ctx->where.table);
   assert_int_equal(soft->opened, 0); /* nor is it opened for them */
-  assert_true(unicon__device_has(s->ctx, place, 1e6));
+  assert_true(unicon__device_has(s->ctx, place, 1e8));
   assert_int_equal(soft->opened, 1);
   CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "device", "cpu"));
 }

@@ -11,6 +11,9 @@
 #include "device/plugin.h"
 #include "unicon/tools.h"
 
+/* Of less work than this a call does not even look into folders for plugins. */
+static const double worth_looking = 1e7;
+
 static int poll_host(void *user) {
   return unicon__poll(user) != UNICON_OK;
 }
@@ -134,6 +137,7 @@ bool unicon__device_has(unicon_ctx *ctx, size_t place, double flops) {
   unicon__where *where = &ctx->where;
   char why[UNICON__PLUGIN_TEXT];
   void (*entry)(void);
+  if (!where->settled && flops < worth_looking) return false;
   settle(ctx);
   if (!where->table || flops < where->table->least_flops) return false;
   memcpy(&entry, (const char *)where->table + place, sizeof entry);
@@ -220,16 +224,27 @@ double unicon__device_memory_left(unicon_ctx *ctx) {
   return (double)memory.left;
 }
 
-int64_t unicon__device_rows(unicon_ctx *ctx, int64_t rows, double bytes, double share) {
-  const int64_t most = ctx->where.table->most_rows;
+/* What max_mem leaves. */
+static double host_left(const unicon_ctx *ctx, double usual) {
   const uint64_t limit = unicon__budget_limit(ctx->arena.budget);
   const uint64_t used = unicon__budget_used(ctx->arena.budget);
-  /* a block passes through the host's memory too, of which it takes 64 MB and no more than an
-   * eighth */
-  double allowed = 0x1p26;
-  if (limit != UINT64_MAX) allowed = fmin(allowed, (double)(limit > used ? limit - used : 0) / 8);
-  allowed = fmin(allowed, unicon__device_memory_left(ctx) * share);
-  int64_t count = bytes * (double)rows > allowed ? (int64_t)(allowed / bytes) : rows;
+  return limit == UINT64_MAX ? usual : limit > used ? (double)(limit - used) : 0;
+}
+
+bool unicon__device_lists(const unicon_ctx *ctx, double bytes) {
+  return bytes <= 0x1p30 && bytes <= host_left(ctx, 0x1p32) / 4;
+}
+
+/* Rows that fit. */
+static int64_t fitting(int64_t rows, double bytes, double room) {
+  return bytes * (double)rows > room ? (int64_t)(room / bytes) : rows;
+}
+
+int64_t unicon__device_rows(unicon_ctx *ctx, int64_t rows, double bytes, double share,
+                            double host) {
+  const int64_t most = ctx->where.table->most_rows;
+  int64_t count = fitting(rows, bytes, unicon__device_memory_left(ctx) * share);
+  count = fitting(count, host, fmin(host_left(ctx, 0x1p29) / 8, 0x1p26));
   if (most > 0 && count > most) count = most;
   return count < 1 ? 1 : count;
 }

@@ -56,10 +56,14 @@ typedef unicon_status (*unicon__device_road)(unicon_ctx *ctx, void *state,
 unicon_status unicon__device_run(unicon_ctx *ctx, const char *stage, unicon__device_road road,
                                  void *state, bool *done);
 
-/* How many of `rows` rows a block has that takes so many bytes a row: what fits into `share` of the
- * memory that the device has left and into a part of the host's, at least 1, at most what the
- * device wants. 0 bytes: all of the rows that it wants. */
-int64_t unicon__device_rows(unicon_ctx *ctx, int64_t rows, double bytes, double share);
+/* How many of `rows` rows a block has that takes so many bytes of the device's memory a row, and
+ * `host` bytes of ours: what fits into `share` of the memory that the device has left, and into 64 MB
+ * or an eighth of what max_mem leaves; at least 1, at most what the device wants. */
+int64_t unicon__device_rows(unicon_ctx *ctx, int64_t rows, double bytes, double share, double host);
+
+/* May a road keep so many bytes of lists on the host? A quarter of what max_mem leaves, at most 1 GB;
+ * the host's roads need none. */
+bool unicon__device_lists(const unicon_ctx *ctx, double bytes);
 
 /* Bytes of the device's memory that are left. */
 double unicon__device_memory_left(unicon_ctx *ctx);

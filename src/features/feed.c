@@ -129,10 +129,14 @@ bool unicon__is_kept(const unicon__source *source) {
   return kept && kept->phi && kept->map == source->map && kept->rows == source->rows;
 }
 
-double unicon__feed_bytes(const unicon__source *source) {
+int64_t unicon__feed_rows(unicon_ctx *ctx, const unicon__source *source, int64_t rows, double more,
+                          double share) {
   const unicon__map *map = source->map;
+  const bool kept = unicon__is_kept(source);
   /* raw rows and features, and what the device needs between them */
-  return 4.0 * (double)(2 * map->in + map->out + 2 * map->points);
+  const double bytes = 4.0 * (double)(2 * map->in + map->out + 2 * map->points);
+  const double host = 4.0 * (double)(source->cache ? map->out : map->in);
+  return unicon__device_rows(ctx, rows, more + (kept ? 0 : bytes), share, kept ? 0 : host);
 }
 
 unicon_status unicon__feed_open(unicon_ctx *ctx, unicon__device_room *room,
@@ -206,7 +210,7 @@ static unicon_status keep_road(unicon_ctx *ctx, void *state, unicon__device_room
   unicon__feed feed;
   UNICON_TRY(unicon__device_new(ctx, &k->kept->room, n, source->map->out, UNICON__ELEMENT_F32,
                                 &k->kept->phi));
-  const int64_t block = unicon__device_rows(ctx, n, unicon__feed_bytes(source), 0.5);
+  const int64_t block = unicon__feed_rows(ctx, source, n, 0, 0.5);
   UNICON_TRY(unicon__feed_open(ctx, room, source, block, &feed));
   const int stage = unicon__stage_begin(ctx, "features", 0);
   for (int64_t first = 0; first < n; first += block) {
@@ -282,7 +286,7 @@ typedef struct fetching {
 static unicon_status fetch_road(unicon_ctx *ctx, void *state, unicon__device_room *room) {
   const fetching *f = state;
   const int64_t n = f->source->count, p = f->source->map->out;
-  const int64_t block = unicon__device_rows(ctx, n, unicon__feed_bytes(f->source), 0.5);
+  const int64_t block = unicon__feed_rows(ctx, f->source, n, 4.0 * (double)p, 0.5);
   const unicon__matrix *phi;
   unicon__feed feed;
   int64_t at;

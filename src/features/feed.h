@@ -70,7 +70,9 @@ unicon_status unicon__feed_block(unicon_ctx *ctx, unicon__feed *feed, const int6
                                  int64_t first, int64_t count, const unicon__matrix **phi,
                                  int64_t *at);
 
-/* Bytes of device memory that a row of a block takes. */
-double unicon__feed_bytes(const unicon__source *source);
+/* How many of `rows` rows a block has: unicon__device_rows for those of a feed and `more` bytes of
+ * the device beside them. */
+int64_t unicon__feed_rows(unicon_ctx *ctx, const unicon__source *source, int64_t rows, double more,
+                          double share);
 
 #endif

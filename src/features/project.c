@@ -106,8 +106,8 @@ static void note_bad(void *state, unicon__cell cell) {
 /* Blocks of rows through the feed, times the weights, and back. */
 static unicon_status project_road(unicon_ctx *ctx, void *state, unicon__device_room *room) {
   project *p = state;
-  const int64_t r = p->r, wish = unicon__device_rows(
-                              ctx, p->count, unicon__feed_bytes(p->source) + 4.0 * (double)r, 0.5);
+  const int64_t r = p->r, wish = unicon__feed_rows(ctx, p->source, p->count,
+                                                   4.0 * (double)(r + p->source->map->out), 0.5);
   const unicon__matrix *phi;
   unicon__matrix *weight, *z;
   unicon__feed feed;

@@ -2,9 +2,10 @@
 #include "loss/entries.h"
 
 #include "base/sweep.h"
+#include "device/use.h"
 #include "linalg/vec.h"
 
-enum { ENTRY_ROWS = 64, MOST_ENTRIES = 1 << 26 };
+enum { ENTRY_ROWS = 64 };
 
 /* The entries of a row, in the order of their columns. */
 typedef struct walk {
@@ -41,10 +42,11 @@ static bool next(walk *w, int64_t i, unicon__entry *out) {
   return true;
 }
 
-bool unicon__entries_few(const unicon_pairs *pairs) {
+bool unicon__entries_few(const unicon_ctx *ctx, const unicon_pairs *pairs) {
+  const double bytes = sizeof(int64_t) + sizeof(double);
   int64_t count = pairs->n_x + pairs->ignore.count;
   for (int64_t i = 0; i < pairs->n_x; i++) count += unicon__positives_x(pairs, i).count;
-  return !pairs->only_listed && count <= MOST_ENTRIES;
+  return !pairs->only_listed && unicon__device_lists(ctx, bytes * (double)count);
 }
 
 double unicon__entry_score(const unicon__loss *loss, const unicon__entry *e) {

@@ -23,8 +23,9 @@ typedef double (*unicon__entry_fn)(const unicon__loss *loss, const unicon__entry
 unicon_status unicon__entries_make(unicon_ctx *ctx, const unicon__loss *loss,
                                    unicon__entry_fn value, unicon__device_sparse *out, double *sum);
 
-/* Can they be listed? Not where only listed pairs are negatives, or labels make too many pairs. */
-bool unicon__entries_few(const unicon_pairs *pairs);
+/* Can they be listed? Not where only listed pairs are negatives, or labels make too many pairs for
+ * the memory. */
+bool unicon__entries_few(const unicon_ctx *ctx, const unicon_pairs *pairs);
 
 /* The score of an entry in float64. */
 double unicon__entry_score(const unicon__loss *loss, const unicon__entry *entry);

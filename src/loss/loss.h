@@ -81,7 +81,7 @@ typedef struct unicon__loss_ops {
   unicon_status (*ask_weights)(unicon_ctx *ctx, unicon__loss *loss, unicon__device_weights *out,
                                double *factor, double *rest);
   /* Has the loss such a form with these pairs? */
-  bool (*may_ask)(const unicon__loss *loss);
+  bool (*may_ask)(const unicon_ctx *ctx, const unicon__loss *loss);
 } unicon__loss_ops;
 
 struct unicon__loss {

@@ -421,8 +421,8 @@ static void exp_weigh(unicon__loss *loss, const unicon__tile *tile, int slot) {
 /* ---- on a device -------------------------------------------------------------------------- */
 
 /* Where one look at the plane is enough, and the entries can be listed. */
-static bool exp_may_ask(const unicon__loss *loss) {
-  return exp_sweeps(loss) == 1 && unicon__entries_few(loss->plane.pairs);
+static bool exp_may_ask(const unicon_ctx *ctx, const unicon__loss *loss) {
+  return exp_sweeps(loss) == 1 && unicon__entries_few(ctx, loss->plane.pairs);
 }
 
 /* What an entry counts in the denominators. */

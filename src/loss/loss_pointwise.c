@@ -152,8 +152,8 @@ static void spectral_weigh(unicon__loss *loss, const unicon__tile *tile, int slo
 
 /* ---- on a device -------------------------------------------------------------------------- */
 
-static bool pointwise_may_ask(const unicon__loss *loss) {
-  return unicon__entries_few(loss->plane.pairs);
+static bool pointwise_may_ask(const unicon_ctx *ctx, const unicon__loss *loss) {
+  return unicon__entries_few(ctx, loss->plane.pairs);
 }
 
 static double siglip_entry(const unicon__loss *loss, const unicon__entry *e, double *part) {

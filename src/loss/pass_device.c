@@ -19,7 +19,7 @@ static double flops_of(const unicon__plane *plane, double p_y) {
  * tiles are wanted here. */
 static bool may_run(unicon_ctx *ctx, const unicon__loss *loss, bool served, bool asked) {
   if (!served || loss->at_home) return false;
-  if (asked && loss->ops->may_ask(loss)) return true;
+  if (asked && loss->ops->may_ask(ctx, loss)) return true;
   if (!ctx->where.told)
     unicon__log(ctx, UNICON_LOG_INFO,
                 "loss: the CPU does it, for devices have no form of this one with these pairs");
@@ -76,7 +76,8 @@ unicon_status unicon__device_observe(unicon_ctx *ctx, unicon__loss *loss, bool *
 /* Rows of a block: all where they are kept as they stand. */
 static int64_t block_of(unicon_ctx *ctx, const unicon__source *source, double share) {
   const bool whole = unicon__is_kept(source) && source->kept->count == source->count;
-  return unicon__device_rows(ctx, source->count, whole ? 0 : unicon__feed_bytes(source), share);
+  const double gathered = whole ? 0 : 4.0 * (double)source->map->out;
+  return unicon__feed_rows(ctx, source, source->count, gathered, share);
 }
 
 /* Windows of blocks of y and of x; C stays on the device. */

@@ -113,7 +113,7 @@ static unicon_status bias_road(unicon_ctx *ctx, void *state, unicon__device_room
   unicon__matrix *bank, *z;
   float *out;
   UNICON_TRY(unicon__device_copy(ctx, room, b->bank.row, b->bank.count, r, r, &bank));
-  const int64_t block = unicon__device_rows(ctx, b->n, 4.0 * (double)(r + b->bank.count), 0.5);
+  const int64_t block = unicon__device_rows(ctx, b->n, 4.0 * (double)(r + b->bank.count), 0.5, 0);
   UNICON_TRY(unicon__device_new(ctx, room, block, r, UNICON__ELEMENT_F32, &z));
   UNICON_NEW(ctx, out, b->n);
   for (int64_t first = 0; first < b->n; first += block) {

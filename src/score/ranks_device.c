@@ -7,9 +7,6 @@
 #include "base/sweep.h"
 #include "linalg/vec.h"
 
-/* With more positives in all than this the host does it, which has a block of queries at a time. */
-enum { MOST_POSITIVES = 1 << 26 };
-
 /* The job as the device gets it. */
 typedef struct handing {
   unicon__ranks_job *job;
@@ -109,8 +106,8 @@ static unicon_status ranks_road(unicon_ctx *ctx, void *state, unicon__device_roo
   const handing *h = state;
   const unicon__ranks_job *job = h->job;
   const double bytes = 8 * (double)job->width;
-  const int64_t part_q = unicon__device_rows(ctx, job->queries, bytes, 0.4);
-  const int64_t part_c = unicon__device_rows(ctx, job->candidates, bytes, 0.4);
+  const int64_t part_q = unicon__device_rows(ctx, job->queries, bytes, 0.4, 0);
+  const int64_t part_c = unicon__device_rows(ctx, job->candidates, bytes, 0.4, 0);
   unicon__matrix *query, *candidate;
   UNICON_TRY(unicon__device_new(ctx, room, part_q, job->width, UNICON__ELEMENT_F32, &query));
   UNICON_TRY(unicon__device_new(ctx, room, part_c, job->width, UNICON__ELEMENT_F32, &candidate));
@@ -143,7 +140,7 @@ unicon_status unicon__ranks_on_device(unicon_ctx *ctx, unicon__ranks_job *job, b
   int64_t total = 0;
   *done = false;
   for (int64_t i = 0; i < job->queries; i++) total += positives(job, i).count;
-  if (total > MOST_POSITIVES || !unicon__device_serves(ctx, ranks, flops) ||
+  if (!unicon__device_lists(ctx, 24 * (double)total) || !unicon__device_serves(ctx, ranks, flops) ||
       !unicon__device_serves(ctx, nearest, flops))
     return UNICON_OK;
   UNICON_TRY(hand_over(ctx, &h));

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "device/use.h"
+#include "features/project.h"
 #include "linalg/blas.h"
 #include "linalg/tiled.h"
 #include "linalg/vec.h"
@@ -27,6 +29,7 @@ static unicon__batch through(const unicon__prepared *prepared, const unicon__bat
     source[s]->map = &side->map;
     source[s]->cache = source[s]->rows == side->source.rows ? side->cache : NULL;
     if (!source[s]->cache) source[s]->cache_row = NULL;
+    source[s]->kept = side->source.kept;
   }
   return out;
 }
@@ -197,6 +200,21 @@ static void turn_item(void *state, unicon__cell cell) {
   for (int64_t i = 0; i < count; i++) unicon__vec_best()->scale_shift(out + i * q, q, 1, t->offset);
 }
 
+/* The same on a device, which takes weights for all features. */
+static unicon_status turn_on_device(unicon_ctx *ctx, const turning *t, bool *done) {
+  const int64_t n = t->from->count, p = t->from->map->out, q = t->q;
+  float *weight;
+  *done = false;
+  if (!unicon__device_serves(ctx, embed, 2 * (double)n * (double)p * (double)q)) return UNICON_OK;
+  UNICON_NEW(ctx, weight, p * q);
+  memcpy(weight, t->axes, (size_t)(t->p * q) * sizeof *weight);
+  UNICON_TRY(unicon__project(ctx, t->from, weight, q, 0, n, false, false, t->out, q));
+  for (int64_t i = 0; i < n; i++) unicon__vec_best()->scale_shift(t->out + i * q, q, 1, t->offset);
+  unicon__drop(ctx, weight);
+  *done = true;
+  return UNICON_OK;
+}
+
 /* Rows in coordinates, as a source of its own that has them in its cache. */
 static unicon_status to_axes(unicon_ctx *ctx, const unicon__trial *t, int s,
                              const unicon__source *from, unicon__source *out) {
@@ -206,11 +224,16 @@ static unicon_status to_axes(unicon_ctx *ctx, const unicon__trial *t, int s,
                   .offset = t->offset[s],
                   .p = t->features_used[s],
                   .q = t->q[s]};
+  bool done;
   UNICON_NEW(ctx, work.out, n * t->q[s]);
-  UNICON_NEW(ctx, work.buffer,
-             unicon__workers_for(ctx, items) * TURN_ROWS * unicon__map_room(from->map));
-  UNICON_TRY(unicon__sweep_rows(ctx, "coordinates", &unicon__blas_region, items, turn_item, &work));
-  unicon__drop(ctx, work.buffer);
+  UNICON_TRY(turn_on_device(ctx, &work, &done));
+  if (!done) {
+    UNICON_NEW(ctx, work.buffer,
+               unicon__workers_for(ctx, items) * TURN_ROWS * unicon__map_room(from->map));
+    UNICON_TRY(
+        unicon__sweep_rows(ctx, "coordinates", &unicon__blas_region, items, turn_item, &work));
+    unicon__drop(ctx, work.buffer);
+  }
   *out = (unicon__source){.rows = from->rows, .count = n, .map = &t->seen[s], .cache = work.out};
   return UNICON_OK;
 }

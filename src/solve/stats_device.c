@@ -155,10 +155,12 @@ static unicon_status open_sums(unicon_ctx *ctx, summing *m) {
 static unicon_status open_feeds(unicon_ctx *ctx, summing *m) {
   const unicon__batch *set = m->job->set;
   const int64_t n_x = m->job->count[0], n_y = m->job->count[1], n = n_x > n_y ? n_x : n_y;
-  const double bytes = unicon__feed_bytes(&set->x) + 4.0 * (double)set->y.map->out;
+  const double more = 4.0 * (double)(set->x.map->out + 2 * set->y.map->out);
   const int64_t longest = longest_row(set->pairs);
-  m->block = unicon__device_rows(ctx, n, bytes, 0.3);
-  m->most_y = unicon__device_rows(ctx, set->y.count, unicon__feed_bytes(&set->y), 0.3);
+  const int64_t block_y = unicon__feed_rows(ctx, &set->y, n, more, 0.3);
+  m->block = unicon__feed_rows(ctx, &set->x, n, more, 0.3);
+  if (m->block > block_y) m->block = block_y;
+  m->most_y = unicon__feed_rows(ctx, &set->y, set->y.count, more, 0.3);
   if (m->most_y < longest) m->most_y = longest;
   if (unicon__is_kept(&set->y)) m->most_y = INT64_MAX;
   const int64_t room_y = m->most_y < m->block || m->most_y == INT64_MAX ? m->block : m->most_y;

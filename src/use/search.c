@@ -195,7 +195,7 @@ static unicon_status find_road(unicon_ctx *ctx, void *state, unicon__device_room
   double *best;
   int64_t *id;
   UNICON_TRY(unicon__device_copy(ctx, room, f->q, f->queries, f->width, f->width, &q));
-  const int64_t block = unicon__device_rows(ctx, f->n, bytes, 0.5);
+  const int64_t block = unicon__device_rows(ctx, f->n, bytes, 0.5, f->base ? 0 : bytes / 2);
   UNICON_TRY(unicon__device_new(ctx, room, block, f->width, UNICON__ELEMENT_F32, &candidate));
   UNICON_NEW(ctx, best, f->queries * f->k);
   UNICON_NEW(ctx, id, f->queries * f->k);

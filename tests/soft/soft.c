@@ -251,8 +251,9 @@ static double direct(const unicon__device_map *m, double *u) {
 static void row_features(const unicon__device_map *m, double *u, double *f, double *phi) {
   const double square = direct(m, u);
   for (int64_t j = 0; j < m->points; j++) {
+    const float *base = m->base->f32 + j * m->in;
     double t = 0;
-    for (int64_t k = 0; k < m->in; k++) t += u[k] * at(m->base, j, k);
+    for (int64_t k = 0; k < m->in; k++) t += u[k] * (double)base[k];
     f[j] = m->kind == UNICON__DEVICE_RANDOM
                ? random_value(m, t, m->square ? at(m->square, 0, j) : 0)
                : kernel_value(m, t, square, at(m->square, 0, j));
@@ -338,10 +339,12 @@ static int add_product(unicon__device *d, const unicon__matrix *a, int64_t a_fir
       !sum->f64 || sum->rows != rows || sum->cols != cols)
     return fail(d, UNICON__DEVICE_FAILED, "add_product of other shapes");
   const bool lower = a == b && a_first == b_first;
-  for (int64_t i = 0; i < count; i++)
+  for (int64_t i = 0; i < count; i++) {
+    const float *x = a->f32 + (a_first + i) * a->cols, *y = b->f32 + (b_first + i) * b->cols;
     for (int64_t k = 0; k < rows; k++)
       for (int64_t j = 0; j < (lower ? k + 1 : cols); j++)
-        sum->f64[k * cols + j] += sign * at(a, a_first + i, k) * at(b, b_first + i, j);
+        sum->f64[k * cols + j] += sign * (double)x[k] * (double)y[j];
+  }
   return UNICON__DEVICE_OK;
 }
 
