@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device: stream and libraries, memory that is kept and used again, copies, sentences. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels.cuh"
+
+int gpu_fail(gpu *g, int code, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(g->error, sizeof g->error, format, arguments);
+  va_end(arguments);
+  return code;
+}
+
+/* Is this the call that a test wants to fail? */
+static int faulty(gpu *g) {
+  return g->fault > 0 && --g->fault == 0;
+}
+
+int gpu_check(gpu *g, cudaError_t code, const char *what) {
+  if (faulty(g)) code = cudaErrorLaunchFailure;
+  if (code == cudaSuccess) return GPU_OK;
+  cudaGetLastError(); /* one that can be got over is forgotten */
+  if (code == cudaErrorMemoryAllocation)
+    return gpu_fail(g, GPU_MEMORY, "the GPU has no memory left for %s", what);
+  return gpu_fail(g, GPU_FAILED, "the GPU failed at %s: %s", what, cudaGetErrorString(code));
+}
+
+int gpu_check_blas(gpu *g, cublasStatus_t code, const char *what) {
+  if (faulty(g)) code = CUBLAS_STATUS_EXECUTION_FAILED;
+  if (code == CUBLAS_STATUS_SUCCESS) return GPU_OK;
+  if (code == CUBLAS_STATUS_ALLOC_FAILED)
+    return gpu_fail(g, GPU_MEMORY, "the GPU has no memory left for %s", what);
+  return gpu_fail(g, GPU_FAILED, "the GPU failed at %s: cuBLAS says %s", what,
+                  cublasGetStatusString(code));
+}
+
+int gpu_check_solver(gpu *g, cusolverStatus_t code, const char *what) {
+  if (faulty(g)) code = CUSOLVER_STATUS_EXECUTION_FAILED;
+  if (code == CUSOLVER_STATUS_SUCCESS) return GPU_OK;
+  if (code == CUSOLVER_STATUS_ALLOC_FAILED)
+    return gpu_fail(g, GPU_MEMORY, "the GPU has no memory left for %s", what);
+  return gpu_fail(g, GPU_FAILED, "the GPU failed at %s: cuSOLVER returns status %d", what,
+                  (int)code);
+}
+
+int gpu_launched(gpu *g, const char *what) {
+  return gpu_check(g, cudaGetLastError(), what);
+}
+
+int gpu_sync(gpu *g, const char *what) {
+  return gpu_check(g, cudaStreamSynchronize(g->stream), what);
+}
+
+/* Waits for what was asked so far, so that the host does not run far ahead, and asks the host. */
+int gpu_poll(gpu *g) {
+  if (!g->poll) return GPU_OK;
+  GPU_TRY(gpu_sync(g, "waiting for a result"));
+  return g->poll(g->user) ? GPU_CANCELLED : GPU_OK;
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static int open_all(gpu *g, uint64_t limit) {
+  size_t free_bytes = 0, total = 0;
+  GPU_TRY(gpu_check(g, cudaGetDevice(&g->device), "choosing a device"));
+  GPU_TRY(gpu_check(g, cudaMemGetInfo(&free_bytes, &total), "asking for its memory"));
+  GPU_TRY(gpu_check(
+      g, cudaDeviceGetAttribute(&g->processors, cudaDevAttrMultiProcessorCount, g->device),
+      "asking for its processors"));
+  GPU_TRY(gpu_check(g, cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking),
+                    "creating a stream"));
+  GPU_TRY(gpu_check_blas(g, cublasCreate(&g->blas), "starting cuBLAS"));
+  GPU_TRY(gpu_check_blas(g, cublasSetStream(g->blas, g->stream), "starting cuBLAS"));
+  GPU_TRY(gpu_check_solver(g, cusolverDnCreate(&g->solver), "starting cuSOLVER"));
+  GPU_TRY(gpu_check_solver(g, cusolverDnSetStream(g->solver, g->stream), "starting cuSOLVER"));
+  GPU_TRY(gpu_check_solver(g, cusolverDnCreateParams(&g->solver_params), "starting cuSOLVER"));
+  for (int k = 0; k < 2; k++) {
+    GPU_TRY(gpu_check(g, cudaMallocHost(&g->pinned[k], GPU_PINNED), "room for copies"));
+    GPU_TRY(gpu_check(g, cudaEventCreateWithFlags(&g->copied[k], cudaEventDisableTiming),
+                      "creating an event"));
+  }
+  /* half a gigabyte stays for the libraries and the driver */
+  const uint64_t spare = 512u << 20, most = free_bytes > spare ? free_bytes - spare : free_bytes;
+  g->limit = limit > 0 && limit < most ? limit : most;
+  return GPU_OK;
+}
+
+int gpu_open(gpu *g, uint64_t limit, char *text, size_t size) {
+  memset(g, 0, sizeof *g);
+  const int code = open_all(g, limit);
+  if (code == GPU_OK) return code;
+  snprintf(text, size, "%s", g->error);
+  gpu_close(g);
+  return code;
+}
+
+void gpu_close(gpu *g) {
+  for (int k = 0; k < g->blocks; k++) cudaFree(g->block[k].data);
+  free(g->block);
+  for (int k = 0; k < 2; k++) {
+    if (g->pinned[k]) cudaFreeHost(g->pinned[k]);
+    if (g->copied[k]) cudaEventDestroy(g->copied[k]);
+  }
+  if (g->solver_params) cusolverDnDestroyParams(g->solver_params);
+  if (g->solver) cusolverDnDestroy(g->solver);
+  if (g->blas) cublasDestroy(g->blas);
+  if (g->stream) cudaStreamDestroy(g->stream);
+  memset(g, 0, sizeof *g);
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+long gpu_mark(const gpu *g) {
+  return g->takes;
+}
+
+static void give(gpu *g, gpu_block *block) {
+  block->taken = 0;
+  g->used -= block->size;
+}
+
+void gpu_release(gpu *g, long mark) {
+  for (int k = 0; k < g->blocks; k++)
+    if (g->block[k].taken > mark) give(g, &g->block[k]);
+}
+
+void gpu_give(gpu *g, void *data) {
+  for (int k = 0; data && k < g->blocks; k++)
+    if (g->block[k].data == data && g->block[k].taken) give(g, &g->block[k]);
+}
+
+uint64_t gpu_left(const gpu *g) {
+  return g->used < g->limit ? g->limit - g->used : 0;
+}
+
+void gpu_trim(gpu *g) {
+  int kept = 0;
+  for (int k = 0; k < g->blocks; k++) {
+    if (g->block[k].taken) {
+      g->block[kept++] = g->block[k];
+      continue;
+    }
+    cudaFree(g->block[k].data); /* waits for the device */
+    g->held -= g->block[k].size;
+  }
+  g->blocks = kept;
+}
+
+/* The smallest free block that serves without much waste. */
+static gpu_block *find_free(gpu *g, size_t bytes) {
+  gpu_block *best = NULL;
+  for (int k = 0; k < g->blocks; k++) {
+    gpu_block *b = &g->block[k];
+    if (b->taken || b->size < bytes || b->size > bytes + bytes / 4 + 65536) continue;
+    if (!best || b->size < best->size) best = b;
+  }
+  return best;
+}
+
+static int more_places(gpu *g) {
+  if (g->blocks < g->room) return GPU_OK;
+  const int room = g->room > 0 ? 2 * g->room : 64;
+  gpu_block *block = (gpu_block *)realloc(g->block, (size_t)room * sizeof *block);
+  if (!block) return gpu_fail(g, GPU_MEMORY, "the host has no memory left for a list");
+  g->block = block;
+  g->room = room;
+  return GPU_OK;
+}
+
+static int take_new(gpu *g, size_t bytes, gpu_block **out) {
+  void *data = NULL;
+  if (g->held + bytes > g->limit) gpu_trim(g);
+  if (g->held + bytes > g->limit)
+    return gpu_fail(g, GPU_MEMORY,
+                    "%.1f MB of GPU memory were asked for, and %.1f of at most %.1f MB are left",
+                    1e-6 * (double)bytes, 1e-6 * (double)gpu_left(g), 1e-6 * (double)g->limit);
+  GPU_TRY(more_places(g));
+  if (cudaMalloc(&data, bytes) != cudaSuccess) {
+    cudaGetLastError();
+    gpu_trim(g);
+    GPU_TRY(gpu_check(g, cudaMalloc(&data, bytes), "a matrix"));
+  }
+  g->block[g->blocks] = (gpu_block){data, bytes, 0};
+  *out = &g->block[g->blocks++];
+  g->held += bytes;
+  if (g->held > g->peak) g->peak = g->held;
+  return GPU_OK;
+}
+
+int gpu_take(gpu *g, size_t bytes, void **out) {
+  bytes = (bytes + 511) / 512 * 512;
+  *out = NULL;
+  if (faulty(g)) return gpu_fail(g, GPU_MEMORY, "the GPU has no memory left for a matrix");
+  gpu_block *block = find_free(g, bytes);
+  if (!block) GPU_TRY(take_new(g, bytes, &block));
+  block->taken = ++g->takes;
+  g->used += block->size;
+  *out = block->data;
+  return GPU_OK;
+}
+
+/* ---- copies --------------------------------------------------------------------------------- */
+
+/* Pieces of whole rows through two pinned buffers: one is filled while the other travels. */
+int gpu_upload(gpu *g, void *to, const void *from, size_t row_bytes, int64_t rows, int64_t stride) {
+  if (row_bytes == 0 || rows == 0) return GPU_OK;
+  const char *source = (const char *)from;
+  char *target = (char *)to;
+  const bool dense = stride == (int64_t)row_bytes;
+  const size_t total = row_bytes * (size_t)rows;
+  if (!dense && row_bytes > GPU_PINNED) { /* a long row at a time */
+    for (int64_t i = 0; i < rows; i++)
+      GPU_TRY(gpu_upload(g, target + (size_t)i * row_bytes, source + i * stride, row_bytes, 1,
+                         (int64_t)row_bytes));
+    return GPU_OK;
+  }
+  const size_t piece = dense ? (size_t)GPU_PINNED : GPU_PINNED / row_bytes * row_bytes;
+  int turn = 0;
+  for (size_t done = 0; done < total; done += piece, turn ^= 1) {
+    const size_t now = total - done < piece ? total - done : piece;
+    char *buffer = (char *)g->pinned[turn];
+    GPU_TRY(gpu_check(g, cudaEventSynchronize(g->copied[turn]), "waiting for a copy"));
+    if (dense)
+      memcpy(buffer, source + done, now);
+    else
+      for (size_t i = 0; i < now / row_bytes; i++)
+        memcpy(buffer + i * row_bytes, source + (int64_t)(done / row_bytes + i) * stride,
+               row_bytes);
+    GPU_TRY(
+        gpu_check(g, cudaMemcpyAsync(target + done, buffer, now, cudaMemcpyHostToDevice, g->stream),
+                  "copying to the GPU"));
+    GPU_TRY(gpu_check(g, cudaEventRecord(g->copied[turn], g->stream), "copying to the GPU"));
+  }
+  return GPU_OK;
+}
+
+int gpu_download(gpu *g, void *to, const void *from, size_t bytes) {
+  char *target = (char *)to;
+  const char *source = (const char *)from;
+  size_t waiting[2] = {0, 0}, place[2] = {0, 0};
+  int turn = 0;
+  for (size_t done = 0; done < bytes || waiting[0] || waiting[1]; turn ^= 1) {
+    if (waiting[turn]) {
+      GPU_TRY(gpu_check(g, cudaEventSynchronize(g->copied[turn]), "copying from the GPU"));
+      memcpy(target + place[turn], g->pinned[turn], waiting[turn]);
+      waiting[turn] = 0;
+    }
+    if (done >= bytes) continue;
+    const size_t now = bytes - done < GPU_PINNED ? bytes - done : (size_t)GPU_PINNED;
+    GPU_TRY(gpu_check(
+        g, cudaMemcpyAsync(g->pinned[turn], source + done, now, cudaMemcpyDeviceToHost, g->stream),
+        "copying from the GPU"));
+    GPU_TRY(gpu_check(g, cudaEventRecord(g->copied[turn], g->stream), "copying from the GPU"));
+    waiting[turn] = now;
+    place[turn] = done;
+    done += now;
+  }
+  return gpu_sync(g, "copying from the GPU");
+}
