@@ -15,7 +15,8 @@
     "rank, "                                                                                       \
     "exponent, balance and refine chosen on held-out pairs (not beside iterations, batch, start, " \
     "identity or shared_encoder). best: the same with a larger grid. fast: linear, whitened, "     \
-    "closed form; below 10000 rows of y ridge, exponent and balance are chosen. paper: what the authors' " \
+    "closed form; below 10000 rows of y ridge, exponent and balance are chosen. paper: what the "  \
+    "authors' "                                                                                    \
     "code runs on image and text (clip with nu 2, temperature 1, rows as they are, singular "      \
     "vectors alone, rank 128, two plain steps from random factors). paper-synthetic: what it "     \
     "runs on its synthetic data (batches of 30, even split, rank 10; the kernel is given beside "  \

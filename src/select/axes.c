@@ -205,6 +205,7 @@ unicon_status unicon__sweep_settings(unicon_ctx *ctx, unicon__selection *w, unic
   w->now = (unicon__candidate){.score = -1};
   UNICON_TRY(consider(ctx, w, o, first_setting(w, o), &score));
   if (score < unicon__best_before(w) - UNICON__NEAR_ENOUGH) return UNICON_OK;
+  w->opening = fmax(w->opening, score);
   const bool ridges = p->open.ridge && (w->all || is_small(o));
   if (w->all || ridges) UNICON_TRY(unicon__kernel_turn(ctx, w, o));
   if (ridges) UNICON_TRY(sweep_ridge(ctx, w, o));

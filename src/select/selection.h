@@ -54,6 +54,7 @@ typedef struct unicon__selection {
   unicon__candidate kernel[UNICON__KERNELS_MAX]; /* best of each kernel */
   int kernels;
   double glance;      /* first score of the linear kernel; -1: none */
+  double opening;     /* best first score of a kernel that was swept */
   int shown, planned; /* candidates of the kernel so far, and in all, about */
 } unicon__selection;
 
