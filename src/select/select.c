@@ -76,14 +76,14 @@ static unicon_status try_kernel(unicon_ctx *ctx, unicon__selection *w,
 }
 
 /* A glance at the linear kernel first, while there is nothing else in memory; it comes back where
- * it is near the best of its successor, the angular kernel. */
+ * it is near the first score of its successor, the angular kernel. */
 static unicon_status try_kernels(unicon_ctx *ctx, unicon__selection *w) {
   if (!w->all || !w->params->open.kernel) return try_kernel(ctx, w, &w->given, false);
   const int count = w->larger ? UNICON__KERNELS_MAX : KERNELS_AUTO;
   UNICON_TRY(unicon__stage_step(ctx, 0, 8 * count));
   UNICON_TRY(try_kernel(ctx, w, &all_kernels[LINEAR], true));
   for (int k = 0; k < count; k++) {
-    if (k == LINEAR && w->glance < unicon__best_before(w) - UNICON__NEAR_ENOUGH) continue;
+    if (k == LINEAR && w->glance < w->opening - UNICON__NEAR_ENOUGH) continue;
     UNICON_TRY(unicon__stage_step(ctx, 8 * k + 1, 8 * count));
     UNICON_TRY(try_kernel(ctx, w, &all_kernels[k], false));
   }
@@ -340,6 +340,7 @@ unicon_status unicon__select(unicon_ctx *ctx, const unicon__select_job *job, uni
       .begun = unicon__now(),
       .slot = slot,
       .glance = -1,
+      .opening = -1,
       .log = log};
   unicon__block *frame = unicon__frame_open(ctx);
   *log = (unicon__select_log){0};
