@@ -79,11 +79,13 @@ def test_dask_frames_of_parquet_files(cluster, linear, tmp_path):
                                cosines(Stats().update(x, y).fit(preset="fast"), x, y), atol=1e-6)
 
 
-def test_spark_with_local_processes(linear):
+def test_spark_with_local_processes(linear, monkeypatch):
     pytest.importorskip("pyspark", reason="PySpark is not installed")
     pytest.importorskip("pandas", reason="pandas is not installed")
     import shutil
+    import sys
 
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     if not shutil.which("java"):
         pytest.skip("there is no Java")
     from pyspark.sql import SparkSession
@@ -120,7 +122,9 @@ x, y = (None, None) if sys.argv[1] == "idle" and comm.rank == 1 else (x[rows], y
 try:
     aligner = unicon.mpi.fit(comm, x, y, preset="fast", rank=10, **kernel)
 except unicon.DataError as error:
-    print(f"{comm.rank} says: {error}", flush=True)
+    told = comm.gather(f"{comm.rank} says: {error}")
+    if comm.rank == 0:
+        print("\\n".join(told))
     sys.exit(0)
 assert len(set(comm.allgather(aligner.model_.id))) == 1
 if comm.rank == 0:
