@@ -160,18 +160,20 @@ void unicon__sample_drop(unicon__arena *arena, unicon__sample *s) {
   unicon__sample_init(s, s->room, s->width[0], s->width[1]);
 }
 
+/* Number and rows of a unit that may enter. */
+typedef struct ranked {
+  double key;
+  int64_t size;
+} ranked;
+
 /* How many of the first units, whose numbers ascend, have room; lowers the threshold where one has
  * none. */
-static int64_t fitting(const double *key, size_t stride, const int64_t *size, int64_t count,
-                       int64_t room, double *threshold) {
+static int64_t fitting(const ranked *list, int64_t count, int64_t room, double *threshold) {
   int64_t used = 0, k = 0;
-#define KEY(i) (*(const double *)((const char *)key + (size_t)(i)*stride))
-#define SIZE(i) (*(const int64_t *)((const char *)size + (size_t)(i)*stride))
-  while (k < count && KEY(k) < *threshold && used + SIZE(k) <= room) used += SIZE(k++);
-  if (k < count && KEY(k) < *threshold) *threshold = KEY(k);
-  while (k > 0 && KEY(k - 1) >= *threshold) k--; /* the same content as the one without room */
-#undef KEY
-#undef SIZE
+  while (k < count && list[k].key < *threshold && used + list[k].size <= room)
+    used += list[k++].size;
+  if (k < count && list[k].key < *threshold) *threshold = list[k].key;
+  while (k > 0 && list[k - 1].key >= *threshold) k--; /* the same content as the one without room */
   return k;
 }
 
@@ -264,6 +266,7 @@ unicon_status unicon__sample_of(unicon_ctx *ctx, const unicon__batch *set,
                                 const uint64_t *const hash[2], const unicon__sample *like,
                                 unicon__sample *out) {
   candidates c;
+  ranked *rank;
   int64_t rows[2] = {0, 0}, pairs = 0, *filled;
   int32_t *unit_of, *place;
   float *buffer;
@@ -271,9 +274,9 @@ unicon_status unicon__sample_of(unicon_ctx *ctx, const unicon__batch *set,
   out->threshold = like->threshold;
   if (like->room == 0) return UNICON_OK;
   UNICON_TRY(list_units(ctx, set, hash, like->threshold, &c));
-  const int64_t kept = c.count == 0 ? 0
-                                    : fitting(&c.list->key, sizeof *c.list, &c.list->size, c.count,
-                                              out->room, &out->threshold);
+  UNICON_NEW(ctx, rank, c.count);
+  for (int64_t k = 0; k < c.count; k++) rank[k] = (ranked){c.list[k].key, c.list[k].size};
+  const int64_t kept = fitting(rank, c.count, out->room, &out->threshold);
   UNICON_NEW(ctx, unit_of, c.components);
   memset(unit_of, 0xff, (size_t)c.components * sizeof *unit_of);
   for (int64_t k = 0; k < kept; k++)
@@ -352,14 +355,16 @@ unicon_status unicon__sample_merge(unicon_ctx *ctx, unicon__arena *arena, const 
                                    const unicon__sample *b, unicon__sample *out) {
   unicon__block *frame = unicon__frame_open(ctx);
   ref *list;
+  ranked *rank;
   UNICON_NEW(ctx, list, a->units + b->units);
   int64_t count = list_refs(a, list);
   count += list_refs(b, list + count);
   qsort(list, (size_t)count, sizeof *list, by_key);
   unicon__sample_init(out, a->room < b->room ? a->room : b->room, a->width[0], a->width[1]);
   out->threshold = a->threshold < b->threshold ? a->threshold : b->threshold;
-  if (count > 0)
-    count = fitting(&list->key, sizeof *list, &list->size, count, out->room, &out->threshold);
+  UNICON_NEW(ctx, rank, count);
+  for (int64_t k = 0; k < count; k++) rank[k] = (ranked){list[k].key, list[k].size};
+  count = fitting(rank, count, out->room, &out->threshold);
   UNICON_TRY(build(ctx, arena, list, count, out));
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
@@ -387,14 +392,11 @@ static unicon_status without_marked(unicon_ctx *ctx, unicon__arena *arena,
   return build(ctx, arena, list, kept, out);
 }
 
-/* Marks a unit with each of the numbers (ascending) that the sample has; marks are made once. */
-static void mark_keys(const unicon__sample *sample, const double *key, size_t stride, int64_t count,
-                      unsigned char *gone) {
-  for (int64_t k = 0, u = 0; k < count; k++) {
-    const double wanted = *(const double *)((const char *)key + (size_t)k * stride);
-    while (u < sample->units && sample->unit[u].key < wanted) u++;
-    if (u < sample->units && sample->unit[u].key == wanted) gone[u++] = 1;
-  }
+/* Marks the first unit from *at on, not marked, with this number; numbers are asked for in order. */
+static void mark_key(const unicon__sample *sample, double wanted, int64_t *at,
+                     unsigned char *gone) {
+  while (*at < sample->units && sample->unit[*at].key < wanted) ++*at;
+  if (*at < sample->units && sample->unit[*at].key == wanted) gone[(*at)++] = 1;
 }
 
 /* Marks units that have a pair among `pair`, ascending contents of pairs without their weights. */
@@ -444,7 +446,7 @@ unicon_status unicon__sample_remove(unicon_ctx *ctx, unicon__arena *arena,
   UNICON_NEW(ctx, gone, sample->units);
   UNICON_TRY(pairs_of(ctx, set, hash, &c, sample, &pair, &pairs));
   mark_pairs(sample, pair, pairs, gone);
-  if (c.count > 0) mark_keys(sample, &c.list->key, sizeof *c.list, c.count, gone);
+  for (int64_t k = 0, at = 0; k < c.count; k++) mark_key(sample, c.list[k].key, &at, gone);
   UNICON_TRY(without_marked(ctx, arena, sample, gone, out));
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
@@ -456,7 +458,7 @@ unicon_status unicon__sample_subtract(unicon_ctx *ctx, unicon__arena *arena,
   unicon__block *frame = unicon__frame_open(ctx);
   unsigned char *gone;
   UNICON_NEW(ctx, gone, sample->units);
-  if (less->units > 0) mark_keys(sample, &less->unit->key, sizeof *less->unit, less->units, gone);
+  for (int64_t k = 0, at = 0; k < less->units; k++) mark_key(sample, less->unit[k].key, &at, gone);
   UNICON_TRY(without_marked(ctx, arena, sample, gone, out));
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
