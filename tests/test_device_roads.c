@@ -262,6 +262,7 @@ static void every_event_may_fail(void **state) {
       assert_int_equal(soft->matrices, 0);
       assert_true(status == UNICON_OK || (launch && status == UNICON_ERR_DEVICE));
       if (status != UNICON_OK) assert_non_null(strstr(unicon_ctx_error(s->ctx), "device soft"));
+      if (status == UNICON_OK) assert_string_equal(unicon_ctx_error(s->ctx), "");
       failed += status != UNICON_OK;
       unicon_model_destroy(model);
       CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "device", "cpu"));

@@ -26,14 +26,25 @@ static void names_and_limits_are_read(void **state) {
   scratch *s = *state;
   soft_reset();
   open_near(s);
-  static const char *const wrong[] = {
-      "",        "Soft",      "../soft",  "soft:",
-      "soft:12", "soft:x",    "so ft",    ":4G",
-      "cpu,",    "soft:1e30", "soft:-4M", "a_name_that_is_far_too_long_for_a_device"};
+  static const char *const wrong[] = {"",
+                                      "Soft",
+                                      "../soft",
+                                      "soft:",
+                                      "soft:12",
+                                      "soft:x",
+                                      "so ft",
+                                      "cpu:4G",
+                                      ":4G",
+                                      "cpu,",
+                                      "soft:1e30",
+                                      "soft:-4M",
+                                      "a_name_that_is_far_too_long_for_a_device"};
   for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++)
     refused(s, wrong[k], UNICON_ERR_OPTION, "device is", "cuda:4G");
   CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "device", "cpu"));
   CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "device", "auto"));
+  CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "device", "auto:2M"));
+  assert_int_equal(s->ctx->where.limit, 2 << 20);
   CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "device", "soft:3M"));
   assert_true(unicon__device_has(s->ctx, offsetof(unicon__device_table, nearest), 0));
   unicon__device_memory memory;

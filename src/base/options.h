@@ -163,9 +163,10 @@
     "Most memory the library may allocate, as 512M or 2G. Mapped input and about 64M for BLAS "    \
     "and code come on top.")                                                                       \
   X(DEVICE, "device", "text", "auto", "auto|cpu", "NAME[:SIZE]", 0, 0, CONTEXT, "Run",             \
-    "Where the heavy stages run: cpu, or the NAME of a device that `unicon info` lists, with at "  \
-    "most SIZE of its memory (cuda:4G). auto: the best one that is usable, else cpu. Results "     \
-    "agree to rounding; the same device gives the same bytes.")                                    \
+    "Where the heavy stages run: cpu, or the NAME of a device that `unicon info` lists. auto: "    \
+    "the "                                                                                         \
+    "best one that is usable, else cpu. With SIZE (cuda:4G, auto:4G) at most so much of its "      \
+    "memory. Results agree to rounding; the same device gives the same bytes.")                    \
   X(CI, "ci", "flag", "off", "on|off", "", 0, 0, EVAL, "Evaluation",                               \
     "Add 95 % bootstrap intervals (1000 resamples of the queries).")                               \
   X(INTO, "into", "word", "auto", "auto|old|new|shared", "SPACE", 0, 0, MIGRATE, "Migration",      \

@@ -91,7 +91,7 @@ static unicon_status read_name(unicon_ctx *ctx, const char *text, char *name, ui
   double bytes = 0;
   const bool fits = length < UNICON__PLUGIN_NAME;
   snprintf(name, UNICON__PLUGIN_NAME, "%.*s", fits ? (int)length : 0, text);
-  if (!unicon__plugin_is_name(name) ||
+  if (!unicon__plugin_is_name(name) || (text[length] && strcmp(name, "cpu") == 0) ||
       (text[length] &&
        (!unicon__bytes_read(text + length + 1, &bytes) || !(bytes >= 1048576 && bytes <= 1e18))))
     return unicon__fail(ctx, UNICON_ERR_OPTION,
@@ -166,6 +166,12 @@ unicon_status unicon__device_check(unicon_ctx *ctx, int said) {
                       "device %s: %s", where->table->name, text);
 }
 
+void unicon__device_forget(unicon_ctx *ctx) {
+  ctx->where.said = UNICON__DEVICE_OK;
+  ctx->status = UNICON_OK; /* not unicon__clear_error: a call that is cancelled stays so */
+  ctx->error[0] = '\0';
+}
+
 /* Can the host make good what the device said? Then the failure is forgotten. */
 static bool left_to_host(unicon_ctx *ctx, const char *stage) {
   const int said = ctx->where.said;
@@ -173,8 +179,7 @@ static bool left_to_host(unicon_ctx *ctx, const char *stage) {
   const bool memory = said == UNICON__DEVICE_MEMORY;
   unicon__log(ctx, memory ? UNICON_LOG_WARNING : UNICON_LOG_INFO, "%s: the CPU does it, for %s",
               stage, ctx->error);
-  ctx->where.said = UNICON__DEVICE_OK;
-  unicon__clear_error(ctx);
+  unicon__device_forget(ctx);
   return true;
 }
 

@@ -56,6 +56,9 @@ typedef unicon_status (*unicon__device_road)(unicon_ctx *ctx, void *state,
 unicon_status unicon__device_run(unicon_ctx *ctx, const char *stage, unicon__device_road road,
                                  void *state, bool *done);
 
+/* Forgets a failure that the host makes good. */
+void unicon__device_forget(unicon_ctx *ctx);
+
 /* How many of `rows` rows a block has that takes so many bytes of the device's memory a row, and
  * `host` bytes of ours: what fits into `share` of the memory that the device has left, and into 64 MB
  * or an eighth of what max_mem leaves; at least 1, at most what the device wants. */

@@ -57,5 +57,7 @@ bool unicon__device_dgemm(unicon_ctx *ctx, bool trans_a, bool trans_b, int64_t m
              .c = c};
   bool done = false;
   if (!unicon__device_serves(ctx, product, 2 * (double)m * (double)n * (double)k)) return false;
-  return unicon__device_run(ctx, "product", product_road, &d, &done) == UNICON_OK && done;
+  if (unicon__device_run(ctx, "product", product_road, &d, &done) != UNICON_OK)
+    unicon__device_forget(ctx);
+  return done;
 }
