@@ -130,6 +130,10 @@ static int svd_tall(gpu *g, int64_t rows, int64_t cols, double *a, double *s, do
   GPU_TRY(gpu_new(g, &vt, cols * cols));
   GPU_TRY(gpu_check(g, cudaMemcpyAsync(again.a, a, size, cudaMemcpyDeviceToDevice, g->stream),
                     "singular values"));
+  /* as its room: cuSOLVER reads what it has not written */
+  GPU_TRY(gpu_check(g, cudaMemsetAsync(u, 0, size, g->stream), "singular values"));
+  GPU_TRY(gpu_check(g, cudaMemsetAsync(v, 0, (size_t)(cols * cols) * sizeof *v, g->stream),
+                    "singular values"));
   GPU_TRY(svd_polar(g, &first, &r[0], info));
   GPU_TRY(gpu_download(g, &ends[0], s, sizeof ends[0]));
   GPU_TRY(gpu_download(g, &ends[1], s + cols - 1, sizeof ends[1]));
