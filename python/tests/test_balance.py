@@ -48,7 +48,7 @@ def balanced(request, data):
 @pytest.fixture(scope="module")
 def softmax(data):
     x, y = data
-    return fast(rank=8, balance="softmax:10").fit(x[:500], y[:500]).model_
+    return fast(rank=8, ridge=.01, balance="softmax:10").fit(x[:500], y[:500]).model_
 
 
 def test_forms_are_those_of_the_definition(balanced, data):
@@ -208,7 +208,7 @@ def test_what_is_said_and_refused(softmax, data):
 
 def test_the_aligner_fits_and_the_model_is_used(data, tmp_path):
     x, y = data
-    aligner = fast(rank=6, balance="csls:10", exponent=1, balance_bank=100).fit(x[:500], y[:500])
+    aligner = fast(rank=6, ridge=.01, balance="csls:10", exponent=1, balance_bank=100).fit(x[:500], y[:500])
     assert aligner.model_.balance == "csls:10"
     assert len(tensors_of(aligner.model_)["y.bank"]) == 100
     aligner.save(tmp_path / "model.safetensors")

@@ -123,7 +123,7 @@ def test_a_card_says_what_the_model_is(linear):
     assert "(60 of x and 60 of y), from which scores are balanced" in kernel
     assert "Landmarks of the kernel (50 of x and 50 of y)" in kernel
     assert "| loss |" not in card  # what the preset or the table says is not repeated
-    plain = fast(rank=8, exponent=1, balance="off").fit(x, y).model_.card()
+    plain = fast(rank=8, ridge=.01, exponent=1, balance="off").fit(x, y).model_.card()
     assert "license" not in plain.split("---\n")[1] and "None were given" in plain
     with pytest.raises(unicon.ArgumentError, match="an identifier such as"):
         aligner.model_.card(license="do what you want")

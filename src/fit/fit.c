@@ -128,6 +128,8 @@ static unicon_status describe(unicon_ctx *ctx, const fit *f, const unicon__part_
       unicon__model_note_real(ctx, model, "svd_residual", 3, fmax(log->solve.residual, 1e-14)));
   UNICON_TRY(unicon__model_note_real(ctx, model, "spectral_gap", 6, log->solve.gap));
   UNICON_TRY(describe_steps(ctx, f, log, model));
+  if (f->params.power[0] > 0 || f->params.power[1] > 0) /* option.ridge may be auto */
+    UNICON_TRY(unicon__model_note_numbers(ctx, model, "ridge", f->params.ridge, 2));
   UNICON_TRY(unicon__model_note_maps(ctx, model));
   for (int id = 0; id < UNICON__OPTION_COUNT; id++) {
     const unicon_option_info *row = unicon__option_row(id);
@@ -318,14 +320,6 @@ static unicon_status choose_by_splits(unicon_ctx *ctx, fit *f, unicon__select_sc
   return UNICON_OK;
 }
 
-/* Options of our own, in which words that stand for numbers are numbers. */
-static unicon_status own_options(unicon_ctx *ctx, fit *f) {
-  if (!f->own_options) UNICON_TRY(unicon__options_copy(ctx, f->options, &f->own_options));
-  f->options = f->own_options;
-  if (!f->params.open.ridge || f->params.goal != UNICON__GOAL_FIXED) return UNICON_OK;
-  return unicon__params_write_ridge(ctx, &f->params, f->own_options);
-}
-
 /* Chooses, and writes what is chosen into our options as well; the fit follows. */
 static unicon_status choose(unicon_ctx *ctx, fit *f, unicon__select_scope scope) {
   if (f->stored.stats && !f->judged && !f->stored.splits) {
@@ -350,6 +344,8 @@ static unicon_status choose(unicon_ctx *ctx, fit *f, unicon__select_scope scope)
     UNICON_TRY(choose_by_splits(ctx, f, scope));
   }
   if (f->chosen.folds == 0) return UNICON_OK;
+  if (!f->own_options) UNICON_TRY(unicon__options_copy(ctx, f->options, &f->own_options));
+  f->options = f->own_options;
   return unicon__params_write(ctx, &f->params, f->own_options);
 }
 
@@ -487,7 +483,6 @@ static int64_t rows_of_y(const fit *f) {
 
 static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
   unicon__part_log log = {.solve.method = ""};
-  UNICON_TRY(own_options(ctx, f));
   const unicon__select_scope scope = unicon__select_scope_of(&f->params, rows_of_y(f));
   const unicon__fit_kind kind = {
       .judged = f->judged,

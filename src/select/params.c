@@ -154,8 +154,9 @@ static unicon_status write_number(unicon_ctx *ctx, unicon_options *options, int 
   return unicon__options_choose(ctx, options, id, text);
 }
 
-unicon_status unicon__params_write_ridge(unicon_ctx *ctx, const unicon__params *params,
-                                         unicon_options *options) {
+/* One number where the sides agree, else A,B. */
+static unicon_status write_ridge(unicon_ctx *ctx, const unicon__params *params,
+                                 unicon_options *options) {
   const double *ridge = params->ridge;
   char text[64];
   if (ridge[0] == ridge[1])
@@ -172,7 +173,7 @@ unicon_status unicon__params_write(unicon_ctx *ctx, const unicon__params *params
     UNICON_TRY(unicon__options_choose(ctx, options, UNICON__KERNEL, params->kernel));
   if (params->landmarks_chosen)
     UNICON_TRY(write_number(ctx, options, UNICON__LANDMARKS, (double)params->map.landmarks));
-  if (params->open.ridge) UNICON_TRY(unicon__params_write_ridge(ctx, params, options));
+  if (params->open.ridge) UNICON_TRY(write_ridge(ctx, params, options));
   if (params->open.power && params->power[0] == 0.5)
     UNICON_TRY(unicon__options_choose(ctx, options, UNICON__METRIC, "whiten"));
   else if (params->open.power)

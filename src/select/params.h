@@ -64,10 +64,6 @@ void unicon__params_ridges(double factor, const int64_t rows[2], double ridge[2]
 unicon_status unicon__params_write(unicon_ctx *ctx, const unicon__params *params,
                                    unicon_options *options);
 
-/* The ridges in numbers, where the options say auto. */
-unicon_status unicon__params_write_ridge(unicon_ctx *ctx, const unicon__params *params,
-                                         unicon_options *options);
-
 /* Powers of the singular values in F_x and F_y: exponent * split and exponent * (1 - split). */
 void unicon__params_powers(const unicon__params *params, double power[2]);
 

@@ -85,7 +85,7 @@ text = open(os.path.join(os.environ["UNICON_SOURCE_DIR"], "src/select/params.c")
 body = text[text.index("unicon_status unicon__params_write("):]
 body = body[:body.index("\n}\n")]
 names = re.findall(r"(?:options_choose|options_replace|write_number)\(ctx, options, UNICON__([A-Z_]+)", body)
-names += re.findall(r"unicon__params_write_([a-z]+)\(", body)
+names += re.findall(r"write_(ridge)\(", body)
 print(*sorted({name.lower() for name in names}), sep="\n")
 PYTHON
 [ "$(wc -l <chosen)" -ge 5 ] || fail "what auto chooses was not read"
