@@ -91,11 +91,11 @@ static bool is_small(const unicon__opened *o) {
   return o->trial[0]->q[0] <= SMALL && o->trial[0]->q[1] <= SMALL;
 }
 
-/* Of each side; for preset best of both together first, for preset fast of both together alone. */
+/* Of both sides together and then of each; for preset fast of both together alone. */
 static unicon_status sweep_ridge(unicon_ctx *ctx, unicon__selection *w, unicon__opened *o) {
   static const double factor[] = {0.03, 0.1, 0.3, 1, 3, 10, 30};
   enum { STEPS = 7, HERE = 3 };
-  if (w->larger || !w->all) UNICON_TRY(walk(ctx, w, o, factor, STEPS, HERE, unicon__scale_ridge));
+  UNICON_TRY(walk(ctx, w, o, factor, STEPS, HERE, unicon__scale_ridge));
   if (!w->all) return UNICON_OK;
   UNICON_TRY(walk(ctx, w, o, factor, STEPS, HERE, scale_ridge_x));
   return walk(ctx, w, o, factor, STEPS, HERE, scale_ridge_y);
@@ -185,11 +185,7 @@ double unicon__best_before(const unicon__selection *w) {
 int unicon__count_settings(const unicon__selection *w) {
   const unicon__params *p = w->params;
   return 1 + (p->open.exponent ? 2 : 0) + (p->open.balance ? 4 + w->larger : 0) +
-         (p->open.ridge ? (w->larger ? 6
-                           : w->all  ? 4
-                                     : 2)
-                        : 0) +
-         (w->all ? p->open.power + p->open.rank : 0);
+         (p->open.ridge ? (w->all ? 6 : 2) : 0) + (w->all ? p->open.power + p->open.rank : 0);
 }
 
 /* The first setting alone, before there is another kernel. */
