@@ -9,7 +9,7 @@
 
 /* ---- cells -------------------------------------------------------------------------------- */
 
-enum { ROWS = 13, COLS = 7, MOST_SLOTS = 16 };
+enum { ROWS = 13, COLS = 7, MOST_SLOTS = 128 };
 
 typedef struct field {
   atomic_int visits[ROWS][COLS];

@@ -33,14 +33,14 @@ def matrix(block: Any) -> np.ndarray:
     """Rows of a block: of an array, of a frame of numbers, of a column of vectors."""
     if hasattr(block, "to_numpy"):  # pandas, also of one column
         block = block.to_numpy()
-    block = np.asarray(block)
-    if block.ndim == 2 and block.shape[1] == 1 and block.dtype == object:
-        block = block[:, 0]
-    if block.dtype == object:
-        if block.size == 0:
+    rows: np.ndarray = np.asarray(block)
+    if rows.ndim == 2 and rows.shape[1] == 1 and rows.dtype == object:
+        rows = rows[:, 0]
+    if rows.dtype == object:
+        if rows.size == 0:
             raise DataError("a part has no rows")
-        block = np.stack([np.asarray(row) for row in block])
-    return block
+        rows = np.stack([np.asarray(row) for row in rows])
+    return rows
 
 
 def part_of(number: int, x: Any, y: Any, pairs: Any, options: Mapping[str, Any],

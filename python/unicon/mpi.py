@@ -95,13 +95,14 @@ def fit(comm: Any, X: Optional[Matrix], Y: Optional[Matrix], pairs: Pairs = None
     statistics and sends the model. `validation`, as in Aligner.fit, is read by process 0; options of
     Aligner and of Stats."""
     _, for_fit = split_options(options)
-    aligner = _together(comm, lambda: Aligner(**for_fit))
+    aligner: Aligner = _together(comm, lambda: Aligner(**for_fit))
     aligner.stats_ = stats(comm, X, Y, pairs, weights, **options)
 
     def solve() -> Optional[bytes]:
         if comm.Get_rank():
             return None
-        return aligner.fit_from(aligner.stats_, validation).model_.to_bytes()
+        content: bytes = aligner.fit_from(aligner.stats_, validation).model_.to_bytes()
+        return content
 
     aligner.model_ = Model.from_bytes(comm.bcast(_together(comm, solve), root=0))
     aligner.n_features_in_ = aligner.model_.width_x

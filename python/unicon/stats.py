@@ -240,7 +240,7 @@ class Stats:
                  ctypes.byref(out))
         return cls._of(out, {})
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self._options, None if self._handle is None else self.to_bytes())
 
     # ---- a model ----
