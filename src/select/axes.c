@@ -7,7 +7,16 @@
 
 /* ---- settings ----------------------------------------------------------------------------- */
 
-/* Scores a setting on every fold and takes it if it is the best of its kernel. */
+/* The score that a setting is at, after some of the folds: that of the best so far, and what the
+ * setting is behind or ahead on these. */
+static double score_so_far(const unicon__candidate *best, const unicon__candidate *c, int folds) {
+  double ahead = 0;
+  for (int f = 0; f < folds; f++) ahead += (c->fold[f] - best->fold[f]) / folds;
+  return best->score + ahead;
+}
+
+/* Scores a setting on every fold, or until it is clearly behind, and takes it if it is the best of
+ * its kernel. */
 static unicon_status consider(unicon_ctx *ctx, unicon__selection *w, unicon__opened *o,
                               unicon__setting setting, double *score) {
   unicon__candidate c = {.kernel = o->kernel, .setting = setting, .score = 0};
@@ -17,9 +26,13 @@ static unicon_status consider(unicon_ctx *ctx, unicon__selection *w, unicon__ope
   unicon__stage_label(ctx, "candidate %d of %d, %s", w->shown, w->planned, o->kernel->name);
   const int stage = unicon__stage_begin(ctx, NULL, 0.3 / w->planned);
   for (int f = 0; f < w->folds; f++) {
-    double own;
-    UNICON_TRY(unicon__trial_score(ctx, o->trial[f], &setting, &own));
-    c.score += own / w->folds;
+    UNICON_TRY(unicon__trial_score(ctx, o->trial[f], &setting, &c.fold[f]));
+    c.score += c.fold[f] / w->folds;
+    if (f + 1 == w->folds || w->now.score < 0) continue;
+    const double now = score_so_far(&w->now, &c, f + 1);
+    if (now >= w->now.score - UNICON__NEAR_ENOUGH) continue;
+    c.score = now;
+    break;
   }
   unicon__stage_end(ctx, stage);
   *score = c.score;

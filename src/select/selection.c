@@ -79,11 +79,11 @@ double unicon__preparation_time(const unicon__selection *w, int64_t landmarks) {
   return flops / w->rate;
 }
 
-/* As many landmarks as a third of the budget has time for. */
+/* As many landmarks as half of the budget has time for. */
 int64_t unicon__landmarks_for(const unicon__selection *w, int64_t wanted) {
   static const int64_t fewer[] = {1000, 500, 250};
   int64_t best = wanted;
-  for (size_t k = 0; k < 3 && unicon__preparation_time(w, best) > w->params->budget / 3; k++)
+  for (size_t k = 0; k < 3 && unicon__preparation_time(w, best) > w->params->budget / 2; k++)
     if (fewer[k] < wanted) best = fewer[k];
   return best;
 }

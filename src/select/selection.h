@@ -22,8 +22,9 @@ typedef struct unicon__candidate {
   unicon__setting setting;
   int epochs, schedule; /* of refine: run, and of the falling rate */
   double temperature;
-  double score; /* -1: none yet */
-  int tried;    /* refined: epochs that were run, and the scores after them */
+  double score;                   /* -1: none yet */
+  double fold[UNICON__FOLDS_MAX]; /* its parts */
+  int tried;                      /* refined: epochs that were run, and the scores after them */
   double by_epoch[UNICON__EPOCH_LOG];
 } unicon__candidate;
 
@@ -66,7 +67,7 @@ int unicon__setting_words(const unicon__candidate *c, const char *comma, char *o
 /* Keeps a candidate in the log. */
 void unicon__remember(unicon_ctx *ctx, const unicon__selection *w, const unicon__candidate *c);
 /* Seconds of a share of the budget that are left; until the first setting of a kernel on so many
- * landmarks; and as many landmarks as a third of the budget has time for. */
+ * landmarks; and as many landmarks as half of the budget has time for. */
 double unicon__seconds_left(const unicon__selection *w, double share);
 double unicon__preparation_time(const unicon__selection *w, int64_t landmarks);
 int64_t unicon__landmarks_for(const unicon__selection *w, int64_t wanted);

@@ -85,7 +85,7 @@ unicon_status unicon__closed_update(unicon_ctx *ctx, const unicon__whitening met
   if (params->shared) return symmetric(ctx, c, p_x, rank, out);
   if (start && start->basis) {
     UNICON_TRY(unicon__svd_warm(ctx, c, p_x, p_y, rank, start->basis, start->width,
-                                start->warm ? 2 : 5, &svd));
+                                start->warm ? 1 : 5, &svd));
     start->warm = true;
   } else {
     UNICON_TRY(unicon__svd_top(ctx, c, p_x, p_y, rank, params->svd, params->seed, &svd));
