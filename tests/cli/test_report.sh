@@ -255,9 +255,9 @@ report spectral spectral.safetensors d/x.test.npy d/y.test.npy --perplexity 5
 run 0 fit d/x.train.npy d/y.train.npy --val-x d/x.test.npy --val-y d/y.test.npy -o auto.safetensors
 report auto auto.safetensors d/x.test.npy d/y.test.npy
 grep -q "What auto tried" auto.html || fail "auto: nothing tried"
-grep -q '<text class="tick"[^>]*>linear ridge [0-9.,]* power [0-9.]* exponent [0-9.]* rank [0-9]* \(softmax:[0-9.]*\|balance off\)<' auto.html ||
+grep -q '<text class="tick"[^>]*>angular ridge [0-9.,]* power [0-9.]* exponent [0-9.]* rank [0-9]* \(softmax:[0-9.]*\|balance off\)<' auto.html ||
   fail "auto: a candidate is not shown as it is"
-grep -q '<title>linear ridge [^:]*balance softmax:[0-9.]*: [0-9.]*\(, far behind\)\?</title>' auto.html || fail "auto: a score is not read"
+grep -q '<title>angular ridge [^:]*balance softmax:[0-9.]*: [0-9.]*\(, far behind\)\?</title>' auto.html || fail "auto: a score is not read"
 npy write x2.npy f4 2 40 1
 npy write y2.npy f4 2 30 2
 report two closed.safetensors x2.npy y2.npy
