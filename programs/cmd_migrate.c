@@ -110,11 +110,12 @@ static void print_points(const json_t *list, const char *title, const char *x, c
 
 static void print_result(const json_t *decision, const char *folder) {
   const char *verdict = json_string_value(json_object_get(decision, "verdict"));
-  const json_t *row;
-  size_t i;
+  const json_t *ways = json_object_get(decision, "ways");
   puts("  way       overlap@10           ndcg@10     items  how");
-  json_array_foreach(json_object_get(decision, "ways"), i, row)
-      print_row(row, strcmp(verdict, json_string_value(json_object_get(row, "way"))) == 0);
+  for (size_t i = 0; i < json_array_size(ways); i++) {
+    const json_t *row = json_array_get(ways, i);
+    print_row(row, strcmp(verdict, json_string_value(json_object_get(row, "way"))) == 0);
+  }
   print_points(json_object_get(decision, "by_pairs"), "by pairs:", "pairs", "score");
   print_points(json_object_get(decision, "by_items"), "by items:", "items", "overlap@10");
   printf("verdict   %s\n%s\n", verdict, json_string_value(json_object_get(decision, "sentence")));
@@ -143,7 +144,7 @@ static int write_all(tool *t, const unicon_migration *made, const outputs *out) 
         unicon_model_save(t->ctx, unicon_migration_model(made), out->path[0]);
     if (status != UNICON_OK) code = tool_fail(t, status);
   }
-  if (code == EXIT_DONE) code = output_write(t, out->path[1], pretty, strlen(pretty));
+  if (code == EXIT_DONE && pretty) code = output_write(t, out->path[1], pretty, strlen(pretty));
   if (code == EXIT_DONE) code = output_write(t, out->path[2], html, size);
   if (code == EXIT_DONE && tool_has(t, CLI_OPT_JSON)) {
     code = display_json(json_incref(decision)) ? EXIT_DONE : tool_out_of_memory(t);

@@ -70,13 +70,13 @@ void cards_open(page *p) {
   for (int side = 0; part && side < 2; side++) {
     const json_t *list = get_list(p, part, side == 0 ? "x" : "y");
     const size_t count = json_array_size(list);
-    p->card[side] = calloc(count + 1, sizeof *p->card[side]);
+    p->card[side] = calloc(count + 1, sizeof(const json_t *)); /* pointers */
     if (!p->card[side]) complain(p, "cards", "fewer: out of memory");
     for (size_t k = 0; k < count && p->card[side] && !*p->error; k++)
       check_card(p, p->card[side][k] = json_array_get(list, k));
     if (!p->card[side] || *p->error) return;
     p->cards[side] = count;
-    qsort(p->card[side], count, sizeof *p->card[side], by_number);
+    qsort(p->card[side], count, sizeof(const json_t *), by_number);
   }
 }
 

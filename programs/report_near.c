@@ -145,7 +145,8 @@ static void measure_class(const subject *s, const query *list, tally *t, class_o
     if (other >= 0) t->of_class[other] = 0;
   }
   qsort(t->ranks, (size_t)c->count, sizeof *t->ranks, by_number);
-  c->median = 0.5 * (double)(t->ranks[(c->count - 1) / 2] + t->ranks[c->count / 2]);
+  const size_t below = (size_t)(c->count - 1) / 2, above = (size_t)c->count / 2;
+  c->median = 0.5 * (double)(t->ranks[below] + t->ranks[above]);
   interval(c);
 }
 

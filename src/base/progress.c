@@ -49,9 +49,9 @@ void unicon__stage_report(unicon_ctx *ctx) {
   mark(p);
   for (int k = 0; k < p->names; k++) all += p->seconds[k];
   for (int rank = 0; rank < p->names; rank++) {
-    int longest = -1;
+    int longest = 0;
     for (int k = 0; k < p->names; k++)
-      if (!said[k] && (longest < 0 || p->seconds[k] > p->seconds[longest])) longest = k;
+      if (!said[k] && (said[longest] || p->seconds[k] > p->seconds[longest])) longest = k;
     said[longest] = true;
     unicon__log(ctx, UNICON_LOG_DEBUG, "stage %-20s %8.3f s %5.1f %%", p->name[longest],
                 p->seconds[longest], all > 0 ? 100 * p->seconds[longest] / all : 0);

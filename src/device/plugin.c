@@ -71,14 +71,15 @@ static bool complete(const unicon__device_table *t) {
 /* The table of a library that has been loaded, or the reason why it cannot serve. */
 static const unicon__device_table *table_of(void *library, const char *name, char *text,
                                             size_t size) {
-  unicon__device_entry_fn entry = NULL;
-  void *symbol = dlsym(library, UNICON__DEVICE_ENTRY);
-  if (!symbol) {
+  union { /* POSIX: a function's address is one of data */
+    void *symbol;
+    unicon__device_entry_fn entry;
+  } found = {.symbol = dlsym(library, UNICON__DEVICE_ENTRY)};
+  if (!found.symbol) {
     snprintf(text, size, "its library has no function %s", UNICON__DEVICE_ENTRY);
     return NULL;
   }
-  memcpy(&entry, &symbol, sizeof entry); /* POSIX: a function's address is one of data */
-  const unicon__device_table *table = entry();
+  const unicon__device_table *table = found.entry();
   if (!table || table->version != UNICON__DEVICE_VERSION) {
     snprintf(text, size,
              "its library is of interface version %u, and this one takes %u; both "

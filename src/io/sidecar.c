@@ -68,7 +68,7 @@ static unicon_status read_members(unicon_ctx *ctx, const char *name, const json_
       return unicon__fail(ctx, UNICON_ERR_FORMAT,
                           "%s: \"%s\" is missing or no whole number from 0 on", name,
                           numbers[k].key);
-    memcpy((char *)out + numbers[k].at, &value, sizeof value);
+    *(int64_t *)(void *)((char *)out + numbers[k].at) = value;
   }
   if (out->done > out->rows)
     return unicon__fail(ctx, UNICON_ERR_FORMAT,

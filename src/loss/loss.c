@@ -106,8 +106,9 @@ void unicon__plane_init(unicon__plane *plane, const unicon_pairs *pairs, int64_t
 static void cut_cells(const unicon_ctx *ctx, unicon__loss *loss) {
   enum { CELLS_WANTED = 64, MOST_TILES = 8 };
   const unicon__plane *plane = &loss->plane;
-  const double tiles = (double)((plane->n_x + ctx->tile_x - 1) / ctx->tile_x) *
-                       (double)((plane->n_y + ctx->tile_y - 1) / ctx->tile_y);
+  const int64_t tiles_x = (plane->n_x + ctx->tile_x - 1) / ctx->tile_x;
+  const int64_t tiles_y = (plane->n_y + ctx->tile_y - 1) / ctx->tile_y;
+  const double tiles = (double)tiles_x * (double)tiles_y;
   const double wish = loss->ops == &unicon__loss_pairwise ? 1 : floor(tiles / CELLS_WANTED);
   loss->width = (int64_t)(wish < 1 ? 1 : wish > MOST_TILES ? MOST_TILES : wish) * ctx->tile_y;
 }

@@ -63,7 +63,9 @@ static unicon_status covariance(unicon_ctx *ctx, const taking *t, int s, bool sh
   UNICON_NEW(ctx, *out, p * p);
   for (int side = shared ? 0 : s; side <= (shared ? 1 : s); side++)
     for (int64_t i = 0; i < p; i++) {
-      const double *all = t->all->gram[side] + i * t->all->p[side];
+      const double *gram = t->all->gram[side];
+      if (!gram) continue; /* a fit that asks for a covariance holds it */
+      const double *all = gram + i * t->all->p[side];
       const double *part = t->part ? t->part->gram[side] + i * t->part->p[side] : NULL;
       const double *a = sum[side], own = rows_of(t, side);
       for (int64_t j = 0; j <= i; j++)
@@ -103,6 +105,8 @@ static unicon_status cross_of_pairs(unicon_ctx *ctx, const taking *t, const doub
   const int64_t p_x = t->p[0], p_y = t->p[1];
   for (int d = 0; d < 2; d++) {
     const int from = all->way[d].cross ? d : 0; /* H' = ratio H */
+    const double *sums = all->way[from].cross;
+    if (!sums) continue; /* a fit that asks for C holds them */
     const unicon__direction *a = &all->way[d], *b = part ? &part->way[d] : NULL;
     const double weight = a->weight - (b ? b->weight : 0);
     const double scale = (from == d ? 1 : all->ratio) / weight / 2;
@@ -112,7 +116,7 @@ static unicon_status cross_of_pairs(unicon_ctx *ctx, const taking *t, const doub
     for (int64_t i = 0; i < p_x; i++) left[i] = less(a->left, b ? b->left : NULL, i) / weight;
     for (int64_t j = 0; j < p_y; j++) right[j] = less(a->right, b ? b->right : NULL, j) / weight;
     for (int64_t i = 0; i < p_x; i++) {
-      const double *h = all->way[from].cross + i * all->p[1];
+      const double *h = sums + i * all->p[1];
       const double *g = part ? part->way[from].cross + i * part->p[1] : NULL;
       for (int64_t j = 0; j < p_y; j++) c[i * p_y + j] += scale * less(h, g, j);
     }

@@ -157,7 +157,7 @@ static void add_tile(const chunk *c, const product *p, int64_t t, int64_t group,
     double *left = c->wide + worker * 2 * CHUNK_ROWS * TILE_LARGE;
     double *right = left + CHUNK_ROWS * (int64_t)TILE_LARGE;
     widen(a, p->lda, rows, m, left);
-    if (p->wide_b)
+    if (!b)
       for (int64_t i = 0; i < rows; i++)
         memcpy(right + i * n, p->wide_b + (r0 + i) * p->ldb + j0, (size_t)n * sizeof *right);
     else

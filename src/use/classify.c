@@ -133,6 +133,20 @@ static unicon_status check(unicon_ctx *ctx, const unicon__lens *rows, const unic
   return UNICON_OK;
 }
 
+/* Room for a block of rows and for what is counted. */
+static unicon_status make_room(unicon_ctx *ctx, int64_t block, zero_shot *g, tally *t) {
+  const int64_t tiles = (block + TILE_ROWS - 1) / TILE_ROWS;
+  UNICON_NEW(ctx, g->z, block * g->r);
+  UNICON_NEW(ctx, g->class_z, g->classes * g->r);
+  UNICON_NEW(ctx, g->ahead, block);
+  UNICON_NEW(ctx, g->other, block);
+  UNICON_NEW(ctx, g->scores, unicon__workers_for(ctx, tiles) * TILE_ROWS * TILE_CLASSES);
+  UNICON_NEW(ctx, t->rows, g->classes);
+  UNICON_NEW(ctx, t->right, g->classes);
+  if (g->classes <= UNICON__CONFUSION_MAX) UNICON_NEW(ctx, t->confusion, g->classes * g->classes);
+  return UNICON_OK;
+}
+
 static unicon_status classify(unicon_ctx *ctx, const unicon_view *rows, const int64_t *label,
                               const unicon_view *classes, int64_t *answer, unicon_result **out) {
   unicon__lens lens, class_lens;
@@ -146,16 +160,7 @@ static unicon_status classify(unicon_ctx *ctx, const unicon_view *rows, const in
   UNICON_TRY(check(ctx, &lens, &class_lens, label));
   const int64_t n = lens.count, block = n < BLOCK_ROWS ? n : BLOCK_ROWS;
   zero_shot g = {.classes = class_lens.count, .r = meeting.width};
-  UNICON_NEW(ctx, g.z, block * g.r);
-  UNICON_NEW(ctx, g.class_z, g.classes * g.r);
-  UNICON_NEW(ctx, g.ahead, block);
-  UNICON_NEW(ctx, g.other, block);
-  UNICON_NEW(
-      ctx, g.scores,
-      unicon__workers_for(ctx, (block + TILE_ROWS - 1) / TILE_ROWS) * TILE_ROWS * TILE_CLASSES);
-  UNICON_NEW(ctx, t.rows, g.classes);
-  UNICON_NEW(ctx, t.right, g.classes);
-  if (g.classes <= UNICON__CONFUSION_MAX) UNICON_NEW(ctx, t.confusion, g.classes * g.classes);
+  UNICON_TRY(make_room(ctx, block, &g, &t));
   UNICON_TRY(unicon__meeting_candidates(ctx, &meeting, 0, g.classes, g.class_z));
   const double length = unicon__lens_longest(&class_lens, g.class_z, g.classes, g.r);
   const int stage = unicon__stage_begin(ctx, "classify", 1);
