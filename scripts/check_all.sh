@@ -18,8 +18,8 @@ build_in() {
 }
 
 # Data races. OpenBLAS is not instrumented: its own locks are unknown to the sanitizer. Left out are
-# the many fits of test_stress, test_limits and test_plan, which take the paths that the others take,
-# and the longest of the fused maps.
+# the many fits of test_stress, test_limits and test_plan and the tests that run again on the soft
+# device, which take the paths that the others take, and the longest of the fused maps.
 tsan() {
   local fixed=()
   if setarch -R true 2>/dev/null; then fixed=(setarch -R); fi # the sanitizer needs a plain layout
@@ -27,7 +27,7 @@ tsan() {
     -DUNICON_SANITIZE=thread &&
     TSAN_OPTIONS="suppressions=$PWD/scripts/tsan.supp halt_on_error=1 ignore_noninstrumented_modules=1" \
       "${fixed[@]}" ctest --test-dir build-tsan --output-on-failure -j "$jobs" -L unit \
-      -E 'test_(stress|limits|plan|map_fused|fork)$' # threads after a fork are beyond the sanitizer
+      -E 'test_(stress|limits|plan|map_fused|fork|.*_soft)$' # threads after a fork are beyond the sanitizer
 }
 
 # Reads of memory that was never written, which the other sanitizers do not see.
