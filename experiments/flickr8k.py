@@ -74,7 +74,7 @@ def methods(work, train, dev, test):
         ("`paper-printed`", train, "--preset paper-printed"),
         ("`fast`, one caption", first, "--preset fast"),
         ("`fast`", train, "--preset fast"),
-        ("angular, 2000 landmarks, ridge .01", train, ANGULAR),
+        ("angular, 2000 landmarks", train, ANGULAR),
     ):
         model = fit(work, part, options)
         yield name, evaluate(model, test), model.seconds
