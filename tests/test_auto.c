@@ -140,11 +140,12 @@ static void given_options_stay(void **state) {
   cut c;
   unicon_model *model = NULL;
   cut_make(ctx, 4, &c);
-  unicon_options *options = support_options(ctx, "preset", "auto", "ridge", "0.05", "kernel",
+  unicon_options *options = support_options(ctx, "preset", "auto", "ridge", "0.01234", "kernel",
                                             "linear", "rank", "5", "refine", "0", NULL);
   const unicon_data train = UNICON_DATA(.x = c.x, .y = c.y);
   CHECK_OK(ctx, unicon_fit(ctx, &train, NULL, options, &model));
-  assert_string_equal(unicon_model_meta(model, "option.ridge"), "0.05");
+  assert_string_equal(unicon_model_meta(model, "option.ridge"), "0.01234");
+  assert_string_equal(unicon_model_meta(model, "ridge"), "0.01234 0.01234"); /* all its digits */
   assert_string_equal(unicon_model_meta(model, "option.kernel"), "linear");
   assert_int_equal(unicon_model_rank(model), 5);
   assert_null(strstr(unicon_model_meta(model, "auto_tried"), "angular"));

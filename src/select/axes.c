@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "select/selection.h"
 
@@ -175,10 +173,12 @@ static unicon__setting first_setting(const unicon__selection *w, const unicon__o
   const unicon__params *p = w->params;
   const bool linear = o->kernel->kind == UNICON__KERNEL_LINEAR;
   double ridge[2] = {p->ridge[0], p->ridge[1]};
-  if (w->all && p->open.ridge) unicon__params_ridges(linear ? 1.16 : 0.35, p->rows, ridge);
+  if (w->all && p->open.ridge)
+    unicon__params_ridges(linear ? UNICON__RIDGE_ROWS : UNICON__RIDGE_KERNEL, p->rows, ridge);
+  for (int k = 0; k < 2 && p->open.ridge; k++) ridge[k] = scaled_ridge(ridge[k], 1);
   return (unicon__setting){
       .power = w->all && p->open.power ? 0.5 : p->power[0],
-      .ridge = {scaled_ridge(ridge[0], 1), scaled_ridge(ridge[1], 1)},
+      .ridge = {ridge[0], ridge[1]},
       .exponent = !p->open.exponent ? p->exponent
                   : linear          ? 1.5
                                     : 2,

@@ -9,8 +9,6 @@
 
 enum { USUAL_RANK = 256 };
 
-static const double usual_ridge = 1.16; /* its factor */
-
 static bool is_on(const unicon_options *options, int id) {
   return unicon__is(options, id, "on");
 }
@@ -136,7 +134,7 @@ void unicon__params_from(const unicon_options *options, const int64_t rows[2],
                     !unicon__is(options, UNICON__RANK, "auto") && out->rank != INT64_MAX;
   const int64_t both[2] = {rows[0] + rows[1], rows[0] + rows[1]}; /* of a shared encoder */
   double usual[2];
-  unicon__params_ridges(usual_ridge, out->shared ? both : rows, usual);
+  unicon__params_ridges(UNICON__RIDGE_ROWS, out->shared ? both : rows, usual);
   out->sided = unicon__of_side(options, UNICON__METRIC, 0).sided;
   for (int s = 0; s < 2; s++) {
     out->power[s] = power_of(options, s);

@@ -56,8 +56,9 @@ void unicon__params_from(const unicon_options *options, const int64_t rows[2], u
 /* Ridges of both sides by their numbers of rows: sample eigenvalues of fewer rows are noisier. With
  * n the geometric mean of both numbers,
  *     factor n^-1/2 (n_y / n_x)^1/2 for x,   factor n^-1/2 (n_x / n_y)^1/2 for y.
- * Where nothing chooses them the factor is 1.16: 0.01 on Flickr8k (n 13416), of which both the
- * dependence on n and the ratio were seen (docs/results). */
+ */
+#define UNICON__RIDGE_ROWS 1.16   /* factor for plain rows: 0.01 for the n of Flickr8k, 13416 ... */
+#define UNICON__RIDGE_KERNEL 0.35 /* ... and where auto begins with a kernel (docs/results) */
 void unicon__params_ridges(double factor, const int64_t rows[2], double ridge[2]);
 
 /* Writes what a choice changed into options, for those who read them. */

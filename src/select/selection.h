@@ -72,7 +72,7 @@ double unicon__seconds_left(const unicon__selection *w, double share);
 double unicon__preparation_time(const unicon__selection *w, int64_t landmarks);
 int64_t unicon__landmarks_for(const unicon__selection *w, int64_t wanted);
 
-/* ---- kernels that are open (selection.c) ----- */
+/* ---- kernels that are open (selection.c) ------------------------------------------------- */
 
 void unicon__kernel_close(unicon_ctx *ctx, const unicon__selection *w, unicon__opened *o);
 void unicon__kernel_set(unicon__selection *w, const unicon__kernel_name *kernel);
