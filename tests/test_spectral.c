@@ -251,6 +251,68 @@ static void auto_goes_by_size_and_seeds_repeat(void **state) {
   free(right);
 }
 
+/* ---- from a good guess -------------------------------------------------------------------- */
+
+/* s_k = 3 decay^k of 90 by 60, 8 triples from 18 columns. One round from noise leaves a share of
+ * about (s_18 / s_k)^2 of what is not wanted, each further one that share again. What the square of
+ * the small matrix forgets is 1e-16 s_1 / s_k of a value. */
+static void warm_finds_a_known_spectrum(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  enum { M = 90, N = 60, R = 8, W = 18 };
+  static const double decay[] = {0.5, 0.1, 0.8}; /* .1: columns too dependent for Cholesky */
+  for (size_t c = 0; c < sizeof decay / sizeof *decay; c++) {
+    double s[N], *start = random_matrix(40, N, W);
+    for (int k = 0; k < N; k++) s[k] = 3 * pow(decay[c], k);
+    double *a = known_matrix(41, M, N, N, s);
+    unicon__block *frame = unicon__frame_open(ctx);
+    unicon__svd svd;
+    CHECK_OK(ctx, unicon__svd_warm(ctx, a, M, N, R, start, W, 6, &svd));
+    const double left = pow(s[W] / s[R - 1], 12);
+    for (int k = 0; k < R; k++)
+      CHECK_CLOSE(svd.s[k], s[k], 30 * left * s[k] + 1e-15 * s[0] * s[0] / s[k]);
+    if (decay[c] > 0.1) { /* there the last ones are 1e-7 of the first */
+      CHECK_CLOSE(orthogonality(svd.u, M, R), 0, 1e-9);
+      CHECK_CLOSE(orthogonality(svd.v, N, R), 0, 1e-9);
+      assert_true(plain_residual(a, &svd) < 1e-9 + 6 * sqrt(left));
+      CHECK_CLOSE(svd.next, s[R], 0.05 * s[R]);
+    }
+    /* What it left in `start` is the right basis: one round more changes nothing. */
+    unicon__svd again;
+    ctx->faults.lapack = 0; /* where divide and conquer fails there is a second way */
+    CHECK_OK(ctx, unicon__svd_warm(ctx, a, M, N, R, start, W, 1, &again));
+    assert_int_equal(ctx->faults.lapack, -1);
+    for (int k = 0; k < R; k++)
+      CHECK_CLOSE(again.s[k], svd.s[k], 30 * left * s[k] + 1e-15 * s[0] * s[0] / s[k]);
+    unicon__frame_close(ctx, frame);
+    free(a);
+    free(start);
+  }
+}
+
+static void warm_bears_what_is_not_there(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  enum { M = 30, N = 40, R = 6, W = 10 };
+  static const double three[3] = {4, 2, 1};
+  double *a = known_matrix(51, M, N, 3, three), *zero = support_doubles(M * N);
+  double *start = random_matrix(52, N, W);
+  unicon__block *frame = unicon__frame_open(ctx);
+  unicon__svd svd;
+  for (int round = 0; round < 2; round++) {
+    CHECK_OK(ctx, unicon__svd_warm(ctx, a, M, N, R, start, W, 2, &svd));
+    for (int k = 0; k < R; k++) CHECK_CLOSE(svd.s[k], k < 3 ? three[k] : 0, k < 3 ? 1e-12 : 1e-6);
+    for (int k = 0; k < N * W; k++) assert_true(isfinite(start[k]));
+    CHECK_OK(ctx, unicon__svd_warm(ctx, zero, M, N, R, start, W, 2, &svd));
+    for (int k = 0; k < R; k++) assert_true(svd.s[k] == 0);
+  }
+  a[3] = NAN;
+  scratch_failed(*state, unicon__svd_warm(ctx, a, M, N, R, start, W, 1, &svd), UNICON_ERR_NUMERIC,
+                 "did not converge", "30 by 40");
+  unicon__frame_close(ctx, frame);
+  free(a);
+  free(zero);
+  free(start);
+}
+
 /* ---- eigenvalues -------------------------------------------------------------------------- */
 
 static void eigenvectors_are_eigenvectors(void **state) {
@@ -347,6 +409,8 @@ int main(void) {
       SCRATCH_TEST(certificate_is_honest),
       SCRATCH_TEST(deficient_and_zero_matrices),
       SCRATCH_TEST(auto_goes_by_size_and_seeds_repeat),
+      SCRATCH_TEST(warm_finds_a_known_spectrum),
+      SCRATCH_TEST(warm_bears_what_is_not_there),
       SCRATCH_TEST(eigenvectors_are_eigenvectors),
       SCRATCH_TEST(largest_eigenvalue_is_found),
       SCRATCH_TEST(triangles_solve_what_they_multiply),

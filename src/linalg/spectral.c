@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "base/rng.h"
+#include "linalg/blas.h"
 #include "linalg/reflect.h"
 #include "linalg/svd.h"
 #include "linalg/tiled.h"
@@ -204,44 +205,82 @@ static unicon_status svd_new(unicon_ctx *ctx, int64_t m, int64_t n, int64_t r, u
   return UNICON_OK;
 }
 
-/* M ~ left core^T right^T with M^T left = right core: the SVD of core gives the triples, and the
- * turned right basis is the start of the next time. */
-static unicon_status warm_extract(unicon_ctx *ctx, double *core, const double *left, double *right,
-                                  int64_t w, unicon__svd *svd) {
-  double *s, *u, *vt, *turned;
+/* Orthonormal basis of the columns of Z (m by w) in place. By the Cholesky factor of Z^T Z, which is
+ * nearly all products, where the columns are far enough from dependent for that: what is lost of
+ * the orthogonality is eps cond(Z)^2. */
+static unicon_status orthonormal(unicon_ctx *ctx, int64_t m, int64_t w, double *z, double *gram) {
+  const double far_enough = 1e-5; /* 1 / cond: leaves 2e-6, far below what a setting asks for */
+  double low = INFINITY, high = 0;
+  int64_t info;
+  unicon__tiled_dgemm(ctx, true, false, w, w, m, 1, z, w, z, w, 0, gram, w);
+  UNICON_TRY(unicon__tiled_dpotrf(ctx, w, gram, w, &info));
+  for (int64_t k = 0; k < w && !info; k++) {
+    low = fmin(low, gram[k * w + k]);
+    high = fmax(high, gram[k * w + k]);
+  }
+  if (info || !(low > far_enough * high)) return unicon__tiled_dqr(ctx, m, w, z, NULL);
+  unicon__tiled_dtrsm_right(ctx, true, m, w, gram, w, z, w);
+  return UNICON_OK;
+}
+
+/* Triples of M ~ left (M^T left)^T from the eigenvectors E of the square of image = M^T left (n by
+ * w): s^2, U = left E, V = image E / s. V becomes the start of the next time; a direction that M
+ * does not have stays as it was. */
+static unicon_status warm_extract(unicon_ctx *ctx, const double *left, const double *image,
+                                  int64_t w, double *start, unicon__svd *svd) {
+  double *e, *square, *turned;
   int info;
-  UNICON_NEW(ctx, s, w);
-  UNICON_NEW(ctx, u, w * w);
-  UNICON_NEW(ctx, vt, w * w);
+  UNICON_NEW(ctx, e, w * w);
+  UNICON_NEW(ctx, square, w);
   UNICON_NEW(ctx, turned, svd->n * w);
-  UNICON_TRY(unicon__tiled_dgesvd(ctx, w, w, core, s, u, vt, &info));
-  if (info) return no_convergence(ctx, w, w);
-  memcpy(svd->s, s, (size_t)svd->r * sizeof *s);
-  unicon__tiled_dgemm(ctx, false, true, svd->m, svd->r, w, 1, left, w, vt, w, 0, svd->u, svd->r);
-  unicon__tiled_dgemm(ctx, false, false, svd->n, w, w, 1, right, w, u, w, 0, turned, w);
-  memcpy(right, turned, (size_t)(svd->n * w) * sizeof *right);
+  unicon__tiled_dgemm(ctx, true, false, w, w, svd->n, 1, image, w, image, w, 0, e, w);
+  UNICON_TRY(unicon__tiled_dsyevd(ctx, w, e, square, &info)); /* ascending, one a row */
+  if (info > 0) {
+    unicon__tiled_dgemm(ctx, true, false, w, w, svd->n, 1, image, w, image, w, 0, e, w);
+    UNICON_TRY(unicon__dsyev(ctx, w, e, square, &info));
+  }
+  if (info) return no_convergence(ctx, svd->m, svd->n);
+  for (int64_t k = 0; k < w / 2; k++) { /* descending */
+    const double value = square[k];
+    square[k] = square[w - 1 - k];
+    square[w - 1 - k] = value;
+    for (int64_t i = 0; i < w; i++) {
+      const double entry = e[k * w + i];
+      e[k * w + i] = e[(w - 1 - k) * w + i];
+      e[(w - 1 - k) * w + i] = entry;
+    }
+  }
+  unicon__tiled_dgemm(ctx, false, true, svd->m, svd->r, w, 1, left, w, e, w, 0, svd->u, svd->r);
+  unicon__tiled_dgemm(ctx, false, true, svd->n, w, w, 1, image, w, e, w, 0, turned, w);
+  const double floor = square[0] * 1e-15; /* rounding of the squares */
+  for (int64_t k = 0; k < w; k++) {
+    const double s = square[k] > floor ? sqrt(square[k]) : 0;
+    if (k < svd->r) svd->s[k] = s;
+    for (int64_t j = 0; j < svd->n && s > 0; j++) start[j * w + k] = turned[j * w + k] / s;
+  }
   for (int64_t j = 0; j < svd->n; j++)
-    memcpy(svd->v + j * svd->r, turned + j * w, (size_t)svd->r * sizeof *turned);
-  svd->next = svd->r < w ? s[svd->r] : 0;
+    memcpy(svd->v + j * svd->r, start + j * w, (size_t)svd->r * sizeof *start);
+  svd->next = svd->r < w && square[svd->r] > floor ? sqrt(square[svd->r]) : 0;
   svd->method = "random";
   return UNICON_OK;
 }
 
 unicon_status unicon__svd_warm(unicon_ctx *ctx, const double *matrix, int64_t m, int64_t n,
                                int64_t r, double *start, int64_t w, int rounds, unicon__svd *out) {
-  double *left, *core;
+  double *left, *image, *gram;
   UNICON_TRY(svd_new(ctx, m, n, r, out));
   unicon__block *frame = unicon__frame_open(ctx);
   const int stage = unicon__stage_begin(ctx, "singular values", 0);
   UNICON_NEW(ctx, left, m * w);
-  UNICON_NEW(ctx, core, w * w);
+  UNICON_NEW(ctx, image, n * w);
+  UNICON_NEW(ctx, gram, w * w);
   for (int k = 0; k < rounds; k++) {
-    unicon__tiled_dgemm(ctx, false, false, m, w, n, 1, matrix, n, start, w, 0, left, w);
-    UNICON_TRY(unicon__tiled_dqr(ctx, m, w, left, NULL));
-    unicon__tiled_dgemm(ctx, true, false, n, w, m, 1, matrix, n, left, w, 0, start, w);
-    UNICON_TRY(unicon__tiled_dqr(ctx, n, w, start, core));
+    unicon__tiled_dgemm(ctx, false, false, m, w, n, 1, matrix, n, k ? image : start, w, 0, left, w);
+    UNICON_TRY(orthonormal(ctx, m, w, left, gram));
+    unicon__tiled_dgemm(ctx, true, false, n, w, m, 1, matrix, n, left, w, 0, image, w);
+    if (k + 1 < rounds) UNICON_TRY(orthonormal(ctx, n, w, image, gram));
   }
-  UNICON_TRY(warm_extract(ctx, core, left, start, w, out));
+  UNICON_TRY(warm_extract(ctx, left, image, w, start, out));
   unicon__stage_end(ctx, stage);
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
