@@ -27,6 +27,7 @@ typedef struct fit {
   unicon__dataset train, held;
   unicon__validation validation; /* over `held` */
   bool judged;                   /* are there validation pairs? */
+  unicon__embedded finished;     /* they, by the finished model; r 0: not yet */
   unicon__problem batches;       /* of a fused model */
   unicon__select_log chosen;     /* folds 0: nothing was chosen */
 } fit;
@@ -369,27 +370,33 @@ static unicon__balancing usual_balance(const fit *f) {
   return f->params.open.balance && f->chosen.folds == 0 && few ? off : f->params.balance;
 }
 
-/* Held-out score of the finished model, balanced by its own banks. */
-static unicon_status judge_model(unicon_ctx *ctx, const fit *f, const unicon_model *model,
-                                 unicon__balancing how, double *score) {
-  static const double *const as_it_is[2] = {NULL, NULL};
-  unicon__block *frame = unicon__frame_open(ctx);
-  unicon__embedded z = {.r = model->rank, .made = &model->balance};
+/* The validation rows as the finished model embeds them, once. */
+static unicon_status embed_held(unicon_ctx *ctx, fit *f, const unicon_model *model) {
   const unicon__validation *held = &f->validation;
+  if (f->finished.r > 0) return UNICON_OK;
   for (int s = 0; s < 2; s++) {
     const int64_t n = held->side[s].count;
-    UNICON_NEW(ctx, z.held[s], n * model->rank);
-    UNICON_TRY(unicon__model_embed(ctx, model, s, &held->side[s], 0, n, true, false, z.held[s],
-                                   model->rank));
+    UNICON_NEW(ctx, f->finished.held[s], n * model->rank);
+    UNICON_TRY(unicon__model_embed(ctx, model, s, &held->side[s], 0, n, true, false,
+                                   f->finished.held[s], model->rank));
   }
-  UNICON_TRY(unicon__validation_judge(ctx, held, &z, model->rank, as_it_is, how, score));
-  unicon__frame_close(ctx, frame);
+  f->finished.r = model->rank;
   return UNICON_OK;
+}
+
+/* Held-out score of the finished model, balanced by its own banks. */
+static unicon_status judge_model(unicon_ctx *ctx, fit *f, const unicon_model *model,
+                                 unicon__balancing how, double *score) {
+  static const double *const as_it_is[2] = {NULL, NULL};
+  UNICON_TRY(embed_held(ctx, f, model));
+  f->finished.made = &model->balance;
+  return unicon__validation_judge(ctx, &f->validation, &f->finished, model->rank, as_it_is, how,
+                                  score);
 }
 
 /* With validation pairs the finished model decides between the balance that was chosen before it
  * was there, or the usual one, and some others. */
-static unicon_status choose_balance(unicon_ctx *ctx, const fit *f, unicon_model *model) {
+static unicon_status choose_balance(unicon_ctx *ctx, fit *f, unicon_model *model) {
   const unicon__balancing now = model->balance.how;
   const bool softmax = now.kind == UNICON__BALANCE_SOFTMAX;
   const unicon__balancing others[] = {{UNICON__BALANCE_SOFTMAX, softmax ? 1.5 * now.strength : 10},
@@ -457,7 +464,7 @@ static unicon_status fit_parts(unicon_ctx *ctx, fit *f, unicon_model *model,
 }
 
 /* What was tried and chosen. */
-static unicon_status describe_choice(unicon_ctx *ctx, const fit *f, unicon_model *model) {
+static unicon_status describe_choice(unicon_ctx *ctx, fit *f, unicon_model *model) {
   const unicon__select_log *chosen = &f->chosen;
   double score = chosen->score;
   if (chosen->folds == 0) return UNICON_OK;

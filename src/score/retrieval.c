@@ -18,6 +18,9 @@
 
 enum { QUERY_ROWS = 128, SCORE_COLS = 1024, RESAMPLES = 1000 };
 
+/* Scores of which the largest is looked at first. */
+enum { AT_ONCE = 64 };
+
 /* Places for the positives of a block of queries: fewer queries where each has many. */
 enum { BLOCK_POSITIVES = 1 << 18, FEWEST_ROWS = 8 };
 
@@ -111,13 +114,17 @@ static void count_above(const ranking *g, int64_t query, int64_t from, int64_t c
   if (g->pairs->ignore.count > 0)
     hide(unicon__list_at(g->from_x ? &g->pairs->ignore.by_x : &g->pairs->ignore.by_y, query), from,
          count, scores);
-  for (int64_t j = 0; j < count; j++) {
-    const double score = (double)scores[j];
-    if (score < lowest) continue;
-    int64_t at = first_beaten(threshold, p.count, score - margin);
-    if (at > 0 && score + margin >= threshold[at - 1])
-      at = first_beaten(threshold, p.count, exact_score(g, query, from + j));
-    if (at < p.count) above[at]++;
+  for (int64_t first = 0; first < count; first += AT_ONCE) {
+    const int64_t end = first + AT_ONCE < count ? first + AT_ONCE : count;
+    if ((double)unicon__vec_best()->max(scores + first, end - first) < lowest) continue;
+    for (int64_t j = first; j < end; j++) {
+      const double score = (double)scores[j];
+      if (score < lowest) continue;
+      int64_t at = first_beaten(threshold, p.count, score - margin);
+      if (at > 0 && score + margin >= threshold[at - 1])
+        at = first_beaten(threshold, p.count, exact_score(g, query, from + j));
+      if (at < p.count) above[at]++;
+    }
   }
 }
 
@@ -150,13 +157,22 @@ static void offer(const ranking *g, int64_t query, int64_t from, int64_t count, 
   }
 }
 
-/* Takes in the scores of a tile that are no matches; those hidden are -inf. */
+/* Takes in the scores of a tile that are no matches; those hidden are -inf. Sums in LANES, in a fixed
+ * order. */
 static void observe(others *other, int64_t count, const float *scores) {
+  enum { LANES = 8 };
+  double sum[LANES] = {0};
+  int64_t seen[LANES] = {0};
   for (int64_t j = 0; j < count; j++) {
-    if (scores[j] == -INFINITY) continue;
-    other->top = (double)scores[j] > other->top ? (double)scores[j] : other->top;
-    other->sum += (double)scores[j];
-    other->count++;
+    const bool hidden = scores[j] == -INFINITY;
+    sum[j % LANES] += hidden ? 0 : (double)scores[j];
+    seen[j % LANES] += !hidden;
+  }
+  const double top = (double)unicon__vec_best()->max(scores, count);
+  other->top = top > other->top ? top : other->top;
+  for (int k = 0; k < LANES; k++) {
+    other->sum += sum[k];
+    other->count += seen[k];
   }
 }
 
