@@ -18,17 +18,17 @@ static const double rounding = 1e-4;
 typedef struct kind {
   const char *name;
   const char *option[9]; /* name, value, ... */
-  int ops[10];           /* that a fit runs on the device; -1 */
+  int ops[11];           /* that a fit runs on the device; -1 */
 } kind;
 
 #define STATISTICS SOFT_features, SOFT_add_product, SOFT_add_sums, SOFT_combine
 #define SWEEPS SOFT_embed, SOFT_exp_sums, SOFT_weigh
 
 static const kind kinds[] = {
-    {"fast", {"rank", "6"}, {STATISTICS, SOFT_svd, SOFT_upload, SOFT_download, SOFT_shift, -1}},
+    {"fast", {"rank", "6"}, {STATISTICS, SOFT_eigen, SOFT_product, SOFT_upload, SOFT_download, SOFT_shift, -1}},
     {"landmarks",
      {"kernel", "angular", "landmarks", "40", "map", "nystrom", "rank", "6"},
-     {STATISTICS, SOFT_svd, SOFT_shift, -1}},
+     {STATISTICS, SOFT_eigen, SOFT_shift, -1}},
     {"power", {"metric", "0.3", "rank", "6"}, {STATISTICS, SOFT_eigen, SOFT_product, -1}},
     {"balanced", {"balance", "softmax:5", "rank", "6"}, {STATISTICS, SOFT_embed, -1}},
     {"clip", {"iterations", "2", "rank", "6"}, {STATISTICS, SWEEPS, -1}},
@@ -37,6 +37,7 @@ static const kind kinds[] = {
     {"siglip", {"iterations", "1", "loss", "siglip", "rank", "6"}, {SOFT_weigh, SOFT_embed, -1}},
     {"spectral", {"iterations", "1", "loss", "spectral", "rank", "6"}, {SOFT_weigh, -1}},
     {"random", {"kernel", "rbf", "map", "random", "features", "50", "rank", "6"}, {STATISTICS, -1}},
+    {"dense", {"svd", "dense", "rank", "6"}, {SOFT_svd, -1}},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -86,7 +87,7 @@ static void fits_run_there_and_agree(void **state) {
     CHECK_OK(s->ctx, fit(s->ctx, &p, &kinds[k], &model));
     assert_string_equal(unicon_model_meta(model, "device"), "soft");
     assert_int_equal(soft->matrices, 0);
-    for (int i = 0; kinds[k].ops[i] >= 0 && i < 10; i++) {
+    for (int i = 0; kinds[k].ops[i] >= 0 && i < 11; i++) {
       if (!soft->calls[kinds[k].ops[i]])
         print_error("%s: operation %d did not run\n", kinds[k].name, kinds[k].ops[i]);
       assert_true(soft->calls[kinds[k].ops[i]] > 0);

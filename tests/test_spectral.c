@@ -128,18 +128,22 @@ static void check_svd(unicon_ctx *ctx, int64_t m, int64_t n, int64_t r, unicon__
   unicon__svd svd;
   CHECK_OK(ctx, unicon__svd_top(ctx, a, m, n, r, method, 7, &svd));
   /* dense is exact; random stops at a residual of 1e-5, which bounds the error of each value
-   * (Weyl) and, with a gap of .2 s_k, makes that of the angle's cosine about its square. */
-  const double tolerance = method == UNICON__SVD_DENSE ? 1e-12 : 1e-5;
+   * (Weyl) and, with a gap of .2 s_k, makes that of the angle's cosine about its square. squared has
+   * s^2 to eps s_1^2, so what it loses grows with s_1 / s_r, once for values and residuals, twice for
+   * the orthogonality of the second basis. */
   const double smallest = s[r - 1] / s[0];
+  const bool squared = method == UNICON__SVD_AUTO, random = method == UNICON__SVD_RANDOM;
+  const double tolerance = random ? 1e-5 : squared ? 2e-15 / smallest + 1e-13 : 1e-12;
+  const double orthogonal = squared ? 2e-14 / (smallest * smallest) + 1e-13 : 1e-11;
   for (int64_t k = 0; k < r; k++) CHECK_CLOSE(svd.s[k], s[k], tolerance * s[0]);
   assert_true(svd.residual <= tolerance);
   CHECK_CLOSE(svd.residual, plain_residual(a, &svd), 1e-13);
-  CHECK_CLOSE(orthogonality(svd.u, m, r), 0, 1e-11);
-  CHECK_CLOSE(orthogonality(svd.v, n, r), 0, 1e-11);
+  CHECK_CLOSE(orthogonality(svd.u, m, r), 0, orthogonal);
+  CHECK_CLOSE(orthogonality(svd.v, n, r), 0, orthogonal);
   CHECK_CLOSE(vector_distance(11, &svd, q), 0, pow(10 * tolerance / smallest, 2) + 1e-12);
   check_signs(&svd);
-  CHECK_CLOSE(svd.next, r < q ? s[r] : 0, method == UNICON__SVD_DENSE ? 1e-12 : 0.05 * s[r - 1]);
-  assert_string_equal(svd.method, method == UNICON__SVD_DENSE ? "dense" : "random");
+  CHECK_CLOSE(svd.next, r < q ? s[r] : 0, random ? 0.05 * s[r - 1] : 10 * tolerance);
+  assert_string_equal(svd.method, random ? "random" : squared ? "squared" : "dense");
   unicon__frame_close(ctx, frame);
   free(a);
   free(s);
@@ -150,6 +154,7 @@ static void svd_finds_a_known_spectrum(void **state) {
   static const int64_t sizes[][3] = {{1, 1, 1},   {6, 4, 4},    {4, 6, 2},
                                      {60, 25, 9}, {25, 60, 25}, {90, 90, 12}};
   for (size_t c = 0; c < sizeof sizes / sizeof *sizes; c++) {
+    check_svd(ctx, sizes[c][0], sizes[c][1], sizes[c][2], UNICON__SVD_AUTO);
     check_svd(ctx, sizes[c][0], sizes[c][1], sizes[c][2], UNICON__SVD_DENSE);
     check_svd(ctx, sizes[c][0], sizes[c][1], sizes[c][2], UNICON__SVD_RANDOM);
   }
@@ -160,7 +165,7 @@ static void svd_finds_a_known_spectrum(void **state) {
 static void no_convergence_has_a_second_way(void **state) {
   scratch *s = *state;
   double *a = random_matrix(4, 12, 12), *v[2], *w[2];
-  for (int method = UNICON__SVD_DENSE; method <= UNICON__SVD_RANDOM; method++) {
+  for (int method = UNICON__SVD_AUTO; method <= UNICON__SVD_RANDOM; method++) {
     s->ctx->faults.lapack = 0;
     check_svd(s->ctx, 40, 30, 6, (unicon__svd_method)method);
     assert_int_equal(s->ctx->faults.lapack, -1);
@@ -238,7 +243,16 @@ static void auto_goes_by_size_and_seeds_repeat(void **state) {
   unicon__block *frame = unicon__frame_open(ctx);
   unicon__svd svd, again;
   CHECK_OK(ctx, unicon__svd_top(ctx, small, 100, 90, 3, UNICON__SVD_AUTO, 0, &svd));
+  assert_string_equal(svd.method, "squared");
+  double steep[90];
+  for (int k = 0; k < 90; k++) steep[k] = pow(10, -k / 2.0); /* the tenth is below 1e-4 */
+  double *wide = known_matrix(6, 90, 100, 90, steep);
+  CHECK_OK(ctx, unicon__svd_top(ctx, wide, 90, 100, 8, UNICON__SVD_AUTO, 0, &svd));
+  assert_string_equal(svd.method, "squared");
+  CHECK_OK(ctx, unicon__svd_top(ctx, wide, 90, 100, 12, UNICON__SVD_AUTO, 0, &svd));
   assert_string_equal(svd.method, "dense");
+  CHECK_CLOSE(orthogonality(svd.u, 90, 12), 0, 1e-11);
+  free(wide);
   CHECK_OK(ctx, unicon__svd_top(ctx, a, N, N, R, UNICON__SVD_AUTO, 4, &svd));
   assert_string_equal(svd.method, "random");
   CHECK_OK(ctx, unicon__svd_top(ctx, a, N, N, R, UNICON__SVD_RANDOM, 4, &again));
