@@ -25,7 +25,9 @@ typedef struct kind {
 #define SWEEPS SOFT_embed, SOFT_exp_sums, SOFT_weigh
 
 static const kind kinds[] = {
-    {"fast", {"rank", "6"}, {STATISTICS, SOFT_eigen, SOFT_product, SOFT_upload, SOFT_download, SOFT_shift, -1}},
+    {"fast",
+     {"rank", "6"},
+     {STATISTICS, SOFT_eigen, SOFT_product, SOFT_upload, SOFT_download, SOFT_shift, -1}},
     {"landmarks",
      {"kernel", "angular", "landmarks", "40", "map", "nystrom", "rank", "6"},
      {STATISTICS, SOFT_eigen, SOFT_shift, -1}},

@@ -187,13 +187,6 @@ static unicon__setting first_setting(const unicon__selection *w, const unicon__o
   };
 }
 
-/* The best score of the kernels tried before; -1 where there are none. */
-double unicon__best_before(const unicon__selection *w) {
-  double best = -1;
-  for (int k = 0; k < w->kernels; k++) best = fmax(best, w->kernel[k].score);
-  return best;
-}
-
 /* How many settings a sweep tries where none but the first of each axis helps. */
 int unicon__count_settings(const unicon__selection *w) {
   const unicon__params *p = w->params;
@@ -213,7 +206,7 @@ unicon_status unicon__sweep_settings(unicon_ctx *ctx, unicon__selection *w, unic
   double score;
   w->now = (unicon__candidate){.score = -1};
   UNICON_TRY(consider(ctx, w, o, first_setting(w, o), &score));
-  if (score < unicon__best_before(w) - UNICON__NEAR_ENOUGH) return UNICON_OK;
+  if (score < w->opening - UNICON__NEAR_KERNEL) return UNICON_OK;
   w->opening = fmax(w->opening, score);
   const bool ridges = p->open.ridge && (w->all || is_small(o));
   if (w->all || ridges) UNICON_TRY(unicon__kernel_turn(ctx, w, o));

@@ -83,7 +83,7 @@ static unicon_status try_kernels(unicon_ctx *ctx, unicon__selection *w) {
   UNICON_TRY(unicon__stage_step(ctx, 0, 8 * count));
   UNICON_TRY(try_kernel(ctx, w, &all_kernels[LINEAR], true));
   for (int k = 0; k < count; k++) {
-    if (k == LINEAR && w->glance < w->opening - UNICON__NEAR_ENOUGH) continue;
+    if (k == LINEAR && w->glance < w->opening - UNICON__NEAR_KERNEL) continue;
     UNICON_TRY(unicon__stage_step(ctx, 8 * k + 1, 8 * count));
     UNICON_TRY(try_kernel(ctx, w, &all_kernels[k], false));
   }
@@ -146,12 +146,21 @@ static void pick_epoch(const unicon__selection *w, const int *returned, const do
     }
 }
 
-/* `barred`: a fold that is behind the best run after an epoch is given up. */
+/* Is a run, after some of the folds, clearly behind the best one at its best there? */
+static bool is_behind(const unicon__selection *w, const double *reached, int folds) {
+  const double clearly = 0.004; /* the difference of two runs has a deviation of .003 over folds */
+  double behind = 0;
+  for (int f = 0; f < folds; f++) behind += (w->reached[f] - reached[f]) / folds;
+  return behind > clearly;
+}
+
+/* `barred`: a fold that is behind the best run after an epoch is given up, and all folds where
+ * those that are done are clearly behind. */
 static unicon_status refine_once(unicon_ctx *ctx, unicon__selection *w, unicon__opened *o,
                                  const unicon__candidate *from, const unicon__refine_params *params,
                                  bool barred, unicon__candidate *best) {
   const int most = UNICON__EPOCH_LOG - 1;
-  double balanced[STRONGER] = {0}, first[UNICON__FOLDS_MAX] = {0};
+  double balanced[STRONGER] = {0}, first[UNICON__FOLDS_MAX] = {0}, reached[UNICON__FOLDS_MAX];
   int returned[UNICON__FOLDS_MAX] = {0};
   unicon__candidate c = *from;
   memset(c.by_epoch, 0, sizeof c.by_epoch);
@@ -166,14 +175,19 @@ static unicon_status refine_once(unicon_ctx *ctx, unicon__selection *w, unicon__
     UNICON_TRY(unicon__trial_refine(ctx, o->trial[f], &c.setting, &here, &log, stronger,
                                     w->params->open.balance ? STRONGER : 0, own));
     first[f] = log.score[1];
+    reached[f] = log.score[log.best < most ? log.best : most];
     returned[f] = log.best;
+    if (barred && is_behind(w, reached, f + 1)) return UNICON_OK;
     for (int k = 0; w->params->open.balance && k < STRONGER; k++) balanced[k] += own[k] / w->folds;
     if (log.epochs < c.tried) c.tried = log.epochs; /* patience or the bar ended it */
     for (int e = 0; e <= c.tried; e++) c.by_epoch[e] += log.score[e] / w->folds;
   }
   pick_epoch(w, returned, balanced, &c);
   unicon__remember(ctx, w, &c);
-  if (c.score > best->score || !barred) memcpy(w->first, first, sizeof first);
+  if (c.score > best->score || !barred) {
+    memcpy(w->first, first, sizeof first);
+    memcpy(w->reached, reached, sizeof reached);
+  }
   if (!barred) {
     memcpy(w->by_epoch, c.by_epoch, sizeof w->by_epoch);
     w->tried = c.tried;

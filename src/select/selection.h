@@ -7,9 +7,13 @@
 
 enum { UNICON__FOLDS_MAX = 8, UNICON__KERNELS_MAX = 6 };
 
-/* A kernel is swept only where its first score is as near as this to the best of another: a sweep
- * gains less. */
+/* What a setting may be behind on some of the splits before it is given up: other splits seldom
+ * bring back more. */
 #define UNICON__NEAR_ENOUGH 0.01
+
+/* A kernel is swept only where its first score is as near as this to the best first score of
+ * another: sweeps of two kernels gain about the same. */
+#define UNICON__NEAR_KERNEL 0.005
 
 typedef struct unicon__kernel_name {
   const char *name;
@@ -50,6 +54,7 @@ typedef struct unicon__selection {
   unicon__prepared *slot;
   unicon__candidate now;              /* best of the kernel that is being tried */
   double first[UNICON__FOLDS_MAX];    /* score after the first epoch of the best refine, per fold */
+  double reached[UNICON__FOLDS_MAX];  /* and at its best */
   double by_epoch[UNICON__EPOCH_LOG]; /* of the first refine of the kernel */
   int tried;
   unicon__candidate kernel[UNICON__KERNELS_MAX]; /* best of each kernel */
@@ -86,8 +91,6 @@ int64_t unicon__common_rank(const unicon__selection *w, const unicon__opened *o)
 
 /* Both ridges of a setting, times those of `from`. */
 void unicon__scale_ridge(unicon__setting *s, const unicon__setting *from, double factor);
-/* The best score of the kernels tried before; -1 where there are none. */
-double unicon__best_before(const unicon__selection *w);
 /* How many settings a sweep tries where none but the first of each axis helps. */
 int unicon__count_settings(const unicon__selection *w);
 /* The first setting of a kernel alone, and all that are left open, into w->now. */
