@@ -199,20 +199,15 @@ static unicon_status refine_once(unicon_ctx *ctx, unicon__selection *w, unicon__
 /* Refines a kernel's best setting at three times its ridge: the true loss fits the training pairs
  * more closely than the closed form, so it wants more shrinkage. Near-exact pairs, which score
  * high, like half the temperature; preset best asks for the ridge itself as well. What is behind
- * the best after an epoch stays behind and is given up.
- *
- * With validation pairs the fit that follows judges its own epochs, so a few steps tell whether it
- * is to refine at all. */
+ * the best after an epoch stays behind and is given up. */
 static unicon_status refine_kernel(unicon_ctx *ctx, unicon__selection *w,
                                    const unicon__candidate *from,
                                    const unicon__refine_params *params, unicon__candidate *best) {
-  enum { FEW_STEPS = 15 };
   const bool ridge = w->params->open.ridge;
   const double near_exact = 0.7;
   unicon__candidate own = *from, start = *from;
   unicon__refine_params next = *params;
   unicon__opened *o = NULL;
-  if (w->job->judged && !w->larger) next.most_steps = FEW_STEPS;
   UNICON_TRY(unicon__kernel_open(ctx, w, from->kernel, &o));
   if (ridge) unicon__scale_ridge(&start.setting, &from->setting, 3);
   UNICON_TRY(refine_once(ctx, w, o, &start, &next, false, &own));
@@ -225,7 +220,6 @@ static unicon_status refine_kernel(unicon_ctx *ctx, unicon__selection *w,
     next.loss.temperature /= 2;
     UNICON_TRY(refine_once(ctx, w, o, &start, &next, true, &own));
   }
-  if (next.most_steps > 0 && own.epochs > 0) own.epochs = params->epochs;
   if (own.score > best->score + worth) {
     *best = own;
   } else if (best->kernel == from->kernel && best->epochs == 0) { /* what refine would have given */

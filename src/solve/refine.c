@@ -244,14 +244,12 @@ static unicon_status run_epoch(unicon_ctx *ctx, refiner *f, int epoch) {
   for (int64_t i = 0, next = 0; i < f->data->pairs->n_x; i++)
     if (unicon__positives_x(f->data->pairs, i).count > 0) f->order[f->rows + next++] = i;
   for (int64_t k = 0; k < f->rows; k++) f->order[k] = f->order[f->rows + f->order[k]];
-  const int64_t most = f->params->most_steps;
-  const int64_t steps = most > 0 && most < f->steps ? most : f->steps;
-  for (int64_t k = 0; k < steps; k++) {
+  for (int64_t k = 0; k < f->steps; k++) {
     UNICON_TRY(unicon__stage_step(ctx, f->step, f->steps * f->params->epochs));
     const double rate = f->params->rate * 0.5 * (1 + cos(pi * (double)f->step / all));
     UNICON_TRY(take_step(ctx, f, rate, &sum));
   }
-  if (epoch < UNICON__EPOCH_LOG) f->log->loss[epoch] = sum / (double)steps;
+  if (epoch < UNICON__EPOCH_LOG) f->log->loss[epoch] = sum / (double)f->steps;
   return UNICON_OK;
 }
 
@@ -277,7 +275,6 @@ static unicon_status run_epochs(unicon_ctx *ctx, refiner *f) {
     }
     if (f->params->patience > 0 && epoch - log->best >= f->params->patience) break;
     if (f->held && epoch == 1 && score < f->params->bar) break;
-    if (f->params->most_steps > 0) break;
   }
   return UNICON_OK;
 }

@@ -19,9 +19,8 @@
 typedef struct unicon__refine_params {
   unicon__loss_params loss;
   int epochs;
-  int schedule;       /* epochs after which the rate would be 0; 0: those that are run */
-  double bar;         /* a held-out score after the first epoch below this ends it */
-  int64_t most_steps; /* the first epoch ends after so many steps, and refine with it; 0: no */
+  int schedule; /* epochs after which the rate would be 0; 0: those that are run */
+  double bar;   /* a held-out score after the first epoch below this ends it */
   int64_t batch;
   double rate;
   double decay; /* AdamW weight decay */
