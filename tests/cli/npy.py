@@ -80,5 +80,15 @@ def close(a, b, tolerance):
     assert worst <= float(tolerance), worst
 
 
+def products(a, b, c, d, tolerance):
+    """The products of the rows of a and b, beside those of c and d."""
+    a, b, c, d = (load(path)[1] for path in (a, b, c, d))
+    assert len(a) == len(c) and len(b) == len(d), "shapes differ"
+    dot = lambda u, v: sum(s * t for s, t in zip(u, v))
+    worst = max(abs(dot(p, q) - dot(r, s)) for p, r in zip(a, c) for q, s in zip(b, d))
+    assert worst <= float(tolerance), worst
+
+
 if __name__ == "__main__":
-    {"write": write, "repeat": repeat, "head": head, "show": show, "close": close}[sys.argv[1]](*sys.argv[2:])
+    commands = {"write": write, "repeat": repeat, "head": head, "show": show, "close": close, "products": products}
+    commands[sys.argv[1]](*sys.argv[2:])
