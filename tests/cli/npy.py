@@ -7,6 +7,7 @@ npy.py repeat OUT IN K          each row of IN K times
 npy.py head FILE                type and shape
 npy.py show FILE                values, one row per line
 npy.py close A B TOLERANCE      equal shapes, values within TOLERANCE
+npy.py products A B C D TOLERANCE   products of rows of A and B beside those of C and D
 """
 import ast
 import random
