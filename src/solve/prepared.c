@@ -88,6 +88,12 @@ static unicon_status fit_maps(unicon_ctx *ctx, const unicon__prepare_plan *plan,
   return UNICON_OK;
 }
 
+/* What the features of a side cost, about: products with its landmarks and their factor. */
+static double work_of(const unicon__side *side) {
+  const unicon__map *map = &side->map;
+  return (double)side->source.count * (double)map->out * (2 * (double)map->in + (double)map->out);
+}
+
 unicon_status unicon__prepare(unicon_ctx *ctx, const unicon__prepare_plan *plan,
                               unicon__prepared *out) {
   static const int64_t all[2] = {INT64_MAX, INT64_MAX};
@@ -96,15 +102,24 @@ unicon_status unicon__prepare(unicon_ctx *ctx, const unicon__prepare_plan *plan,
   unicon__arena_init(&out->sums, ctx->arena.budget);
   out->side[0].source = plan->data->x;
   out->side[1].source = plan->data->y;
+  int stage = unicon__stage_begin(ctx, NULL, 0.1);
   UNICON_TRY(fit_maps(ctx, plan, plan->centring == UNICON__CENTRE_SHARED, out));
+  unicon__stage_end(ctx, stage);
   for (int s = 0; s < 2; s++)
     UNICON_TRY(unicon__keep(ctx, &out->arena, &out->side[s].source, &out->side[s].kept));
-  for (int s = 0; s < 2; s++)
-    if (plan->cache || out->side[s].map.kind != UNICON__MAP_LINEAR)
-      UNICON_TRY(unicon__source_cache(ctx, &out->arena, &out->side[s].source, &out->side[s].cache));
+  for (int s = 0; s < 2; s++) {
+    const double work = work_of(&out->side[s]), other = work_of(&out->side[1 - s]);
+    if (!plan->cache && out->side[s].map.kind == UNICON__MAP_LINEAR) continue;
+    stage = unicon__stage_begin(ctx, NULL, 0.5 * work / (work + other));
+    UNICON_TRY(unicon__source_cache(ctx, &out->arena, &out->side[s].source, &out->side[s].cache));
+    unicon__stage_end(ctx, stage);
+  }
+  stage = unicon__stage_begin(ctx, NULL, 1);
   const unicon__batch set = unicon__prepared_set(out);
   UNICON_TRY(unicon__stats_open(ctx, &out->sums, &set, all, plan->holds, &out->stats));
-  return unicon__stats_add(ctx, &set, 1, &out->stats);
+  UNICON_TRY(unicon__stats_add(ctx, &set, 1, &out->stats));
+  unicon__stage_end(ctx, stage);
+  return UNICON_OK;
 }
 
 void unicon__prepared_drop_sums(unicon__prepared *prepared) {
