@@ -68,7 +68,7 @@ static unicon_status prepare(unicon_ctx *ctx, making *m) {
       unicon__stats_finish(ctx, &m->prepared->stats, NULL, params->centring, all, &m->moments));
   unicon__prepared_drop_sums(m->prepared);
   UNICON_TRY(unicon__moments_check(ctx, m->prepared, &m->moments));
-  UNICON_TRY(unicon__prepared_centre(m->prepared, &m->moments));
+  UNICON_TRY(unicon__prepared_centre(ctx, m->prepared, &m->moments));
   const unicon__closed_params closed = unicon__params_closed(params, 0);
   unicon__blas_begin();
   const unicon_status status = unicon__closed_whiten(ctx, &m->moments, &closed, m->metric);

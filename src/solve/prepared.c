@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sweep.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
 
@@ -182,14 +183,33 @@ unicon_status unicon__moments_check(unicon_ctx *ctx, const unicon__prepared *pre
   return UNICON_OK;
 }
 
-unicon_status unicon__prepared_centre(unicon__prepared *prepared, unicon__moments *moments) {
+/* Kept features less what their mean was guessed wrong by. */
+typedef struct centring {
+  float *cache;
+  const double *mean;
+  int64_t n, p;
+} centring;
+
+enum { CENTRE_ROWS = 256 };
+
+static void centre_rows(void *state, unicon__cell cell) {
+  const centring *c = state;
+  const int64_t from = cell.row * CENTRE_ROWS;
+  for (int64_t i = from; i < c->n && i < from + CENTRE_ROWS; i++)
+    for (int64_t k = 0; k < c->p; k++) c->cache[i * c->p + k] -= (float)c->mean[k];
+}
+
+unicon_status unicon__prepared_centre(unicon_ctx *ctx, unicon__prepared *prepared,
+                                      unicon__moments *moments) {
   for (int s = 0; s < 2 && prepared->centring != UNICON__CENTRE_NONE; s++) {
     unicon__side *side = &prepared->side[s];
-    const int64_t p = side->map.out;
+    const int64_t p = side->map.out, n = side->source.count;
     UNICON_TRY(unicon__kept_shift(&side->kept, moments->mean[s]));
     const bool own = s == 0 || side->map.mean != prepared->side[0].map.mean;
-    for (int64_t i = 0; side->cache && i < side->source.count; i++)
-      for (int64_t k = 0; k < p; k++) side->cache[i * p + k] -= (float)moments->mean[s][k];
+    centring c = {side->cache, moments->mean[s], n, p};
+    if (side->cache)
+      UNICON_TRY(unicon__sweep_rows(ctx, NULL, NULL, (n + CENTRE_ROWS - 1) / CENTRE_ROWS,
+                                    centre_rows, &c));
     for (int64_t k = 0; k < p && own; k++)
       side->map.mean[k] = (float)((double)side->map.mean[k] + moments->mean[s][k]);
   }
