@@ -64,6 +64,9 @@ typedef struct unicon__device_host {
   size_t size; /* of this struct */
   void *user;
   int (*poll)(void *user);
+  /* 1: exp_sums and weigh may round scores and weights to 16 bits, as docs/numerics.md says; all
+   * other operations are as they are. */
+  int32_t reduced;
 } unicon__device_host;
 
 typedef struct unicon__device_memory {

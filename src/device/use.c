@@ -41,7 +41,7 @@ static void take_plugin(unicon_ctx *ctx, const unicon__plugin *plugin) {
 /* Opens it; on failure `text` has the sentence. */
 static bool open_device(unicon_ctx *ctx, char text[UNICON__PLUGIN_TEXT]) {
   unicon__where *where = &ctx->where;
-  const unicon__device_host host = {sizeof host, ctx, poll_host};
+  const unicon__device_host host = {sizeof host, ctx, poll_host, where->reduced};
   text[0] = '\0';
   const int said =
       where->table->open(&host, where->limit, &where->device, text, UNICON__PLUGIN_TEXT);
@@ -83,6 +83,17 @@ static void settle(unicon_ctx *ctx) {
   if (where->settled) return;
   where->settled = true;
   if (!where->name[0] || strcmp(where->name, "auto") == 0) choose_best(ctx);
+}
+
+/* A device that is open is opened anew when it is next needed. */
+static void set_precision(unicon_ctx *ctx, bool reduced) {
+  unicon__where *where = &ctx->where;
+  if (where->reduced == reduced) return;
+  where->reduced = reduced;
+  if (where->device && where->process == (int64_t)getpid()) {
+    where->table->close(where->device);
+    where->device = NULL;
+  }
 }
 
 /* NAME or NAME:SIZE. */
@@ -131,6 +142,15 @@ unicon_status unicon__device_set(unicon_ctx *ctx, const char *text) {
 
 const char *unicon__device_name(const unicon_ctx *ctx) {
   return ctx->where.table && ctx->where.used ? ctx->where.table->name : "cpu";
+}
+
+const char *unicon__device_precision(unicon_ctx *ctx) {
+  const unicon__where *where = &ctx->where;
+  if (where->lowered) return "reduced";
+  if (where->reduced)
+    unicon__log(ctx, UNICON_LOG_WARNING, "precision reduced has no effect: %s",
+                where->used ? "no iteration ran on the device" : "the fit ran on the CPU");
+  return "full";
 }
 
 bool unicon__device_has(unicon_ctx *ctx, size_t place, double flops) {
@@ -261,7 +281,9 @@ static unicon_status set_context(unicon_ctx *ctx, const char *name, const char *
   int id;
   UNICON_TRY(unicon__context_value(ctx, name, value, &id, &parsed));
   if (id == UNICON__DEVICE) return unicon__device_set(ctx, value);
-  if (id == UNICON__THREADS)
+  if (id == UNICON__PRECISION)
+    set_precision(ctx, parsed.word == 1);
+  else if (id == UNICON__THREADS)
     unicon__ctx_set_threads(ctx, parsed.word == 0 ? unicon__processor_count() : (int)parsed.number);
   else
     unicon__budget_set_limit(ctx->arena.budget,

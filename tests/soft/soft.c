@@ -387,12 +387,30 @@ static int combine(unicon__device *d, const unicon__device_sparse *w, const unic
 
 /* ---- the plane ---------------------------------------------------------------------------- */
 
+/* To so many significant bits, if the device is to be less exact: 11 are float16, 8 bfloat16. */
+static double rounded(const unicon__device *d, double v, int bits) {
+  int exponent;
+  if (!d->host.reduced || v == 0 || !isfinite(v)) return v;
+  const double part = frexp(v, &exponent);
+  return ldexp(nearbyint(ldexp(part, bits)), exponent - bits);
+}
+
 static double score(const unicon__matrix *a, int64_t i, const unicon__matrix *b, int64_t j,
                     int64_t width) {
   const float *x = a->f32 + i * a->cols, *y = b->f32 + j * b->cols;
   double sum = 0;
   for (int64_t k = 0; k < width; k++) sum += (double)x[k] * (double)y[k];
   return sum;
+}
+
+/* One of the plane. */
+static double plane_score(const unicon__device *d, const unicon__device_plane *p, int64_t i,
+                          int64_t j) {
+  if (!d->host.reduced) return score(p->zx, i, p->zy, j, p->r);
+  double sum = 0;
+  for (int64_t k = 0; k < p->r; k++)
+    sum += rounded(d, at(p->zx, i, k), 11) * rounded(d, at(p->zy, j, k), 11);
+  return rounded(d, sum, 11);
 }
 
 /* The entry of a sparse row at a column: its place, or -1. `next` runs along. */
@@ -422,7 +440,7 @@ static int exp_sums(unicon__device *d, const unicon__device_plane *p, const unic
     for (int64_t j = 0; j < p->n_y; j++) {
       const int64_t found = entry_at(e->counts, i, j, &next);
       const double count = found < 0 ? 1 : value_of(e->counts, found);
-      const double v = e->a * score(p->zx, i, p->zy, j, p->r);
+      const double v = e->a * plane_score(d, p, i, j);
       if (count == 0) continue;
       if (e->shifted) {
         lse_add(&e->row_top[i], &e->row_sum[i], v, count);
@@ -468,11 +486,13 @@ static int weigh(unicon__device *d, const unicon__device_plane *p, const unicon_
     for (int64_t k = 0; w->phi_x && k < w->phi_y->cols; k++) t[k] = 0;
     for (int64_t j = w->y0; j < w->y0 + w->n_y; j++) {
       const int64_t found = entry_at(w->fixed, i, j, &next);
-      const double weight = found >= 0
-                                ? value_of(w->fixed, found)
-                                : weight_of(w, i, j, score(p->zx, i, p->zy, j, p->r), &total);
-      for (int64_t k = 0; w->phi_x && k < w->phi_y->cols; k++)
-        t[k] += weight * at(w->phi_y, w->phi_y0 + j - w->y0, k);
+      const double weight =
+          found >= 0 ? value_of(w->fixed, found)
+                     : rounded(d, weight_of(w, i, j, plane_score(d, p, i, j), &total), 8);
+      for (int64_t k = 0; w->phi_x && k < w->phi_y->cols; k++) {
+        const double phi = at(w->phi_y, w->phi_y0 + j - w->y0, k);
+        t[k] += weight * (found >= 0 ? phi : rounded(d, phi, 8));
+      }
     }
     for (int64_t a = 0; w->phi_x && a < w->phi_x->cols; a++)
       for (int64_t k = 0; k < w->phi_y->cols; k++)

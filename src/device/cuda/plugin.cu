@@ -25,14 +25,28 @@ struct unicon__device {
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
+/* Why the driver counts no devices. */
+static void why_none(cudaError_t code, char *text, size_t size) {
+  int driver = 0, needed = 0;
+  cudaGetLastError();
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&needed);
+  if (driver == 0)
+    snprintf(text, size, "there is no NVIDIA driver");
+  else if (code == cudaErrorInsufficientDriver)
+    snprintf(text, size, "the NVIDIA driver is for CUDA %d.%d, and CUDA %d.%d is needed",
+             driver / 1000, driver % 1000 / 10, needed / 1000, needed % 1000 / 10);
+  else
+    snprintf(text, size, "there is no NVIDIA GPU that can be used: %s",
+             code != cudaSuccess ? cudaGetErrorString(code) : "none was found");
+}
+
 static int usable(char *text, size_t size) {
   int count = 0, major = 0;
   cudaDeviceProp about;
   const cudaError_t code = cudaGetDeviceCount(&count);
   if (code != cudaSuccess || count == 0) {
-    cudaGetLastError();
-    snprintf(text, size, "there is no NVIDIA GPU that can be used: %s",
-             code != cudaSuccess ? cudaGetErrorString(code) : "none was found");
+    why_none(code, text, size);
     return 0;
   }
   if (cudaGetDeviceProperties(&about, 0) != cudaSuccess) {
@@ -65,6 +79,7 @@ static int open_device(const unicon__device_host *host, uint64_t limit, unicon__
     return code;
   }
   d->host = *host;
+  d->g.reduced = d->host.reduced != 0;
   d->g.poll = d->host.poll;
   d->g.user = d->host.user;
   *out = d;
