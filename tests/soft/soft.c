@@ -389,10 +389,13 @@ static int combine(unicon__device *d, const unicon__device_sparse *w, const unic
 
 /* To so many significant bits, if the device is to be less exact: 11 are float16, 8 bfloat16. */
 static double rounded(const unicon__device *d, double v, int bits) {
-  int exponent;
-  if (!d->host.reduced || v == 0 || !isfinite(v)) return v;
-  const double part = frexp(v, &exponent);
-  return ldexp(nearbyint(ldexp(part, bits)), exponent - bits);
+  uint64_t word;
+  if (!d->host.reduced || !isfinite(v)) return v;
+  memcpy(&word, &v, sizeof word);
+  const uint64_t last = UINT64_C(1) << (53 - bits);
+  word = (word + last / 2) & ~(last - 1); /* a carry goes into the exponent, as it should */
+  memcpy(&v, &word, sizeof v);
+  return v;
 }
 
 static double score(const unicon__matrix *a, int64_t i, const unicon__matrix *b, int64_t j,
