@@ -724,6 +724,47 @@ static void wide_products(bench *b) {
   }
 }
 
+/* ---- memory of others --------------------------------------------------------------------- */
+
+/* Rows go out and come back, turned around. */
+static void foreign_rows(bench *b) {
+  float *x = support_normals(1, ROWS * IN);
+  unicon__matrix *m = sent(b, x, ROWS, IN), *turned = zeros(b, IN + 1, ROWS, SINGLE);
+  void *data;
+  int32_t number = -1;
+  RUN(b, room_new, (uint64_t)(ROWS * IN * 4), &data, &number);
+  unicon__foreign f = {data, ROWS, IN, IN * 4, 4, SINGLE, number, 0};
+  RUN(b, hand, m, 0, 20, &f, 0);
+  RUN(b, hand, m, 20, ROWS - 20, &f, 20);
+  const unicon__foreign back = {data, IN, ROWS, 4, IN * 4, SINGLE, number, 1};
+  RUN(b, receive, turned, 1, 10, &back, 0);
+  RUN(b, receive, turned, 11, IN - 10, &back, 10);
+  float *got = fetched(b, turned, IN + 1, ROWS);
+  for (int k = 0; k < IN; k++)
+    for (int i = 0; i < ROWS; i++) assert_true(got[(k + 1) * ROWS + i] == x[i * IN + k]);
+  for (int i = 0; i < ROWS; i++) assert_true(got[i] == 0);
+  f.number = number + 1;
+  assert_int_equal(b->table->receive(b->device, turned, 0, 1, &f, 0), UNICON__DEVICE_FAILED);
+  b->table->room_free(data, number);
+  free(x), free(got);
+}
+
+static void flawed_rows(bench *b) {
+  float *x = support_normals(1, ROWS * IN);
+  static const struct {
+    int first, zero, want;
+  } tries[] = {{0, 0, 9}, {0, 1, 4}, {5, 1, 4}, {10, 0, 12}, {23, 1, -1}};
+  for (int k = 0; k < IN; k++) x[4 * IN + k] = 0;
+  x[9 * IN + 18] = NAN, x[22 * IN] = -INFINITY;
+  unicon__matrix *m = sent(b, x, ROWS, IN);
+  for (size_t t = 0; t < sizeof tries / sizeof *tries; t++) {
+    int64_t row = 77;
+    RUN(b, flaw, m, tries[t].first, ROWS - tries[t].first, tries[t].zero, &row);
+    assert_int_equal(row, tries[t].want);
+  }
+  free(x);
+}
+
 /* ---- what fails ---------------------------------------------------------------------------- */
 
 /* More than there is: the sentence says so, and everything goes on. */
@@ -768,6 +809,8 @@ static const struct {
     CASE(eigenvectors, eigen),
     CASE(singular_values, svd),
     CASE(wide_products, product),
+    CASE(foreign_rows, receive),
+    CASE(flawed_rows, flaw),
     CASE(too_much_memory, matrix_new),
 #undef CASE
 };

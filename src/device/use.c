@@ -153,20 +153,33 @@ const char *unicon__device_precision(unicon_ctx *ctx) {
   return "full";
 }
 
-bool unicon__device_has(unicon_ctx *ctx, size_t place, double flops) {
+/* Opens the device that was found, unless it is open; if it cannot be, the CPU goes on. */
+static bool is_open(unicon_ctx *ctx) {
   unicon__where *where = &ctx->where;
   char why[UNICON__PLUGIN_TEXT];
+  if (where->device || open_device(ctx, why)) return true;
+  unicon__log(ctx, UNICON_LOG_WARNING, "device %s cannot be opened, the CPU goes on: %s",
+              where->table->name, why);
+  where->table = NULL;
+  return false;
+}
+
+bool unicon__device_has(unicon_ctx *ctx, size_t place, double flops) {
+  unicon__where *where = &ctx->where;
   void (*entry)(void);
   if (!where->settled && flops < worth_looking) return false;
   settle(ctx);
   if (!where->table || flops < where->table->least_flops) return false;
   memcpy(&entry, (const char *)where->table + place, sizeof entry);
   where->said = UNICON__DEVICE_OK;
-  if (!entry || where->device || open_device(ctx, why)) return entry != NULL;
-  unicon__log(ctx, UNICON_LOG_WARNING, "device %s cannot be opened, the CPU goes on: %s",
-              where->table->name, why);
-  where->table = NULL;
-  return false;
+  return entry != NULL && is_open(ctx);
+}
+
+bool unicon__device_reads(unicon_ctx *ctx, int kind) {
+  settle(ctx);
+  const unicon__device_table *table = ctx->where.table;
+  return table && table->receive && table->hand && table->flaw && table->memory_kind == kind &&
+         is_open(ctx);
 }
 
 unicon_status unicon__device_check(unicon_ctx *ctx, int said) {

@@ -30,6 +30,9 @@ bool unicon__device_has(unicon_ctx *ctx, size_t place, double flops);
 #define unicon__device_serves(ctx, entry, flops) \
   unicon__device_has((ctx), offsetof(unicon__device_table, entry), (flops))
 
+/* Is there a device, open now, that reads and writes memory of this kind in place? */
+bool unicon__device_reads(unicon_ctx *ctx, int kind);
+
 /* What the device returned, as a status with its sentence. */
 unicon_status unicon__device_check(unicon_ctx *ctx, int said);
 

@@ -29,6 +29,7 @@ struct unicon__device {
 enum { USUAL_LIMIT = 1 << 30, USUAL_ROWS = 48 };
 
 static soft_control control = {.version = UNICON__DEVICE_VERSION,
+                               .memory_kind = 1,
                                .most_rows = USUAL_ROWS,
                                .fail_allocation = -1,
                                .fail_launch = -1,
@@ -723,6 +724,75 @@ static int product(unicon__device *d, int trans_a, int trans_b, int64_t m, int64
   return UNICON__DEVICE_OK;
 }
 
+/* ---- memory of others -------------------------------------------------------------------- */
+
+static int foreign_holds(unicon__device *d, const unicon__matrix *m, int64_t m_first, int64_t count,
+                         const unicon__foreign *f, int64_t first) {
+  if (!holds(m, m_first, count) || first < 0 || count > f->rows - first || f->cols > m->cols)
+    return fail(d, UNICON__DEVICE_FAILED, "rows of others have other shapes");
+  if (f->number == 0) return UNICON__DEVICE_OK;
+  snprintf(d->error, sizeof d->error, "the rows lie on number %d of the kind, and 0 is in use",
+           (int)f->number);
+  return UNICON__DEVICE_FAILED;
+}
+
+static int receive(unicon__device *d, unicon__matrix *to, int64_t to_first, int64_t count,
+                   const unicon__foreign *from, int64_t first) {
+  LAUNCH(d, receive);
+  const int said = foreign_holds(d, to, to_first, count, from, first);
+  if (said != UNICON__DEVICE_OK) return said;
+  control.last_stream = from->stream;
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t k = 0; k < from->cols; k++)
+      put(to, to_first + i, k,
+          element_value((const unsigned char *)from->data + (first + i) * from->row_stride +
+                            k * from->col_stride,
+                        from->element));
+  return UNICON__DEVICE_OK;
+}
+
+static int hand(unicon__device *d, const unicon__matrix *from, int64_t from_first, int64_t count,
+                const unicon__foreign *to, int64_t first) {
+  LAUNCH(d, hand);
+  const int said = foreign_holds(d, from, from_first, count, to, first);
+  if (said != UNICON__DEVICE_OK) return said;
+  for (int64_t i = 0; i < count; i++)
+    memcpy((unsigned char *)to->data + (first + i) * to->row_stride,
+           from->f32 + (from_first + i) * from->cols, (size_t)to->cols * sizeof(float));
+  return UNICON__DEVICE_OK;
+}
+
+static int flaw(unicon__device *d, const unicon__matrix *m, int64_t first, int64_t count, int zero,
+                int64_t *row) {
+  LAUNCH(d, flaw);
+  if (!holds(m, first, count)) return fail(d, UNICON__DEVICE_FAILED, "flaw past the end");
+  *row = -1;
+  for (int64_t i = 0; i < count && *row < 0; i++) {
+    bool good = true, all_zero = true;
+    for (int64_t k = 0; k < m->cols; k++) {
+      const double value = at(m, first + i, k);
+      good = good && isfinite(value);
+      all_zero = all_zero && value == 0;
+    }
+    if (!good || (zero && all_zero)) *row = i;
+  }
+  return UNICON__DEVICE_OK;
+}
+
+static int room_new(unicon__device *d, uint64_t bytes, void **out, int32_t *number) {
+  *number = 0;
+  *out = strikes(&control.fail_allocation) ? NULL : calloc(bytes + 1, 1);
+  if (!*out) return fail(d, UNICON__DEVICE_MEMORY, "there is no room for others");
+  control.rooms++;
+  return UNICON__DEVICE_OK;
+}
+
+static void room_free(void *room, int32_t number) {
+  (void)number;
+  control.rooms--;
+  free(room);
+}
+
 /* ---- the table ---------------------------------------------------------------------------- */
 
 static int usable(char *text, size_t size) {
@@ -773,6 +843,8 @@ const unicon__device_table *unicon__device_entry(void) {
                                        .memory = memory_of,
                                        .matrix_new = matrix_new,
                                        .matrix_free = matrix_free,
+                                       .room_new = room_new,
+                                       .room_free = room_free,
 #define SOFT_ENTRY(op) .op = op,
                                        SOFT_OPS(SOFT_ENTRY)
 #undef SOFT_ENTRY
@@ -781,5 +853,7 @@ const unicon__device_table *unicon__device_entry(void) {
   table.most_rows = control.most_rows;
   table.least_flops = control.least_flops;
   table.preference = control.preference;
+  const char *kind = getenv("UNICON_SOFT_KIND");
+  table.memory_kind = kind && atoi(kind) > 0 ? atoi(kind) : control.memory_kind;
   return &table;
 }

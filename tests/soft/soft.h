@@ -13,7 +13,10 @@
   X(shift)          \
   X(embed)          \
   X(add_product)    \
-  X(add_sums) X(combine) X(exp_sums) X(weigh) X(bias) X(nearest) X(ranks) X(eigen) X(svd) X(product)
+  X(add_sums)       \
+  X(combine)        \
+  X(exp_sums)       \
+  X(weigh) X(bias) X(nearest) X(ranks) X(eigen) X(svd) X(product) X(receive) X(hand) X(flaw)
 
 enum {
 #define SOFT_ID(op) SOFT_##op,
@@ -26,6 +29,7 @@ typedef struct soft_control {
   /* Of the next table that is asked for. */
   uint32_t version;
   int unusable;
+  int memory_kind; /* UNICON_SOFT_KIND in the environment wins */
   int64_t most_rows;
   double least_flops;
   int preference;
@@ -34,7 +38,8 @@ typedef struct soft_control {
   int elsewhere; /* an operation that says ELSEWHERE, or -1 */
   /* What has happened. */
   int64_t calls[SOFT_OP_COUNT];
-  int64_t opened, matrices; /* now */
+  int64_t opened, matrices, rooms; /* now */
+  uint64_t last_stream;            /* of `receive` */
 } soft_control;
 
 typedef soft_control *(*soft_control_fn)(void);

@@ -473,6 +473,50 @@ static int product(unicon__device *d, int trans_a, int trans_b, int64_t m, int64
   IN_ROOM(d, product_in_room(g, trans_a, trans_b, m, n, k, a, b, c));
 }
 
+/* ---- memory of others ----------------------------------------------------------------------- */
+
+static gpu_foreign foreign_of(const unicon__foreign *f) {
+  return {f->data,          f->rows,         f->cols,        f->row_stride,
+          f->col_stride,    (int)f->element, (int)f->number, f->stream};
+}
+
+static int check_shapes(gpu *g, const unicon__matrix *m, int64_t m_first, int64_t count,
+                        const unicon__foreign *f, int64_t first) {
+  if (m->element == UNICON__ELEMENT_F32 && f->cols <= m->cols && m_first >= 0 && first >= 0 &&
+      count <= m->rows - m_first && count <= f->rows - first)
+    return GPU_OK;
+  return gpu_fail(g, GPU_FAILED, "rows of others have other shapes");
+}
+
+static int receive(unicon__device *d, unicon__matrix *to, int64_t to_first, int64_t count,
+                   const unicon__foreign *from, int64_t first) {
+  const gpu_foreign own = foreign_of(from);
+  GPU_TRY(check_shapes(&d->g, to, to_first, count, from, first));
+  return gpu_receive(&d->g, &own, first, count, row_of(to, to_first), to->cols);
+}
+
+static int hand(unicon__device *d, const unicon__matrix *from, int64_t from_first, int64_t count,
+                const unicon__foreign *to, int64_t first) {
+  const gpu_foreign own = foreign_of(to);
+  GPU_TRY(check_shapes(&d->g, from, from_first, count, to, first));
+  return gpu_hand(&d->g, row_of(from, from_first), from->cols, count, &own, first);
+}
+
+static int flaw(unicon__device *d, const unicon__matrix *m, int64_t first, int64_t count, int zero,
+                int64_t *row) {
+  return gpu_flaw(&d->g, row_of(m, first), count, m->cols, m->cols, zero, row);
+}
+
+static int room_new(unicon__device *d, uint64_t bytes, void **out, int32_t *number) {
+  *number = d->g.device;
+  return gpu_room_new(&d->g, bytes, out);
+}
+
+static void room_free(void *room, int32_t number) {
+  (void)number; /* addresses are of one space */
+  gpu_room_free(room);
+}
+
 /* ---- the table ------------------------------------------------------------------------------ */
 
 static unicon__device_table make_table(void) {
@@ -506,6 +550,12 @@ static unicon__device_table make_table(void) {
   t.eigen = eigen;
   t.svd = svd;
   t.product = product;
+  t.memory_kind = 2;
+  t.receive = receive;
+  t.hand = hand;
+  t.flaw = flaw;
+  t.room_new = room_new;
+  t.room_free = room_free;
   return t;
 }
 
