@@ -20,6 +20,10 @@ target_include_directories(unicon_cuda_objects PRIVATE src)
 target_compile_options(unicon_cuda_objects PRIVATE
   $<$<BOOL:${UNICON_WERROR}>:--Werror=all-warnings -Xcompiler=-Wall,-Wextra,-Werror>)
 set_target_properties(unicon_cuda_objects PROPERTIES CUDA_VISIBILITY_PRESET hidden)
+option(UNICON_CUDA_FAULTS "Let tests make calls of the CUDA plugin fail (tests/test_device_faults.c)" OFF)
+if(UNICON_CUDA_FAULTS)
+  target_compile_definitions(unicon_cuda_objects PRIVATE UNICON_CUDA_FAULTS)
+endif()
 
 add_library(unicon_cuda MODULE $<TARGET_OBJECTS:unicon_cuda_objects>)
 set_target_properties(unicon_cuda PROPERTIES

@@ -344,6 +344,13 @@ typedef struct unicon__device_table {
 /* Returns the table, which lives as long as the library is loaded. */
 typedef const unicon__device_table *(*unicon__device_entry_fn)(void);
 
+/* Plugins built for tests (-DUNICON_CUDA_FAULTS=ON; the soft device) also export this hook: the
+ * `after`-th event from now on fails, of all open devices: an allocation, a copy, a launch, an
+ * opening. `stays`: all that follow fail as well, as those of a GPU that has been taken away; `after`
+ * 0: none does. Returns how many events were left before the one that was set; 0: it has struck. */
+#define UNICON__DEVICE_FAULT "unicon__device_fault"
+typedef long (*unicon__device_fault_fn)(long after, int stays);
+
 #ifdef __cplusplus
 }
 #endif

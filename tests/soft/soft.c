@@ -46,6 +46,25 @@ static bool strikes(int64_t *counter) {
   return *counter >= 0 && (*counter)-- == 0;
 }
 
+/* The hook of device.h. */
+static long hook_after;
+static bool hook_stays, hook_struck;
+
+EXPORTED long unicon__device_fault(long after, int stays);
+long unicon__device_fault(long after, int stays) {
+  const long left = hook_after;
+  hook_after = after;
+  hook_stays = stays != 0;
+  hook_struck = false;
+  return left;
+}
+
+static bool hooked(void) {
+  if (hook_struck && hook_stays) return true;
+  hook_struck = hook_after > 0 && --hook_after == 0;
+  return hook_struck;
+}
+
 static int fail(unicon__device *d, int status, const char *what) {
   snprintf(d->error, sizeof d->error, "%s", what);
   return status;
@@ -56,7 +75,7 @@ static int launch(unicon__device *d, int op) {
   control.calls[op]++;
   if (control.elsewhere == op) return UNICON__DEVICE_ELSEWHERE;
   if (d->host.poll && d->host.poll(d->host.user)) return UNICON__DEVICE_CANCELLED;
-  if (strikes(&control.fail_launch))
+  if (hooked() || strikes(&control.fail_launch))
     return fail(d, UNICON__DEVICE_FAILED, "an operation failed because the test wanted it");
   return UNICON__DEVICE_OK;
 }
@@ -72,6 +91,9 @@ static int matrix_new(unicon__device *d, int64_t rows, int64_t cols, int element
   *out = NULL;
   if (rows < 0 || cols < 0 || (element != UNICON__ELEMENT_F32 && element != UNICON__ELEMENT_F64))
     return fail(d, UNICON__DEVICE_FAILED, "a matrix of no shape or element that there is");
+  if (hooked())
+    return fail(d, hook_stays ? UNICON__DEVICE_FAILED : UNICON__DEVICE_MEMORY,
+                "a matrix failed because the test wanted it");
   const uint64_t bytes = (uint64_t)rows * (uint64_t)cols * (element == UNICON__ELEMENT_F64 ? 8 : 4);
   if (d->used + bytes > d->limit || strikes(&control.fail_allocation)) {
     snprintf(d->error, sizeof d->error, "%llu bytes are needed, %llu of %llu are in use",
@@ -781,7 +803,7 @@ static int flaw(unicon__device *d, const unicon__matrix *m, int64_t first, int64
 
 static int room_new(unicon__device *d, uint64_t bytes, void **out, int32_t *number) {
   *number = 0;
-  *out = strikes(&control.fail_allocation) ? NULL : calloc(bytes + 1, 1);
+  *out = hooked() || strikes(&control.fail_allocation) ? NULL : calloc(bytes + 1, 1);
   if (!*out) return fail(d, UNICON__DEVICE_MEMORY, "there is no room for others");
   control.rooms++;
   return UNICON__DEVICE_OK;
@@ -806,7 +828,7 @@ static int open_device(const unicon__device_host *host, uint64_t limit, unicon__
                        char *text, size_t size) {
   unicon__device *d = calloc(1, sizeof *d);
   *out = NULL;
-  if (strikes(&control.fail_launch)) {
+  if (hooked() || strikes(&control.fail_launch)) {
     free(d);
     snprintf(text, size, "it did not start because the test wanted it");
     return UNICON__DEVICE_FAILED;
