@@ -31,6 +31,18 @@ set_target_properties(unicon_cuda PROPERTIES
   CUDA_RUNTIME_LIBRARY Static LINKER_LANGUAGE CUDA)
 target_link_libraries(unicon_cuda PRIVATE CUDA::cublas CUDA::cusolver)
 target_link_options(unicon_cuda PRIVATE LINKER:--no-undefined LINKER:--exclude-libs,ALL)
+option(UNICON_CUDA_WHEEL "Build the CUDA plugin as its wheel has it (scripts/wheels.sh --cuda)" OFF)
+if(UNICON_CUDA_WHEEL)
+  # NVIDIA's wheels lie beside it: one folder from CUDA 13 on, one for each library before.
+  set(beside "$ORIGIN/../nvidia")
+  set(folders "${beside}/cu${CUDAToolkit_VERSION_MAJOR}/lib")
+  if(CUDAToolkit_VERSION_MAJOR LESS 13)
+    set(folders "${beside}/cublas/lib" "${beside}/cusolver/lib" "${beside}/cuda_runtime/lib")
+  endif()
+  set_target_properties(unicon_cuda PROPERTIES CUDA_RUNTIME_LIBRARY Shared
+    BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${folders}")
+  target_link_options(unicon_cuda PRIVATE LINKER:-s)
+endif()
 install(TARGETS unicon_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 # Checks of every kernel, and their times; without a GPU it says so and is skipped.

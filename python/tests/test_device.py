@@ -4,8 +4,10 @@ its memory is CUDA's, it reads what says that it lies there, and nothing else ma
 import ctypes
 import gc
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -300,3 +302,22 @@ def test_jax_shares_both_ways(linear):
     made = aligner.transform_x(x, out="like")
     assert isinstance(made, jax.Array)
     np.testing.assert_array_equal(np.asarray(made), aligner.transform_x(x))
+
+
+@inside
+def test_a_wheel_with_a_plugin_is_found(tmp_path):
+    """The package unicon_cuda13 is a folder to look in; nothing of it is run."""
+    if not FOLDER:
+        pytest.skip("set UNICON_SOFT_FOLDER to the folder of libunicon_soft.so")
+    package = tmp_path / "unicon_cuda13"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise RuntimeError('imported')\n")
+    shutil.copy(Path(FOLDER) / "libunicon_soft.so", package)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    plain = {k: v for k, v in os.environ.items() if k != "UNICON_DEVICES"}
+    code = "import unicon; print([one['name'] for one in unicon.devices()])"
+    for more, there in (({}, True), ({"UNICON_DEVICES": ""}, False)):
+        run = subprocess.run([sys.executable, "-c", code], env={**plain, "PYTHONPATH": path, **more},
+                             capture_output=True, text=True)
+        assert run.returncode == 0, run.stderr
+        assert ("'soft'" in run.stdout) == there, run.stdout

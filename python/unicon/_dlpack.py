@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, Optional
 from ._library import Memory
 from .errors import ArgumentError, DataError, ShapeError
 
-HOST, CUDA, PINNED, MANAGED = 1, 2, 3, 13  # DLPack's kinds of memory
+NOWHERE, HOST, CUDA, PINNED, MANAGED = 0, 1, 2, 3, 13  # DLPack's kinds of memory; 0 is none
+_REFUSALS = (BufferError, RuntimeError, ValueError)
 _LEGACY_STREAM = 1
 # unicon_dtype by DLPack's code and bits, and by the typestr of __cuda_array_interface__.
 _by_code = {(2, 16): 0, (4, 16): 1, (2, 32): 2, (2, 64): 3, (0, 8): 4, (1, 8): 5}
@@ -93,9 +94,13 @@ def _refuse(name: str, what: str) -> DataError:
 
 
 def place_of(data: Any) -> Optional[tuple[int, int]]:
-    """Kind and number of the device that an array says it lies on; None if it does not say."""
+    """Kind and number of the device that an array says it lies on; None if it does not say, NOWHERE if
+    it is none that DLPack knows."""
     if callable(getattr(data, "__dlpack_device__", None)) and hasattr(data, "__dlpack__"):
-        kind, number = (int(part) for part in data.__dlpack_device__())
+        try:
+            kind, number = (int(part) for part in data.__dlpack_device__())
+        except _REFUSALS:
+            return NOWHERE, 0
         return (CUDA if kind == MANAGED else kind), number
     if hasattr(data, "__cuda_array_interface__"):
         return CUDA, 0
@@ -121,9 +126,12 @@ def layout_of(name: str, data: Any) -> Layout:
 
 def _from_capsule(name: str, data: Any) -> Layout:
     place = place_of(data) or (HOST, 0)
+    if place[0] == NOWHERE:
+        raise ArgumentError(f"{name} is on {getattr(data, 'device', 'a device')}, which cannot be read: "
+                            "pass a copy on the CPU")
     try:  # on a GPU the rows must be there for the default stream
         capsule = data.__dlpack__(stream=_LEGACY_STREAM) if place[0] == CUDA else data.__dlpack__()
-    except BufferError as error:
+    except _REFUSALS as error:
         raise ArgumentError(f"{name} cannot be shared by DLPack: {error}") from error
     label = next((label for label in _STRUCTS if _is_valid(capsule, label)), None)
     if label is None:
