@@ -321,3 +321,61 @@ def test_a_wheel_with_a_plugin_is_found(tmp_path):
                              capture_output=True, text=True)
         assert run.returncode == 0, run.stderr
         assert ("'soft'" in run.stdout) == there, run.stdout
+
+
+# ---- on a GPU --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def gpu():
+    """torch, where it and the plugin have a GPU."""
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("torch sees no GPU")
+    found = {one["name"]: one for one in unicon.devices()}
+    if not found.get("cuda", {}).get("usable"):
+        pytest.skip("the CUDA plugin is not usable: " + found.get("cuda", {"text": "not there"})["text"])
+    return torch
+
+
+@inside
+@pytest.mark.ecosystem
+@pytest.mark.parametrize("kind", ["float32", "float64", "float16", "bfloat16"])
+def test_cuda_tensors_are_read_where_they_are(linear, gpu, kind):
+    x, y = (gpu.from_numpy(a).cuda().to(getattr(gpu, kind)) for a in linear)
+    host = [a.float().cpu().numpy() for a in (x, y)]
+    want = fast(rank=8, device="cuda").fit(*host)
+    turned = fast(rank=8, device="cuda").fit(x.T.contiguous().T, y)
+    for aligner in (turned, fast(rank=8, device="cuda").fit(x, y)):
+        np.testing.assert_allclose(aligner.spectrum_, want.spectrum_, rtol=1e-5)
+    z = turned.transform_x(host[0])
+    stream = gpu.cuda.Stream()
+    with gpu.cuda.stream(stream):
+        late = x.new_zeros(4096, 4096).float() @ x.new_zeros(4096, 4096).float()  # keeps the stream busy
+        moved = x + 0 * late[0, 0].to(x.dtype)
+        made = turned.transform_x(moved, out="like")
+    assert made.is_cuda and made.dtype == gpu.float32 and made.shape == (500, 8)
+    np.testing.assert_allclose(made.cpu().numpy(), z, atol=1e-5)
+    out = gpu.full((500, 8), 7.0, device="cuda")
+    assert turned.transform_x(x, out=out) is out
+    np.testing.assert_allclose(out.cpu().numpy(), z, atol=1e-5)
+    there = turned.transform_x(x, out="device")
+    del turned, aligner
+    gc.collect()
+    np.testing.assert_allclose(gpu.from_dlpack(there).cpu().numpy(), z, atol=1e-5)
+    np.testing.assert_allclose(gpu.as_tensor(there, device="cuda").cpu().numpy(), z, atol=1e-5)
+    np.testing.assert_allclose(there.numpy(), z, atol=1e-5)
+
+
+@inside
+@pytest.mark.ecosystem
+def test_mistakes_on_a_gpu_have_sentences(linear, gpu):
+    x, y = (gpu.from_numpy(a).cuda() for a in linear)
+    aligner = fast(rank=8, device="cuda").fit(x, y)
+    with pytest.raises(unicon.DeviceError, match="do not lie in the memory of a GPU"):
+        aligner.transform_x(Interface(linear[0]), out="device")
+    with pytest.raises(unicon.DeviceError, match="X lies in the memory of a device"):
+        fast(device="cpu").fit(x, y)
+    x[77, 5] = float("nan")
+    with pytest.raises(unicon.DataError, match="X: row 77, column 5 is not a finite number"):
+        aligner.transform_x(x, out="device")

@@ -30,7 +30,7 @@ _OTHER_FORMATS = (".pt", ".pth", ".bin", ".npy", ".npz", ".pkl", ".onnx")
 class Model(Handle):
     """A fitted model: immutable, shared freely between threads, pickled as its file.
 
-    Made by `Aligner.fit`, `Model.load`. Options of the methods: threads, max_mem.
+    Made by `Aligner.fit`, `Model.load`. Options of the methods: threads, max_mem, device.
 
     Scores are balanced as the model says: the score of a candidate is its cosine less a bias, which
     is large for rows that are near everything. `balance` says otherwise: "off", "softmax:BETA" or
