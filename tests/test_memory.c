@@ -118,6 +118,40 @@ static void picked_rows_keep_their_places(void **state) {
   CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "device", "cpu"));
 }
 
+/* The parts of a split point into the memory of the whole: blocks of one row are read there. */
+static void parts_are_read_where_they_lie(void **state) {
+  scratch *s = *state;
+  problem p;
+  problem_make(s->ctx, 5, N, DX, DY, 8, 0.3, &p);
+  unicon_model *model[2];
+  for (int t = 0; t < 2; t++) {
+    soft_control *soft = cuda_like(s);
+    soft->most_rows = 1;
+    soft_use(s->ctx, "soft");
+    const unicon_memory x = memory_of(p.x, N, DX), y = memory_of(p.y, N, DY);
+    unicon_rows *rows_x, *rows_y;
+    unicon_options *options = support_options(s->ctx, NULL);
+    unicon_split *split;
+    CHECK_OK(s->ctx, unicon_rows_wrap_memory(s->ctx, "X", &x, &rows_x));
+    CHECK_OK(s->ctx, unicon_rows_wrap_memory(s->ctx, "Y", &y, &rows_y));
+    CHECK_OK(s->ctx,
+             unicon_split_make(s->ctx,
+                               &UNICON_DATA(.x = t ? rows_x : p.rows_x, .y = t ? rows_y : p.rows_y),
+                               0.3, options, &split));
+    unicon_options_destroy(options);
+    const unicon_data *part = unicon_split_part(split, 0);
+    const int64_t before = soft->calls[SOFT_receive];
+    model[t] = fitted(s, part->x, part->y, "fast", "linear");
+    assert_int_equal(soft->calls[SOFT_receive] > before, t);
+    unicon_split_destroy(split);
+    unicon_rows_close(rows_x), unicon_rows_close(rows_y);
+    CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "device", "cpu"));
+  }
+  check_same(s, model[0], model[1]);
+  unicon_model_destroy(model[0]), unicon_model_destroy(model[1]);
+  problem_free(&p);
+}
+
 /* From and to memory of the device, or one of them of the host: what unicon_embed gives, and where
  * both are the device's no row passes through the host. */
 static void embeddings_stay_there(void **state) {
@@ -305,10 +339,13 @@ static void rooms_outlive_their_context(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      SCRATCH_TEST(fits_read_rows_where_they_lie), SCRATCH_TEST(picked_rows_keep_their_places),
-      SCRATCH_TEST(embeddings_stay_there),         SCRATCH_TEST(what_is_left_to_the_host_agrees),
-      SCRATCH_TEST(mistakes_have_sentences),       SCRATCH_TEST(every_event_may_fail),
-      SCRATCH_TEST(rooms_outlive_their_context)};
+  const struct CMUnitTest tests[] = {SCRATCH_TEST(fits_read_rows_where_they_lie),
+                                     SCRATCH_TEST(picked_rows_keep_their_places),
+                                     SCRATCH_TEST(parts_are_read_where_they_lie),
+                                     SCRATCH_TEST(embeddings_stay_there),
+                                     SCRATCH_TEST(what_is_left_to_the_host_agrees),
+                                     SCRATCH_TEST(mistakes_have_sentences),
+                                     SCRATCH_TEST(every_event_may_fail),
+                                     SCRATCH_TEST(rooms_outlive_their_context)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
