@@ -223,19 +223,16 @@ static unicon_status keep_road(unicon_ctx *ctx, void *state, unicon__device_room
   return UNICON_OK;
 }
 
-unicon_status unicon__keep(unicon_ctx *ctx, unicon__arena *arena, unicon__source *source,
-                           unicon__kept *kept) {
-  keeping k = {source, kept};
-  bool done = false;
+/* Have all features of a source room in a third of what the device has left? */
+static bool has_room(unicon_ctx *ctx, const unicon__source *source) {
+  return 4 * (double)source->count * (double)source->map->out <=
+         unicon__device_memory_left(ctx) / 3;
+}
+
+/* The source's features are those in `kept`, in its own order. */
+static unicon_status note_kept(unicon_ctx *ctx, unicon__arena *arena, unicon__source *source,
+                               unicon__kept *kept) {
   int64_t *place = NULL;
-  *kept = (unicon__kept){.ctx = ctx};
-  if (!makes_features(ctx, source) ||
-      4 * (double)source->count * (double)source->map->out > unicon__device_memory_left(ctx) / 3)
-    return UNICON_OK;
-  const unicon_status status = unicon__device_run(ctx, "keeping features", keep_road, &k, &done);
-  if (!done) unicon__kept_close(kept);
-  UNICON_TRY(status);
-  if (!done) return UNICON_OK;
   if (source->index) UNICON_ARENA_NEW(ctx, arena, place, source->rows->count);
   for (int64_t i = 0; source->index && i < source->count; i++) place[source->index[i]] = i;
   kept->count = source->count;
@@ -243,6 +240,85 @@ unicon_status unicon__keep(unicon_ctx *ctx, unicon__arena *arena, unicon__source
   kept->rows = source->rows;
   kept->place = place;
   source->kept = kept;
+  return UNICON_OK;
+}
+
+unicon_status unicon__keep_rows(unicon_ctx *ctx, unicon__arena *arena, unicon__source *source,
+                                unicon__kept *kept) {
+  keeping k = {source, kept};
+  bool done = false;
+  *kept = (unicon__kept){.ctx = ctx};
+  if (!ctx->where.device || !has_room(ctx, source)) return UNICON_OK;
+  const unicon_status status = unicon__device_run(ctx, "keeping features", keep_road, &k, &done);
+  if (!done) unicon__kept_close(kept);
+  UNICON_TRY(status);
+  return done ? note_kept(ctx, arena, source, kept) : UNICON_OK;
+}
+
+unicon_status unicon__keep(unicon_ctx *ctx, unicon__arena *arena, unicon__source *source,
+                           unicon__kept *kept) {
+  *kept = (unicon__kept){.ctx = ctx};
+  return makes_features(ctx, source) ? unicon__keep_rows(ctx, arena, source, kept) : UNICON_OK;
+}
+
+/* ---- other rows of them --------------------------------------------------------------------- */
+
+typedef struct turning {
+  const unicon__source *source;
+  const float *weight, *offset;
+  int64_t q;
+  unicon__kept *kept;
+} turning;
+
+static unicon_status turn_road(unicon_ctx *ctx, void *state, unicon__device_room *room) {
+  const turning *t = state;
+  const int64_t n = t->source->count, p = t->source->map->out, q = t->q;
+  const int64_t block = unicon__feed_rows(ctx, t->source, n, 4.0 * (double)p, 0.5);
+  const unicon__matrix *phi;
+  unicon__matrix *weight, *offset, *out;
+  unicon__feed feed;
+  float *away;
+  int64_t at;
+  UNICON_TRY(unicon__device_new(ctx, &t->kept->room, n, q, UNICON__ELEMENT_F32, &out));
+  t->kept->phi = out;
+  UNICON_NEW(ctx, away, q);
+  for (int64_t k = 0; k < q; k++) away[k] = -t->offset[k];
+  UNICON_TRY(unicon__device_copy(ctx, room, t->weight, p, q, q, &weight));
+  UNICON_TRY(unicon__device_copy(ctx, room, away, 1, q, q, &offset));
+  UNICON_TRY(unicon__feed_open(ctx, room, t->source, block, &feed));
+  const int stage = unicon__stage_begin(ctx, "coordinates", 0);
+  for (int64_t first = 0; first < n; first += block) {
+    const int64_t count = n - first < block ? n - first : block;
+    UNICON_TRY(unicon__stage_step(ctx, first / block, (n + block - 1) / block));
+    UNICON_TRY(unicon__feed_block(ctx, &feed, NULL, first, count, &phi, &at));
+    UNICON_TRY(unicon__on(ctx, embed, phi, at, count, weight, 0, out, first));
+  }
+  UNICON_TRY(unicon__on(ctx, shift, out, 0, n, offset));
+  unicon__stage_end(ctx, stage);
+  return UNICON_OK;
+}
+
+unicon_status unicon__keep_turned(unicon_ctx *ctx, const unicon__source *source,
+                                  const float *weight, const float *offset, unicon__source *out,
+                                  unicon__kept *kept, bool *done) {
+  const int64_t n = source->count, q = out->map->out;
+  turning t = {source, weight, offset, q, kept};
+  const double flops = 2 * (double)n * (double)source->map->out * (double)q;
+  *done = false;
+  *kept = (unicon__kept){.ctx = ctx};
+  if (!unicon__device_serves(ctx, embed, flops) || !unicon__device_serves(ctx, shift, flops) ||
+      !unicon__device_serves(ctx, gather, flops) || !unicon__device_serves(ctx, features, flops) ||
+      !has_room(ctx, out))
+    return UNICON_OK;
+  const unicon_status status = unicon__device_run(ctx, "coordinates", turn_road, &t, done);
+  if (!*done) unicon__kept_close(kept);
+  UNICON_TRY(status);
+  if (!*done) return UNICON_OK;
+  kept->alone = true;
+  kept->count = n;
+  kept->map = out->map;
+  kept->rows = out->rows;
+  out->kept = kept;
   return UNICON_OK;
 }
 
@@ -298,6 +374,11 @@ static unicon_status fetch_road(unicon_ctx *ctx, void *state, unicon__device_roo
         unicon__on(ctx, download, phi, at, count, f->out + first * p, p * (int64_t)sizeof *f->out));
   }
   return UNICON_OK;
+}
+
+unicon_status unicon__kept_fetch(unicon_ctx *ctx, const unicon__source *source, float *out) {
+  return unicon__on(ctx, download, source->kept->phi, 0, source->count, out,
+                    source->map->out * (int64_t)sizeof *out);
 }
 
 static unicon_status fill_cache(unicon_ctx *ctx, const unicon__source *source, float *out) {

@@ -113,6 +113,10 @@ enum {
 /* Options to parameters. */
 void unicon__loss_params_from(const unicon_options *options, unicon__loss_params *out);
 
+/* The parameters with the named losses as settings of the general one, and the shares of L_x and
+ * L_y. */
+unicon__loss_params unicon__loss_settings(const unicon__loss_params *params, double share[2]);
+
 /* Makes the plane of two embeddings. */
 void unicon__plane_init(unicon__plane *plane, const unicon_pairs *pairs, int64_t r, const float *zx,
                         const float *zy);

@@ -13,7 +13,7 @@
   X(shift)          \
   X(embed)          \
   X(add_product)    \
-  X(add_sums) X(combine) X(exp_sums) X(weigh) X(bias) X(nearest) X(ranks) X(eigen) X(svd) X(product)
+  X(add_sums) X(combine) X(exp_sums) X(weigh) X(bias) X(nearest) X(ranks) X(eigen) X(svd) X(product) X(refine) X(judge)
 
 enum {
 #define SOFT_ID(op) SOFT_##op,

@@ -260,4 +260,54 @@ int gpu_nearest(gpu *g, const gpu_scores *s, int64_t k, double *score, int64_t *
 int gpu_ranks(gpu *g, const gpu_scores *s, const int64_t *start, const double *threshold,
               gpu_lists hidden, int64_t *above, double *top, double *sum);
 
+/* ---- refine (refine.cu) --------------------------------------------------------------------- */
+
+typedef struct gpu_tuned {
+  const float *phi, *scale, *whole;
+  int64_t p;
+  float *g, *mean, *square, *f;
+} gpu_tuned;
+
+/* As unicon__device_steps. */
+typedef struct gpu_steps {
+  int64_t steps, first;
+  const int64_t *start[2], *entry_from;       /* host: of batches; of the entries of each row of x */
+  const int64_t *row[2];                      /* device memory, from here on */
+  const int64_t *entry_row, *entry_column;    /* within their batch */
+  const int64_t *list_start[2], *by_column;   /* entries of each row, and of each column */
+  const double *value, *omega[2];
+  double a, nu, own;
+  int phi;
+  const double *rate; /* host */
+  double decay;
+  double *loss; /* device: of each step */
+} gpu_steps;
+int gpu_refine(gpu *g, const gpu_tuned side[2], const gpu_steps *steps, int64_t r);
+
+/* ---- held-out rows (judge.cu) --------------------------------------------------------------- */
+
+typedef struct gpu_rows {
+  const float *data;
+  int64_t rows, ld;
+} gpu_rows;
+
+/* Device memory. top and sum NULL: not wanted. */
+typedef struct gpu_judge_lists {
+  const int64_t *start, *match, *self;
+  gpu_lists hidden;
+  double *threshold, *top, *sum;
+  int64_t *above;
+} gpu_judge_lists;
+
+enum { GPU_MOST_MATCHES = 256 };
+typedef struct gpu_judge {
+  gpu_rows held[2], bank[2];
+  int64_t rank;
+  const double *scale[2];
+  int csls;
+  double strength;
+  gpu_judge_lists of[2];
+} gpu_judge;
+int gpu_judge_rows(gpu *g, const gpu_judge *judge);
+
 #endif
