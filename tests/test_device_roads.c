@@ -100,7 +100,10 @@ static void fits_run_there_and_agree(void **state) {
     }
     double *got = cosines(s->ctx, model, &p);
     const double far = support_distance(got, want, (int64_t)N * N);
-    const double allowed = strcmp(kinds[k].name, "cold clip") == 0 ? 10 * rounding : rounding;
+    /* steps of Adam are as long where a gradient is nothing but rounding */
+    const bool rough =
+        strcmp(kinds[k].name, "cold clip") == 0 || kinds[k].ops[0] == SOFT_refine;
+    const double allowed = rough ? 10 * rounding : rounding;
     if (!(far < allowed)) print_error("%s: cosines are off by %g\n", kinds[k].name, far);
     assert_true(far < allowed);
     unicon_model_destroy(model);

@@ -58,12 +58,15 @@ enum {
   UNICON__ELEMENT_U8 = 5
 };
 
-/* What a plugin may call. `poll` is for operations that take more than about 0.1 s: not 0 means
- * stop and return CANCELLED. On the calling thread, inside an operation. */
+/* What a plugin may call, on the calling thread, inside an operation. `poll` is for operations that
+ * take more than about 0.1 s: not 0 means stop and return CANCELLED. `copy` is memcpy by all threads
+ * of the host, of `rows` rows of `bytes` bytes with so many bytes between their beginnings. */
 typedef struct unicon__device_host {
   size_t size; /* of this struct */
   void *user;
   int (*poll)(void *user);
+  void (*copy)(void *user, void *to, int64_t to_stride, const void *from, int64_t from_stride,
+               int64_t bytes, int64_t rows);
 } unicon__device_host;
 
 typedef struct unicon__device_memory {

@@ -264,53 +264,58 @@ unicon_status unicon__keep(unicon_ctx *ctx, unicon__arena *arena, unicon__source
 /* ---- other rows of them --------------------------------------------------------------------- */
 
 typedef struct turning {
-  const unicon__source *source;
-  const float *weight, *offset;
+  const unicon__turn *turn;
   int64_t q;
   unicon__kept *kept;
 } turning;
 
+static unicon_status add_offset(unicon_ctx *ctx, unicon__device_room *room, const float *offset,
+                                unicon__matrix *to, int64_t n, int64_t q) {
+  unicon__matrix *row;
+  float *away;
+  UNICON_NEW(ctx, away, q);
+  for (int64_t k = 0; k < q; k++) away[k] = -offset[k];
+  UNICON_TRY(unicon__device_copy(ctx, room, away, 1, q, q, &row));
+  return unicon__on(ctx, shift, to, 0, n, row);
+}
+
 static unicon_status turn_road(unicon_ctx *ctx, void *state, unicon__device_room *room) {
   const turning *t = state;
-  const int64_t n = t->source->count, p = t->source->map->out, q = t->q;
-  const int64_t block = unicon__feed_rows(ctx, t->source, n, 4.0 * (double)p, 0.5);
+  const unicon__source *source = t->turn->source;
+  const int64_t n = source->count, p = source->map->out, q = t->q;
+  const int64_t block = unicon__feed_rows(ctx, source, n, 4.0 * (double)p, 0.5);
   const unicon__matrix *phi;
-  unicon__matrix *weight, *offset, *out;
+  unicon__matrix *weight, *out;
   unicon__feed feed;
-  float *away;
   int64_t at;
   UNICON_TRY(unicon__device_new(ctx, &t->kept->room, n, q, UNICON__ELEMENT_F32, &out));
   t->kept->phi = out;
-  UNICON_NEW(ctx, away, q);
-  for (int64_t k = 0; k < q; k++) away[k] = -t->offset[k];
-  UNICON_TRY(unicon__device_copy(ctx, room, t->weight, p, q, q, &weight));
-  UNICON_TRY(unicon__device_copy(ctx, room, away, 1, q, q, &offset));
-  UNICON_TRY(unicon__feed_open(ctx, room, t->source, block, &feed));
-  const int stage = unicon__stage_begin(ctx, "coordinates", 0);
+  UNICON_TRY(unicon__device_copy(ctx, room, t->turn->weight, p, q, q, &weight));
+  UNICON_TRY(unicon__feed_open(ctx, room, source, block, &feed));
+  const int stage = unicon__stage_begin(ctx, t->turn->name, 0);
   for (int64_t first = 0; first < n; first += block) {
     const int64_t count = n - first < block ? n - first : block;
     UNICON_TRY(unicon__stage_step(ctx, first / block, (n + block - 1) / block));
     UNICON_TRY(unicon__feed_block(ctx, &feed, NULL, first, count, &phi, &at));
-    UNICON_TRY(unicon__on(ctx, embed, phi, at, count, weight, 0, out, first));
+    UNICON_TRY(unicon__on(ctx, embed, phi, at, count, weight, t->turn->unit, out, first));
   }
-  UNICON_TRY(unicon__on(ctx, shift, out, 0, n, offset));
+  if (t->turn->offset) UNICON_TRY(add_offset(ctx, room, t->turn->offset, out, n, q));
   unicon__stage_end(ctx, stage);
   return UNICON_OK;
 }
 
-unicon_status unicon__keep_turned(unicon_ctx *ctx, const unicon__source *source,
-                                  const float *weight, const float *offset, unicon__source *out,
+unicon_status unicon__keep_turned(unicon_ctx *ctx, const unicon__turn *turn, unicon__source *out,
                                   unicon__kept *kept, bool *done) {
-  const int64_t n = source->count, q = out->map->out;
-  turning t = {source, weight, offset, q, kept};
-  const double flops = 2 * (double)n * (double)source->map->out * (double)q;
+  const int64_t n = turn->source->count, q = out->map->out;
+  turning t = {turn, q, kept};
+  const double flops = 2 * (double)n * (double)turn->source->map->out * (double)q;
   *done = false;
   *kept = (unicon__kept){.ctx = ctx};
   if (!unicon__device_serves(ctx, embed, flops) || !unicon__device_serves(ctx, shift, flops) ||
       !unicon__device_serves(ctx, gather, flops) || !unicon__device_serves(ctx, features, flops) ||
       !has_room(ctx, out))
     return UNICON_OK;
-  const unicon_status status = unicon__device_run(ctx, "coordinates", turn_road, &t, done);
+  const unicon_status status = unicon__device_run(ctx, turn->name, turn_road, &t, done);
   if (!*done) unicon__kept_close(kept);
   UNICON_TRY(status);
   if (!*done) return UNICON_OK;

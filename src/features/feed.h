@@ -33,11 +33,19 @@ void unicon__kept_close(unicon__kept *kept);
 unicon_status unicon__keep_rows(unicon_ctx *ctx, unicon__arena *arena, unicon__source *source,
                                 unicon__kept *kept);
 
-/* Keeps rows phi W + offset of a source, W features by q, as the rows of a source `out` of as many
- * rows through a map of q columns, which has no other features: the host has its own in out->cache,
- * or asks for them with unicon__kept_fetch. *done: they are there. */
-unicon_status unicon__keep_turned(unicon_ctx *ctx, const unicon__source *source,
-                                  const float *weight, const float *offset, unicon__source *out,
+/* Other rows made of those of a source: phi W + offset, or phi W to length 1 if `unit`; W is features
+ * by q. */
+typedef struct unicon__turn {
+  const char *name; /* of the stage */
+  const unicon__source *source;
+  const float *weight, *offset; /* offset may be NULL */
+  bool unit;
+} unicon__turn;
+
+/* Keeps such rows as those of a source `out` of as many rows through a map of q columns, which has
+ * no other features: the host has its own in out->cache, or asks for them with unicon__kept_fetch.
+ * *done: they are there. */
+unicon_status unicon__keep_turned(unicon_ctx *ctx, const unicon__turn *turn, unicon__source *out,
                                   unicon__kept *kept, bool *done);
 
 /* Kept features to the host, source->count rows. */

@@ -24,6 +24,7 @@ typedef struct unicon__plane {
   const float *zx, *zy; /* n by r; rows of length 1 where the loss wants cosines */
   const unicon_pairs *pairs;
   double weight_x, weight_y; /* Z_x, Z_y */
+  const unicon__matrix *on[2]; /* zx and zy on the device in force, or NULL */
 } unicon__plane;
 
 /* Scores of rows x0.. and columns y0.. of the plane, ld floats between rows, in the cell whose

@@ -210,7 +210,8 @@ static unicon_status turn_on_device(unicon_ctx *ctx, const turning *t, unicon__s
   float *weight;
   UNICON_NEW(ctx, weight, p * q);
   memcpy(weight, t->axes, (size_t)(t->p * q) * sizeof *weight);
-  UNICON_TRY(unicon__keep_turned(ctx, t->from, weight, t->offset, out, kept, done));
+  const unicon__turn turn = {"coordinates", t->from, weight, t->offset, false};
+  UNICON_TRY(unicon__keep_turned(ctx, &turn, out, kept, done));
   unicon__drop(ctx, weight);
   return UNICON_OK;
 }

@@ -100,7 +100,8 @@ unicon_status unicon__prepare(unicon_ctx *ctx, const unicon__prepare_plan *plan,
   for (int s = 0; s < 2; s++)
     UNICON_TRY(unicon__keep(ctx, &out->arena, &out->side[s].source, &out->side[s].kept));
   for (int s = 0; s < 2; s++)
-    if (plan->cache || out->side[s].map.kind != UNICON__MAP_LINEAR)
+    if ((plan->cache || out->side[s].map.kind != UNICON__MAP_LINEAR) &&
+        !(plan->away && unicon__is_kept(&out->side[s].source)))
       UNICON_TRY(unicon__source_cache(ctx, &out->arena, &out->side[s].source, &out->side[s].cache));
   const unicon__batch set = unicon__prepared_set(out);
   UNICON_TRY(unicon__stats_open(ctx, &out->sums, &set, all, plan->holds, &out->stats));
@@ -196,7 +197,8 @@ unicon_status unicon__validation_through(unicon_ctx *ctx, const unicon__validati
     out->side[s].cache = NULL;
     out->side[s].cache_row = NULL;
     out->side[s].kept = NULL;
-    UNICON_TRY(unicon__source_cache(ctx, &ctx->arena, &out->side[s], &cache));
+    if (!unicon__is_kept(&side->source))
+      UNICON_TRY(unicon__source_cache(ctx, &ctx->arena, &out->side[s], &cache));
     if (balance.kind == UNICON__BALANCE_OFF || bank == 0) continue;
     UNICON_TRY(unicon__validation_bank(ctx, &side->source, prepared->pairs, s, bank, seed, out));
   }

@@ -50,6 +50,8 @@ typedef struct gpu {
   int64_t search_x, search_y; /* queries and candidates at a time, likewise */
   long fault;                 /* tests: the call that fails, counted down; 0: none */
   int (*poll)(void *user);
+  void (*copy)(void *user, void *to, int64_t to_stride, const void *from, int64_t from_stride,
+               int64_t bytes, int64_t rows); /* NULL: memcpy */
   void *user;
   char error[400];
 } gpu;

@@ -66,6 +66,7 @@ static int open_device(const unicon__device_host *host, uint64_t limit, unicon__
   }
   d->host = *host;
   d->g.poll = d->host.poll;
+  d->g.copy = d->host.copy;
   d->g.user = d->host.user;
   *out = d;
   return GPU_OK;
