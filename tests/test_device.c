@@ -704,6 +704,30 @@ static void singular_values(bench *b) {
   }
 }
 
+/* The leading triples: those of the matrix, and the next value. */
+static void leading_triples(bench *b) {
+  static const int64_t shape[][3] = {{40, 23, 5}, {23, 40, 23}, {9, 9, 1}};
+  for (size_t c = 0; c < sizeof shape / sizeof *shape; c++) {
+    const int64_t m = shape[c][0], n = shape[c][1], r = shape[c][2], q = m < n ? m : n;
+    double *a = wide_normals(3, m * n), *copy = wide_normals(3, m * n);
+    double *all = support_doubles(q + 1), *u = support_doubles(m * q), *v = support_doubles(n * q);
+    double *full_u = support_doubles(m * q), *full_vt = support_doubles(q * n);
+    double *s = support_doubles(r + 1);
+    RUN(b, svd, m, n, copy, all, full_u, full_vt);
+    RUN(b, leading, m, n, r, a, s, u, v);
+    for (int64_t k = 0; k <= r; k++) CHECK_CLOSE(s[k], k < q ? all[k] : 0, 1e-10);
+    for (int64_t i = 0; i < m; i++)
+      for (int64_t k = 0; k < r; k++) { /* A v = s u, and u is of length 1 with the others */
+        double sum = 0, dot = 0;
+        for (int64_t j = 0; j < n; j++) sum += a[i * n + j] * v[j * r + k];
+        CHECK_CLOSE(sum, s[k] * u[i * r + k], 1e-10);
+        for (int64_t j = 0; j < m && i < r; j++) dot += u[j * r + i] * u[j * r + k];
+        if (i < r) CHECK_CLOSE(dot, i == k, 1e-9);
+      }
+    free(a), free(copy), free(all), free(u), free(v), free(full_u), free(full_vt), free(s);
+  }
+}
+
 static void wide_products(bench *b) {
   enum { M = 17, N = 23, K = 31 };
   for (int t = 0; t < 4; t++) {
@@ -983,8 +1007,7 @@ static double naive_bias(const float *v, const float *bank, int64_t rank, int fo
   qsort(s, JB, sizeof *s, descending);
   const bool csls = form == UNICON__DEVICE_CSLS;
   const int near = csls ? (int)strength : JB;
-  for (int k = 0; k < near; k++)
-    sum += csls ? s[k] / near / 2 : exp(strength * (s[k] - s[0])) / JB;
+  for (int k = 0; k < near; k++) sum += csls ? s[k] / near / 2 : exp(strength * (s[k] - s[0])) / JB;
   return csls ? sum : s[0] + log(sum) / strength;
 }
 
@@ -1053,8 +1076,7 @@ static void make_lists(judged_lists *l, int d, unicon__device_judge *j) {
   j->match[d] = l->match;
   j->self[d] = l->self;
   j->threshold[d] = l->threshold;
-  j->of[d] =
-      (unicon__device_ranks){l->start, l->threshold, &l->sparse, l->above, l->top, l->sum};
+  j->of[d] = (unicon__device_ranks){l->start, l->threshold, &l->sparse, l->above, l->top, l->sum};
 }
 
 static void judged(bench *b) {
@@ -1074,8 +1096,7 @@ static void judged(bench *b) {
   for (size_t h = 0; h < sizeof hows / sizeof *hows; h++) {
     const int64_t rank = hows[h].rank;
     const bool scaled = hows[h].scaled, balanced = hows[h].balanced;
-    unicon__device_judge j = {
-        .rank = rank, .form = hows[h].form, .strength = hows[h].strength};
+    unicon__device_judge j = {.rank = rank, .form = hows[h].form, .strength = hows[h].strength};
     judged_lists lists[2];
     float *z[2], *rows[2];
     for (int s = 0; s < 2; s++) {
@@ -1142,6 +1163,7 @@ static const struct {
     CASE(ranks, ranks),
     CASE(eigenvectors, eigen),
     CASE(singular_values, svd),
+    CASE(leading_triples, leading),
     CASE(wide_products, product),
     CASE(refined, refine),
     CASE(judged, judge),

@@ -27,10 +27,10 @@ typedef struct kind {
 static const kind kinds[] = {
     {"fast",
      {"rank", "6"},
-     {STATISTICS, SOFT_eigen, SOFT_product, SOFT_upload, SOFT_download, SOFT_shift, -1}},
+     {STATISTICS, SOFT_leading, SOFT_product, SOFT_upload, SOFT_download, SOFT_shift, -1}},
     {"landmarks",
      {"kernel", "angular", "landmarks", "40", "map", "nystrom", "rank", "6"},
-     {STATISTICS, SOFT_eigen, SOFT_shift, -1}},
+     {STATISTICS, SOFT_leading, SOFT_shift, -1}},
     {"power", {"metric", "0.3", "rank", "6"}, {STATISTICS, SOFT_eigen, SOFT_product, -1}},
     {"balanced", {"balance", "softmax:5", "rank", "6"}, {STATISTICS, SOFT_embed, -1}},
     {"clip", {"iterations", "2", "rank", "6"}, {STATISTICS, SWEEPS, -1}},
@@ -101,8 +101,7 @@ static void fits_run_there_and_agree(void **state) {
     double *got = cosines(s->ctx, model, &p);
     const double far = support_distance(got, want, (int64_t)N * N);
     /* steps of Adam are as long where a gradient is nothing but rounding */
-    const bool rough =
-        strcmp(kinds[k].name, "cold clip") == 0 || kinds[k].ops[0] == SOFT_refine;
+    const bool rough = strcmp(kinds[k].name, "cold clip") == 0 || kinds[k].ops[0] == SOFT_refine;
     const double allowed = rough ? 10 * rounding : rounding;
     if (!(far < allowed)) print_error("%s: cosines are off by %g\n", kinds[k].name, far);
     assert_true(far < allowed);
@@ -365,11 +364,13 @@ static void fits_can_be_cancelled(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      SCRATCH_TEST(fits_run_there_and_agree),       SCRATCH_TEST(choices_run_there_and_agree),
-      SCRATCH_TEST(use_runs_there_and_agrees),
-      SCRATCH_TEST(results_are_repeatable),         SCRATCH_TEST(limits_hold),
-      SCRATCH_TEST(what_is_left_to_the_cpu_agrees), SCRATCH_TEST(every_event_may_fail),
-      SCRATCH_TEST(fits_can_be_cancelled)};
+  const struct CMUnitTest tests[] = {SCRATCH_TEST(fits_run_there_and_agree),
+                                     SCRATCH_TEST(choices_run_there_and_agree),
+                                     SCRATCH_TEST(use_runs_there_and_agrees),
+                                     SCRATCH_TEST(results_are_repeatable),
+                                     SCRATCH_TEST(limits_hold),
+                                     SCRATCH_TEST(what_is_left_to_the_cpu_agrees),
+                                     SCRATCH_TEST(every_event_may_fail),
+                                     SCRATCH_TEST(fits_can_be_cancelled)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -373,6 +373,12 @@ typedef struct unicon__device_table {
    * ELSEWHERE where it does not converge. */
   int (*svd)(unicon__device *device, int64_t m, int64_t n, double *a, double *s, double *u,
              double *vt);
+  /* The r leading triples of A (m by n): s descending, and one more (0 where there is none), u m by
+   * r, v n by r, each pair of any sign. By way of the smaller of A A^T and A^T A: the basis of its
+   * side is orthonormal to rounding, the other to 1e-16 (s_1 / s_k)^2; of singular values below 1e-7
+   * of the largest nothing is left. ELSEWHERE where it does not converge. */
+  int (*leading)(unicon__device *device, int64_t m, int64_t n, int64_t r, const double *a,
+                 double *s, double *u, double *v);
   /* C (m by n) = op(A) op(B), op(A) m by k; matrices without gaps. */
   int (*product)(unicon__device *device, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
                  const double *a, const double *b, double *c);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/options.h"
 #include "base/parallel.h"
 #include "device/plugin.h"
@@ -21,7 +22,8 @@ static int poll_host(void *user) {
 typedef struct copying {
   char *to;
   const char *from;
-  int64_t to_stride, from_stride, bytes, rows, piece; /* rows, or bytes of a single row, at a time */
+  int64_t to_stride, from_stride, bytes, rows,
+      piece; /* rows, or bytes of a single row, at a time */
 } copying;
 
 static void copy_piece(void *state, int64_t item, int worker) {
@@ -75,10 +77,15 @@ static void take_plugin(unicon_ctx *ctx, const unicon__plugin *plugin) {
 static bool open_device(unicon_ctx *ctx, char text[UNICON__PLUGIN_TEXT]) {
   unicon__where *where = &ctx->where;
   const unicon__device_host host = {sizeof host, ctx, poll_host, copy_host};
+  const double begun = unicon__now();
   text[0] = '\0';
   const int said =
       where->table->open(&host, where->limit, &where->device, text, UNICON__PLUGIN_TEXT);
-  if (said == UNICON__DEVICE_OK) return true;
+  if (said == UNICON__DEVICE_OK) {
+    unicon__log(ctx, UNICON_LOG_DEBUG, "device %s opened in %.3f s", where->table->name,
+                unicon__now() - begun);
+    return true;
+  }
   where->device = NULL;
   return false;
 }

@@ -189,10 +189,13 @@ unicon_status unicon__feed_block(unicon_ctx *ctx, unicon__feed *f, const int64_t
 
 /* ---- features that are kept ---------------------------------------------------------------- */
 
-/* Does the device make features, of so many rows? */
+/* Does the device make features, of so many rows? What is done with them counts: their products are
+ * summed at least. */
 static bool makes_features(unicon_ctx *ctx, const unicon__source *source) {
   const unicon__map *map = source->map;
-  const double flops = 2 * (double)source->count * (double)map->in * (double)(map->points + 1);
+  const double each =
+      (double)map->in * (double)(map->points + 1) + (double)map->out * (double)map->out;
+  const double flops = 2 * (double)source->count * each;
   return unicon__device_serves(ctx, features, flops) && unicon__device_serves(ctx, gather, flops) &&
          unicon__device_serves(ctx, shift, flops);
 }

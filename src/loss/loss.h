@@ -23,7 +23,7 @@ typedef struct unicon__plane {
   int64_t n_x, n_y, r;
   const float *zx, *zy; /* n by r; rows of length 1 where the loss wants cosines */
   const unicon_pairs *pairs;
-  double weight_x, weight_y; /* Z_x, Z_y */
+  double weight_x, weight_y;   /* Z_x, Z_y */
   const unicon__matrix *on[2]; /* zx and zy on the device in force, or NULL */
 } unicon__plane;
 

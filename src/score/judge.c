@@ -103,8 +103,7 @@ static unicon_status open_embeddings(unicon_ctx *ctx, const unicon__validation *
   for (int k = 0; k < 4; k++) {
     const int64_t n = k < BANK ? v->side[k].count : v->bank[k - BANK].count;
     j->z[k] = NULL;
-    if (n > 0)
-      UNICON_TRY(unicon__device_new(ctx, &j->room, n, r, UNICON__ELEMENT_F32, &j->z[k]));
+    if (n > 0) UNICON_TRY(unicon__device_new(ctx, &j->room, n, r, UNICON__ELEMENT_F32, &j->z[k]));
   }
   j->r = r;
   return UNICON_OK;
@@ -118,8 +117,7 @@ static unicon_status embed_rows(unicon_ctx *ctx, unicon__device_room *room,
   unicon__feed feed;
   int64_t at;
   if (n == 0) return UNICON_OK;
-  const int64_t block =
-      unicon__feed_rows(ctx, source, n, 4.0 * (double)source->map->out, 0.5);
+  const int64_t block = unicon__feed_rows(ctx, source, n, 4.0 * (double)source->map->out, 0.5);
   unicon__block *frame = unicon__frame_open(ctx);
   UNICON_TRY(unicon__feed_open(ctx, room, source, block, &feed));
   for (int64_t first = 0; first < n; first += block) {
@@ -137,8 +135,8 @@ unicon_status unicon__judge_embed(unicon_ctx *ctx, unicon__device_room *room,
   const int before = room->count;
   UNICON_TRY(open_embeddings(ctx, v, r, j));
   for (int k = 0; k < 4; k++) {
-    UNICON_TRY(embed_rows(ctx, room, k < BANK ? &v->side[k] : &v->bank[k - BANK], f[k % BANK],
-                          j->z[k]));
+    UNICON_TRY(
+        embed_rows(ctx, room, k < BANK ? &v->side[k] : &v->bank[k - BANK], f[k % BANK], j->z[k]));
     while (room->count > before)
       ctx->where.table->matrix_free(ctx->where.device, room->matrix[--room->count]);
   }
@@ -189,8 +187,7 @@ unicon_status unicon__judge_score(unicon_ctx *ctx, const unicon__validation *v,
   unicon__device_sparse hidden[2];
   unicon__ranks_job job[2];
   for (int s = 0; s < 2 && balanced; s++) asked.bank[s] = j->z[BANK + s];
-  for (int d = 0; d < 2; d++)
-    UNICON_TRY(open_direction(ctx, v, j, d, &hidden[d], &job[d], &asked));
+  for (int d = 0; d < 2; d++) UNICON_TRY(open_direction(ctx, v, j, d, &hidden[d], &job[d], &asked));
   const int stage = unicon__stage_begin(ctx, "metrics", 0);
   UNICON_TRY(unicon__on(ctx, judge, &asked));
   unicon__stage_end(ctx, stage);
@@ -232,9 +229,8 @@ static unicon_status tell_road(unicon_ctx *ctx, void *state, unicon__device_room
   return unicon__judge_score(ctx, t->v, t->judge, t->r, t->scale, t->how, &t->score);
 }
 
-unicon_status unicon__judge_take(unicon_ctx *ctx, const unicon__validation *v,
-                                 unicon__judge *judge, const float *const f[2], int64_t r,
-                                 bool *done) {
+unicon_status unicon__judge_take(unicon_ctx *ctx, const unicon__validation *v, unicon__judge *judge,
+                                 const float *const f[2], int64_t r, bool *done) {
   taking t = {.v = v, .judge = judge, .f = f, .r = r};
   *done = false;
   if (!judge->on) return UNICON_OK;
@@ -243,9 +239,9 @@ unicon_status unicon__judge_take(unicon_ctx *ctx, const unicon__validation *v,
   return UNICON_OK;
 }
 
-unicon_status unicon__judge_tell(unicon_ctx *ctx, const unicon__validation *v,
-                                 unicon__judge *judge, int64_t rank, const double *const scale[2],
-                                 unicon__balancing how, double *score, bool *done) {
+unicon_status unicon__judge_tell(unicon_ctx *ctx, const unicon__validation *v, unicon__judge *judge,
+                                 int64_t rank, const double *const scale[2], unicon__balancing how,
+                                 double *score, bool *done) {
   taking t = {.v = v, .judge = judge, .scale = scale, .r = rank, .how = how};
   *done = false;
   if (!judge->on) return UNICON_OK;
@@ -260,7 +256,6 @@ unicon_status unicon__judged(unicon_ctx *ctx, const unicon__validation *v, const
   static const double *const as_it_is[2] = {NULL, NULL};
   bool done = false;
   if (v->judge) UNICON_TRY(unicon__judge_take(ctx, v, v->judge, f, r, &done));
-  if (done)
-    UNICON_TRY(unicon__judge_tell(ctx, v, v->judge, r, as_it_is, v->balance, score, &done));
+  if (done) UNICON_TRY(unicon__judge_tell(ctx, v, v->judge, r, as_it_is, v->balance, score, &done));
   return done ? UNICON_OK : unicon__validation_score(ctx, v, f, r, score);
 }

@@ -8,11 +8,11 @@
 
 typedef struct unicon__judge {
   unicon_ctx *ctx;
-  bool on;                       /* is it in force? */
-  unicon__kept kept[4];          /* of sources that had none: held-out rows, rows of banks */
-  unicon__device_room room;      /* of the embeddings */
-  unicon__matrix *z[4];          /* of held-out rows of x, of y, of both banks (NULL: none) */
-  int64_t r;                     /* their columns */
+  bool on;                  /* is it in force? */
+  unicon__kept kept[4];     /* of sources that had none: held-out rows, rows of banks */
+  unicon__device_room room; /* of the embeddings */
+  unicon__matrix *z[4];     /* of held-out rows of x, of y, of both banks (NULL: none) */
+  int64_t r;                /* their columns */
   /* Of both directions, x first: matches, and what is hidden with them (unicon__device_ranks). */
   int64_t *start[2], *match[2], *hidden_start[2], *hidden[2], *self[2], *count[2];
 } unicon__judge;
@@ -35,12 +35,11 @@ unicon_status unicon__judge_score(unicon_ctx *ctx, const unicon__validation *v,
 
 /* The same as roads of their own, F from the host. *done: it has been done; else the host is to do
  * it, and the judge is out of force. */
-unicon_status unicon__judge_take(unicon_ctx *ctx, const unicon__validation *v,
-                                 unicon__judge *judge, const float *const f[2], int64_t r,
-                                 bool *done);
-unicon_status unicon__judge_tell(unicon_ctx *ctx, const unicon__validation *v,
-                                 unicon__judge *judge, int64_t rank, const double *const scale[2],
-                                 unicon__balancing how, double *score, bool *done);
+unicon_status unicon__judge_take(unicon_ctx *ctx, const unicon__validation *v, unicon__judge *judge,
+                                 const float *const f[2], int64_t r, bool *done);
+unicon_status unicon__judge_tell(unicon_ctx *ctx, const unicon__validation *v, unicon__judge *judge,
+                                 int64_t rank, const double *const scale[2], unicon__balancing how,
+                                 double *score, bool *done);
 
 /* unicon__validation_score, on the device where the validation has a judge in force. */
 unicon_status unicon__judged(unicon_ctx *ctx, const unicon__validation *v, const float *const f[2],

@@ -262,9 +262,11 @@ static unicon_status turn(unicon_ctx *ctx, unicon__trial *t) {
 
 unicon_status unicon__trial_turn(unicon_ctx *ctx, unicon__trial *trial) {
   if (trial->turned) return UNICON_OK;
+  const int stage = unicon__stage_begin(ctx, "coordinates", 0);
   unicon__blas_begin();
   const unicon_status status = turn(ctx, trial);
   unicon__blas_end();
+  unicon__stage_end(ctx, stage);
   return status;
 }
 
@@ -355,9 +357,11 @@ static unicon_status score_setting(unicon_ctx *ctx, unicon__trial *t,
 
 unicon_status unicon__trial_score(unicon_ctx *ctx, unicon__trial *trial,
                                   const unicon__setting *setting, double *score) {
+  const int stage = unicon__stage_begin(ctx, "settings", 0);
   unicon__blas_begin();
   const unicon_status status = score_setting(ctx, trial, setting, score);
   unicon__blas_end();
+  unicon__stage_end(ctx, stage);
   return status;
 }
 
@@ -406,8 +410,7 @@ static unicon_status balance_factors(unicon_ctx *ctx, unicon__trial *t,
   if (done)
     UNICON_TRY(unicon__judge_take(ctx, &t->held, &t->judge, (const float *const *)f, r, &done));
   for (int k = 0; k < hows && done; k++)
-    UNICON_TRY(
-        unicon__judge_tell(ctx, &t->held, &t->judge, r, as_it_is, how[k], &score[k], &done));
+    UNICON_TRY(unicon__judge_tell(ctx, &t->held, &t->judge, r, as_it_is, how[k], &score[k], &done));
   if (done || hows == 0) return UNICON_OK;
   UNICON_TRY(unicon__validation_embed(ctx, &t->held, (const float *const *)f, r, &z));
   for (int k = 0; k < hows; k++)

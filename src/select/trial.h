@@ -31,7 +31,7 @@ typedef struct unicon__trial {
   int64_t features_used[2], q[2]; /* features, and coordinates, in use */
   float *axes[2];                 /* features by q: eigenvectors by column */
   float *offset[2];               /* q: the mean of the training rows in coordinates */
-  unicon__map seen[2]; /* what rows are seen through: the map about their own mean or, turned,
+  unicon__map seen[2];  /* what rows are seen through: the map about their own mean or, turned,
                           nothing but q columns */
   unicon__kept kept[6]; /* rows on a device: held-out ones and banks of both sides, training rows */
   unicon__judge judge;
@@ -42,7 +42,7 @@ typedef struct unicon__trial {
   double power, ridge[2];
   unicon__state state;
   int64_t signal; /* directions above rounding */
-  bool away; /* on the device of the judge, not in z */
+  bool away;      /* on the device of the judge, not in z */
   unicon__embedded z;
   /* Training rows in coordinates, for refine; opened on first use. */
   unicon__batch rows;

@@ -303,8 +303,7 @@ unicon_status unicon__factors_of(unicon_ctx *ctx, const unicon__state *state, co
 
 /* The road of the host. */
 static unicon_status refine_here(unicon_ctx *ctx, const unicon__batch *data,
-                                 const unicon__whitening metric[2],
-                                 const unicon__validation *held,
+                                 const unicon__whitening metric[2], const unicon__validation *held,
                                  const unicon__refine_params *params, unicon__factors *factors,
                                  unicon__refine_log *log) {
   refiner f = {.data = data, .held = held, .params = params, .log = log};

@@ -677,9 +677,7 @@ static int eigen(unicon__device *d, int64_t n, double *a, double *w) {
   return UNICON__DEVICE_OK;
 }
 
-static int svd(unicon__device *d, int64_t m, int64_t n, double *a, double *s, double *u,
-               double *vt) {
-  LAUNCH(d, svd);
+static void all_triples(int64_t m, int64_t n, const double *a, double *s, double *u, double *vt) {
   const bool wide = m < n;
   const int64_t q = wide ? m : n, large = wide ? n : m;
   double *b = copied(wide ? a : NULL, q * large), *v = copied(NULL, q * q);
@@ -693,6 +691,30 @@ static int svd(unicon__device *d, int64_t m, int64_t n, double *a, double *s, do
   }
   free(b);
   free(v);
+}
+
+static int svd(unicon__device *d, int64_t m, int64_t n, double *a, double *s, double *u,
+               double *vt) {
+  LAUNCH(d, svd);
+  all_triples(m, n, a, s, u, vt);
+  return UNICON__DEVICE_OK;
+}
+
+static int leading(unicon__device *d, int64_t m, int64_t n, int64_t r, const double *a, double *s,
+                   double *u, double *v) {
+  LAUNCH(d, leading);
+  const int64_t q = m < n ? m : n;
+  if (r < 1 || r > q) return fail(d, UNICON__DEVICE_FAILED, "more triples than there are");
+  double *value = copied(NULL, q), *left = copied(NULL, m * q), *right = copied(NULL, q * n);
+  all_triples(m, n, a, value, left, right);
+  for (int64_t k = 0; k <= r; k++) s[k] = k < q ? value[k] : 0;
+  for (int64_t k = 0; k < r; k++) {
+    for (int64_t i = 0; i < m; i++) u[i * r + k] = left[i * q + k];
+    for (int64_t j = 0; j < n; j++) v[j * r + k] = right[k * n + j];
+  }
+  free(value);
+  free(left);
+  free(right);
   return UNICON__DEVICE_OK;
 }
 
@@ -716,8 +738,8 @@ typedef struct half {
   const unicon__device_tuned *t;
   const int64_t *row;
   int64_t n, p, r;
-  double *z, *d, *length;            /* n by r, n by r, n */
-  double *sum, *weight;              /* n: N, R */
+  double *z, *d, *length; /* n by r, n by r, n */
+  double *sum, *weight;   /* n: N, R */
 } half;
 
 static void make_factors(const unicon__device_tuned *t) {
@@ -913,8 +935,7 @@ static unicon__matrix unit_rows(const unicon__matrix *from, int64_t rank, const 
 static void set_biases(const unicon__device_judge *j, unicon__matrix *z, const unicon__matrix *bank,
                        float *room) {
   bias_rows(z, 0, z->rows, bank, j->form, j->strength, room);
-  for (int64_t i = 0; i < z->rows; i++)
-    put(z, i, z->cols - 1, -fmax(-1, fmin(1, (double)room[i])));
+  for (int64_t i = 0; i < z->rows; i++) put(z, i, z->cols - 1, -fmax(-1, fmin(1, (double)room[i])));
 }
 
 static void judge_direction(const unicon__device_judge *j, int way, const unicon__matrix *query,

@@ -213,6 +213,9 @@ int gpu_svd(gpu *g, int64_t m, int64_t n, double *a, double *s, double *u, doubl
  * Of singular values below about 1e-7 of the largest nothing is left. */
 int gpu_svd_top(gpu *g, int64_t m, int64_t n, const double *a, int64_t r, double *s, double *u,
                 double *v);
+/* The same with one more of s, where there is one. */
+int gpu_svd_leading(gpu *g, int64_t m, int64_t n, const double *a, int64_t r, double *s, double *u,
+                    double *v);
 /* Lower Cholesky factor in place; GPU_ELSEWHERE where it is not positive definite. */
 int gpu_cholesky(gpu *g, int64_t n, double *a);
 /* B (n by m) = op(L)^{-1} B; B (m by n) = B op(L)^{-1}. */

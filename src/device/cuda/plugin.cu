@@ -442,6 +442,27 @@ static int svd(unicon__device *d, int64_t m, int64_t n, double *a, double *s, do
   IN_ROOM(d, svd_in_room(g, m, n, a, s, u, vt));
 }
 
+static int leading_in_room(gpu *g, int64_t m, int64_t n, int64_t r, const double *a, double *s,
+                           double *u, double *v) {
+  const int64_t values = gpu_least(r + 1, gpu_least(m, n));
+  double *own, *value, *left, *right;
+  GPU_TRY(send(g, a, m * n, &own));
+  GPU_TRY(gpu_new(g, &value, values));
+  GPU_TRY(gpu_new(g, &left, m * r));
+  GPU_TRY(gpu_new(g, &right, n * r));
+  GPU_TRY(gpu_svd_leading(g, m, n, own, r, value, left, right));
+  s[r] = 0;
+  GPU_TRY(gpu_download(g, s, value, (size_t)values * sizeof *s));
+  GPU_TRY(gpu_download(g, u, left, (size_t)(m * r) * sizeof *u));
+  return gpu_download(g, v, right, (size_t)(n * r) * sizeof *v);
+}
+
+static int leading(unicon__device *d, int64_t m, int64_t n, int64_t r, const double *a, double *s,
+                   double *u, double *v) {
+  if (r < 1 || r > gpu_least(m, n)) return GPU_ELSEWHERE;
+  IN_ROOM(d, leading_in_room(g, m, n, r, a, s, u, v));
+}
+
 static int product_in_room(gpu *g, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
                            const double *a, const double *b, double *c) {
   double *left, *right, *out;
@@ -641,6 +662,7 @@ static unicon__device_table make_table(void) {
   t.ranks = ranks;
   t.eigen = eigen;
   t.svd = svd;
+  t.leading = leading;
   t.product = product;
   t.refine = refine;
   t.judge = judge;
