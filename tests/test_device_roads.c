@@ -158,6 +158,34 @@ static void choices_run_there_and_agree(void **state) {
   problem_free(&held);
 }
 
+/* A choice whose device fails on the way: a sentence, and nothing is left there; where memory is what
+ * is missing the CPU goes on. */
+static void choices_may_fail(void **state) {
+  scratch *s = *state;
+  static const int events[] = {5, 40, 90, 150, 220, 300};
+  soft_control *soft = soft_reset();
+  problem p, held;
+  int failed = 0;
+  problem_make(s->ctx, 5, 80, DX, DY, 8, 0.3, &p);
+  problem_make(s->ctx, 6, 40, DX, DY, 8, 0.3, &held);
+  for (size_t k = 0; k < 2 * sizeof events / sizeof *events; k++) {
+    const bool launch = k % 2;
+    unicon_model *model = NULL;
+    soft = soft_reset();
+    soft_use(s->ctx, "soft");
+    *(launch ? &soft->fail_launch : &soft->fail_allocation) = events[k / 2];
+    const unicon_status status = choose(s->ctx, &p, &held, &model);
+    assert_int_equal(soft->matrices, 0);
+    assert_true(status == UNICON_OK || (launch && status == UNICON_ERR_DEVICE));
+    failed += status != UNICON_OK;
+    unicon_model_destroy(model);
+    CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "device", "cpu"));
+  }
+  assert_true(failed > 2);
+  problem_free(&p);
+  problem_free(&held);
+}
+
 /* Neighbours, their scores, and metrics of a balanced model: the device's embeddings differ by
  * rounding, its decisions do not beyond that. */
 static void use_runs_there_and_agrees(void **state) {
@@ -366,6 +394,7 @@ static void fits_can_be_cancelled(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {SCRATCH_TEST(fits_run_there_and_agree),
                                      SCRATCH_TEST(choices_run_there_and_agree),
+                                     SCRATCH_TEST(choices_may_fail),
                                      SCRATCH_TEST(use_runs_there_and_agrees),
                                      SCRATCH_TEST(results_are_repeatable),
                                      SCRATCH_TEST(limits_hold),

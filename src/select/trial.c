@@ -357,7 +357,7 @@ static unicon_status score_setting(unicon_ctx *ctx, unicon__trial *t,
 
 unicon_status unicon__trial_score(unicon_ctx *ctx, unicon__trial *trial,
                                   const unicon__setting *setting, double *score) {
-  const int stage = unicon__stage_begin(ctx, "settings", 0);
+  const int stage = unicon__stage_begin(ctx, "settings", 1);
   unicon__blas_begin();
   const unicon_status status = score_setting(ctx, trial, setting, score);
   unicon__blas_end();
@@ -385,8 +385,12 @@ static unicon_status open_rows(unicon_ctx *ctx, unicon__trial *t,
   UNICON_TRY(unicon__problem_cut(ctx, &cut, &t->part));
   const unicon__batch *batch = &t->part.batch[0];
   const bool alone = unicon__refine_serves(ctx, params, batch, t->most);
-  UNICON_TRY(to_axes(ctx, t, 0, &batch->x, alone, &t->rows.x, &t->kept[TRAINING]));
-  UNICON_TRY(to_axes(ctx, t, 1, &batch->y, alone, &t->rows.y, &t->kept[TRAINING + 1]));
+  for (int s = 0; s < 2; s++) {
+    const int stage = unicon__stage_begin(ctx, NULL, 0.1);
+    UNICON_TRY(to_axes(ctx, t, s, s == 0 ? &batch->x : &batch->y, alone,
+                       s == 0 ? &t->rows.x : &t->rows.y, &t->kept[TRAINING + s]));
+    unicon__stage_end(ctx, stage);
+  }
   t->rows.pairs = batch->pairs;
   return UNICON_OK;
 }

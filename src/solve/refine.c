@@ -333,7 +333,7 @@ unicon_status unicon__refine(unicon_ctx *ctx, const unicon__batch *data,
         "or another loss");
   for (int s = 0; s < 2; s++) unit_mean_square(factors->g[s], factors->p[s] * factors->r);
   *log = start;
-  const int stage = unicon__stage_begin(ctx, "refine", 0.9);
+  const int stage = unicon__stage_begin(ctx, "refine", 1);
   UNICON_TRY(unicon__refine_on_device(ctx, data, metric, held, params, factors, log, &done));
   if (!done) {
     *log = start;
