@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/options.h"
 #include "base/parallel.h"
 #include "device/plugin.h"
@@ -16,6 +17,40 @@ static const double worth_looking = 1e7;
 
 static int poll_host(void *user) {
   return unicon__poll(user) != UNICON_OK;
+}
+
+typedef struct copying {
+  char *to;
+  const char *from;
+  int64_t to_stride, from_stride, bytes, rows,
+      piece; /* rows, or bytes of a single row, at a time */
+} copying;
+
+static void copy_piece(void *state, int64_t item, int worker) {
+  const copying *c = state;
+  const int64_t first = item * c->piece, all = c->rows > 1 ? c->rows : c->bytes;
+  const int64_t count = all - first < c->piece ? all - first : c->piece;
+  (void)worker;
+  if (c->rows == 1) {
+    memcpy(c->to + first, c->from + first, (size_t)count);
+    return;
+  }
+  for (int64_t i = first; i < first + count; i++)
+    memcpy(c->to + i * c->to_stride, c->from + i * c->from_stride, (size_t)c->bytes);
+}
+
+static void copy_host(void *user, void *to, int64_t to_stride, const void *from,
+                      int64_t from_stride, int64_t bytes, int64_t rows) {
+  enum { PIECE = 1 << 19 };
+  copying c = {to, from, to_stride, from_stride, bytes, rows, PIECE};
+  if (bytes <= 0 || rows <= 0) return;
+  if (to_stride == bytes && from_stride == bytes) {
+    c.bytes *= rows;
+    c.rows = 1;
+  }
+  if (c.rows > 1) c.piece = PIECE / bytes > 0 ? PIECE / bytes : 1;
+  const int64_t all = c.rows > 1 ? c.rows : c.bytes;
+  unicon__parallel_for(user, (all + c.piece - 1) / c.piece, copy_piece, &c);
 }
 
 /* The library stays loaded: drivers have threads and hooks of their own in it. */
@@ -41,11 +76,16 @@ static void take_plugin(unicon_ctx *ctx, const unicon__plugin *plugin) {
 /* Opens it; on failure `text` has the sentence. */
 static bool open_device(unicon_ctx *ctx, char text[UNICON__PLUGIN_TEXT]) {
   unicon__where *where = &ctx->where;
-  const unicon__device_host host = {sizeof host, ctx, poll_host, where->reduced};
+  const unicon__device_host host = {sizeof host, ctx, poll_host, copy_host, where->reduced};
+  const double begun = unicon__now();
   text[0] = '\0';
   const int said =
       where->table->open(&host, where->limit, &where->device, text, UNICON__PLUGIN_TEXT);
-  if (said == UNICON__DEVICE_OK) return true;
+  if (said == UNICON__DEVICE_OK) {
+    unicon__log(ctx, UNICON_LOG_DEBUG, "device %s opened in %.3f s", where->table->name,
+                unicon__now() - begun);
+    return true;
+  }
   where->device = NULL;
   return false;
 }

@@ -31,6 +31,10 @@ static unicon_status upload_plane(unicon_ctx *ctx, const unicon__plane *plane,
                                   unicon__device_room *room, unicon__device_plane *out) {
   const int64_t r = plane->r;
   unicon__matrix *zx, *zy;
+  if (plane->on[0] && plane->on[1]) {
+    *out = (unicon__device_plane){plane->on[0], plane->on[1], plane->n_x, plane->n_y, r};
+    return UNICON_OK;
+  }
   UNICON_TRY(unicon__device_copy(ctx, room, plane->zx, plane->n_x, r, r, &zx));
   UNICON_TRY(unicon__device_copy(ctx, room, plane->zy, plane->n_y, r, r, &zy));
   *out = (unicon__device_plane){zx, zy, plane->n_x, plane->n_y, r};

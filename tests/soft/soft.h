@@ -16,7 +16,10 @@
   X(add_sums)       \
   X(combine)        \
   X(exp_sums)       \
-  X(weigh) X(bias) X(nearest) X(ranks) X(eigen) X(svd) X(product) X(receive) X(hand) X(flaw)
+  X(weigh)          \
+  X(bias)           \
+  X(nearest)        \
+  X(ranks) X(eigen) X(svd) X(leading) X(product) X(refine) X(judge) X(receive) X(hand) X(flaw)
 
 enum {
 #define SOFT_ID(op) SOFT_##op,

@@ -238,6 +238,17 @@ int gpu_take(gpu *g, size_t bytes, void **out) {
 
 /* ---- copies --------------------------------------------------------------------------------- */
 
+/* Between host memory and a pinned buffer. */
+static void copy_rows(gpu *g, void *to, int64_t to_stride, const void *from, int64_t from_stride,
+                      int64_t bytes, int64_t rows) {
+  if (g->copy) {
+    g->copy(g->user, to, to_stride, from, from_stride, bytes, rows);
+    return;
+  }
+  for (int64_t i = 0; i < rows; i++)
+    memcpy((char *)to + i * to_stride, (const char *)from + i * from_stride, (size_t)bytes);
+}
+
 /* Pieces of whole rows through two pinned buffers: one is filled while the other travels. */
 int gpu_upload(gpu *g, void *to, const void *from, size_t row_bytes, int64_t rows, int64_t stride) {
   if (row_bytes == 0 || rows == 0) return GPU_OK;
@@ -258,11 +269,10 @@ int gpu_upload(gpu *g, void *to, const void *from, size_t row_bytes, int64_t row
     char *buffer = (char *)g->pinned[turn];
     GPU_TRY(gpu_check(g, cudaEventSynchronize(g->copied[turn]), "waiting for a copy"));
     if (dense)
-      memcpy(buffer, source + done, now);
+      copy_rows(g, buffer, (int64_t)now, source + done, (int64_t)now, (int64_t)now, 1);
     else
-      for (size_t i = 0; i < now / row_bytes; i++)
-        memcpy(buffer + i * row_bytes, source + (int64_t)(done / row_bytes + i) * stride,
-               row_bytes);
+      copy_rows(g, buffer, (int64_t)row_bytes, source + (int64_t)(done / row_bytes) * stride, stride,
+                (int64_t)row_bytes, (int64_t)(now / row_bytes));
     GPU_TRY(
         gpu_check(g, cudaMemcpyAsync(target + done, buffer, now, cudaMemcpyHostToDevice, g->stream),
                   "copying to the GPU"));
@@ -279,7 +289,8 @@ int gpu_download(gpu *g, void *to, const void *from, size_t bytes) {
   for (size_t done = 0; done < bytes || waiting[0] || waiting[1]; turn ^= 1) {
     if (waiting[turn]) {
       GPU_TRY(gpu_check(g, cudaEventSynchronize(g->copied[turn]), "copying from the GPU"));
-      memcpy(target + place[turn], g->pinned[turn], waiting[turn]);
+      copy_rows(g, target + place[turn], (int64_t)waiting[turn], g->pinned[turn],
+                (int64_t)waiting[turn], (int64_t)waiting[turn], 1);
       waiting[turn] = 0;
     }
     if (done >= bytes) continue;
