@@ -48,13 +48,17 @@ unicon_status unicon__whiten_matrix(unicon_ctx *ctx, const unicon__whitening *me
   *out = NULL;
   if (metric->kind == UNICON__WHITEN_NONE || metric->kind == UNICON__WHITEN_DIAGONAL)
     return UNICON_OK;
-  double *identity;
+  double *r;
   UNICON_NEW(ctx, *out, n * n);
-  UNICON_NEW(ctx, identity, n * n);
-  for (int64_t k = 0; k < n; k++) identity[k * n + k] = 1;
-  UNICON_TRY(unicon__whiten_back(ctx, metric, identity, n));
-  for (int64_t k = 0; k < n * n; k++) (*out)[k] = (float)identity[k];
-  unicon__drop(ctx, identity);
+  UNICON_NEW(ctx, r, n * n);
+  if (metric->kind == UNICON__WHITEN_CHOLESKY) {
+    unicon__tiled_inverse(ctx, n, metric->factor, n, r);
+  } else {
+    for (int64_t k = 0; k < n; k++) r[k * n + k] = 1;
+    UNICON_TRY(unicon__whiten_back(ctx, metric, r, n));
+  }
+  for (int64_t k = 0; k < n * n; k++) (*out)[k] = (float)r[k];
+  unicon__drop(ctx, r);
   return UNICON_OK;
 }
 

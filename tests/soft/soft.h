@@ -5,21 +5,20 @@
 
 #include "device/device.h"
 
-#define SOFT_OPS(X) \
-  X(upload)         \
-  X(download)       \
-  X(features)       \
-  X(gather)         \
-  X(shift)          \
-  X(embed)          \
-  X(add_product)    \
-  X(add_sums)       \
-  X(combine)        \
-  X(exp_sums)       \
-  X(weigh)          \
-  X(bias)           \
-  X(nearest)        \
-  X(ranks) X(eigen) X(svd) X(leading) X(product) X(refine) X(judge) X(receive) X(hand) X(flaw)
+#define SOFT_OPS(X)                                                                               \
+  X(upload)                                                                                       \
+  X(download)                                                                                     \
+  X(features)                                                                                     \
+  X(gather)                                                                                       \
+  X(shift)                                                                                        \
+  X(embed)                                                                                        \
+  X(add_product)                                                                                  \
+  X(add_sums)                                                                                     \
+  X(combine)                                                                                      \
+  X(exp_sums)                                                                                     \
+  X(weigh)                                                                                        \
+  X(bias) X(nearest) X(ranks) X(eigen) X(svd) X(leading) X(product) X(refine) X(judge) X(receive) \
+      X(hand) X(flaw)
 
 enum {
 #define SOFT_ID(op) SOFT_##op,
