@@ -5,20 +5,32 @@
 
 #include "device/device.h"
 
-#define SOFT_OPS(X)                                                                               \
-  X(upload)                                                                                       \
-  X(download)                                                                                     \
-  X(features)                                                                                     \
-  X(gather)                                                                                       \
-  X(shift)                                                                                        \
-  X(embed)                                                                                        \
-  X(add_product)                                                                                  \
-  X(add_sums)                                                                                     \
-  X(combine)                                                                                      \
-  X(exp_sums)                                                                                     \
-  X(weigh)                                                                                        \
-  X(bias) X(nearest) X(ranks) X(eigen) X(svd) X(leading) X(product) X(refine) X(judge) X(receive) \
-      X(hand) X(flaw)
+/* clang-format off */
+#define SOFT_OPS(X) \
+  X(upload) \
+  X(download) \
+  X(features) \
+  X(gather) \
+  X(shift) \
+  X(embed) \
+  X(add_product) \
+  X(add_sums) \
+  X(combine) \
+  X(exp_sums) \
+  X(weigh) \
+  X(bias) \
+  X(nearest) \
+  X(ranks) \
+  X(eigen) \
+  X(svd) \
+  X(leading) \
+  X(product) \
+  X(refine) \
+  X(judge) \
+  X(receive) \
+  X(hand) \
+  X(flaw)
+/* clang-format on */
 
 enum {
 #define SOFT_ID(op) SOFT_##op,
