@@ -137,7 +137,7 @@ bool unicon__device_has(unicon_ctx *ctx, size_t place, double flops) {
   unicon__where *where = &ctx->where;
   char why[UNICON__PLUGIN_TEXT];
   void (*entry)(void);
-  if (!where->settled && flops < worth_looking) return false;
+  if (ctx->job.active || (!where->settled && flops < worth_looking)) return false;
   settle(ctx);
   if (!where->table || flops < where->table->least_flops) return false;
   memcpy(&entry, (const char *)where->table + place, sizeof entry);
