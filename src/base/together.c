@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
+
 /* Less work than this (about 20 ms of a core) is done by every process for itself. */
 static const double worth_dividing = 2e9;
 
@@ -16,16 +18,19 @@ int64_t unicon__process_count(const unicon_ctx *ctx) {
   return ctx->job.active ? ctx->job.with.count : 1;
 }
 
-static int64_t first_of(const unicon_ctx *ctx, int64_t count, int64_t process) {
-  const int64_t whole = count / ctx->job.with.count, rest = count % ctx->job.with.count;
-  return process * whole + (process < rest ? process : rest);
+/* The first row of a process. */
+static int64_t first_of(const unicon_ctx *ctx, int64_t count, int64_t block, int64_t process) {
+  const int64_t blocks = (count + block - 1) / block;
+  const int64_t whole = blocks / ctx->job.with.count, rest = blocks % ctx->job.with.count;
+  return unicon__least(count, block * (process * whole + unicon__least(process, rest)));
 }
 
-unicon__share unicon__share_of(const unicon_ctx *ctx, int64_t count, double flops) {
+unicon__share unicon__share_of(const unicon_ctx *ctx, int64_t count, int64_t block, double flops) {
   const int64_t own = ctx->job.with.index;
-  if (!ctx->job.active || flops < ctx->job.least) return (unicon__share){0, count, count, false};
-  const int64_t first = first_of(ctx, count, own);
-  return (unicon__share){first, first_of(ctx, count, own + 1) - first, count, true};
+  if (!ctx->job.active || flops < ctx->job.least)
+    return (unicon__share){0, count, count, block, false};
+  const int64_t first = first_of(ctx, count, block, own);
+  return (unicon__share){first, first_of(ctx, count, block, own + 1) - first, count, block, true};
 }
 
 /* ---- words -------------------------------------------------------------------------------- */
@@ -153,7 +158,8 @@ unicon_status unicon__gather_rows(unicon_ctx *ctx, const unicon__share *share, v
   int64_t *offset;
   if (!share->divided || share->all == 0) return UNICON_OK;
   UNICON_NEW(ctx, offset, with->count + 1);
-  for (int64_t k = 0; k <= with->count; k++) offset[k] = first_of(ctx, share->all, k) * bytes;
+  for (int64_t k = 0; k <= with->count; k++)
+    offset[k] = first_of(ctx, share->all, share->block, k) * bytes;
   UNICON_TRY(say(ctx, UNICON_OK, WORD_GATHER, share->all * bytes));
   if (with->gather(with->user, rows, offset) != 0) return lost(ctx);
   unicon__drop(ctx, offset);

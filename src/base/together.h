@@ -2,7 +2,7 @@
 /* Several processes in one call. All of them walk the same road over the same data; where a stage is
  * worth it each does its share of the rows, and what they have is put together:
  *
- *     const unicon__share own = unicon__share_of(ctx, n, flops);
+ *     const unicon__share own = unicon__share_of(ctx, n, TILE_ROWS, flops);
  *     ... rows own.first .. own.first + own.count - 1 ...
  *     UNICON_TRY(unicon__sum_all(ctx, &own, sums, count));
  *
@@ -21,16 +21,17 @@
 /* Rows of this process. */
 typedef struct unicon__share {
   int64_t first, count;
-  int64_t all;
-  bool divided; /* others have the rest */
+  int64_t all, block; /* rows of all; first is a multiple of `block` */
+  bool divided;       /* others have the rest */
 } unicon__share;
 
 /* Is this a call of several processes? How many there are (1: no). */
 bool unicon__together(const unicon_ctx *ctx);
 int64_t unicon__process_count(const unicon_ctx *ctx);
 
-/* The part of `count` rows whose stage takes so many flops. */
-unicon__share unicon__share_of(const unicon_ctx *ctx, int64_t count, double flops);
+/* The part of `count` rows whose stage takes so many flops, in whole blocks of so many rows: where
+ * these are the tiles of the stage, each row is as one process would make it, to the byte. */
+unicon__share unicon__share_of(const unicon_ctx *ctx, int64_t count, int64_t block, double flops);
 
 /* Sums over the processes of numbers that are those of one's own share; not divided: nothing. */
 unicon_status unicon__sum_all(unicon_ctx *ctx, const unicon__share *share, double *values,

@@ -138,7 +138,8 @@ static unicon_status report_bad(unicon_ctx *ctx, const scan *s, int64_t first, i
 /* Looks at all rows, each process at its blocks. */
 static unicon_status scan_rows(unicon_ctx *ctx, int64_t blocks, scan *s) {
   const int64_t width = s->rows->width;
-  const unicon__share own = unicon__share_of(ctx, blocks, (double)s->rows->count * (double)width);
+  const unicon__share own =
+      unicon__share_of(ctx, blocks, 1, (double)s->rows->count * (double)width);
   UNICON_NEW(ctx, s->hash, blocks);
   UNICON_NEW(ctx, s->bad, blocks * SCAN_ROWS);
   UNICON_NEW(ctx, s->buffer, (unicon__workers_for(ctx, own.count) + 1) * SCAN_ROWS * width);
@@ -384,7 +385,7 @@ double unicon__feature_flops(const unicon__source *source) {
 /* The rows of this process, and their blocks. */
 static int64_t open_walk(const unicon_ctx *ctx, walk *w) {
   const int64_t n = w->source->count;
-  w->own = unicon__share_of(ctx, n, (double)n * unicon__feature_flops(w->source));
+  w->own = unicon__share_of(ctx, n, SCAN_ROWS, (double)n * unicon__feature_flops(w->source));
   return (w->own.count + SCAN_ROWS - 1) / SCAN_ROWS;
 }
 

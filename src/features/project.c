@@ -189,7 +189,7 @@ unicon_status unicon__project(unicon_ctx *ctx, const unicon__source *source, con
                               float *out, int64_t ld) {
   const double row =
       unicon__feature_flops(source) + 2 * (weight ? (double)source->map->out * (double)r : 0);
-  const unicon__share own = unicon__share_of(ctx, count, (double)count * row);
+  const unicon__share own = unicon__share_of(ctx, count, PROJECT_ROWS, (double)count * row);
   const project job = {.source = source,
                        .weight = weight,
                        .r = r,

@@ -185,7 +185,7 @@ static unicon_status turn_cache(unicon_ctx *ctx, const unicon__whitening *metric
                .p = metric->size,
                .triangular = metric->kind == UNICON__WHITEN_CHOLESKY};
   const double n = (double)source->count;
-  t.own = unicon__share_of(ctx, source->count, n * (double)t.p * (double)t.p);
+  t.own = unicon__share_of(ctx, source->count, TURN_ROWS, n * (double)t.p * (double)t.p);
   const int64_t items = (t.own.count + TURN_ROWS - 1) / TURN_ROWS;
   UNICON_NEW(ctx, t.rows, unicon__workers_for(ctx, items) * TURN_ROWS * t.p);
   UNICON_TRY(unicon__sweep_rows(ctx, "whitening", &unicon__blas_region, items, turn_block, &t));

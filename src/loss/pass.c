@@ -89,7 +89,7 @@ unicon__share unicon__pass_share(const unicon_ctx *ctx, const unicon__loss *loss
   const unicon__plane *plane = &loss->plane;
   const bool can = loss->ops->pointwise || loss->ops->merge;
   const double flops = 2 * (double)plane->n_x * (double)plane->n_y * (double)plane->r;
-  return unicon__share_of(ctx, (plane->n_x + ctx->tile_x - 1) / ctx->tile_x, can ? flops : -1);
+  return unicon__share_of(ctx, (plane->n_x + ctx->tile_x - 1) / ctx->tile_x, 1, can ? flops : -1);
 }
 
 /* Adds the parts of L that cells left behind, row after row. */

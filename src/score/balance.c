@@ -163,7 +163,7 @@ static unicon_status bias_rows(unicon_ctx *ctx, const unicon_balance *balance, i
 unicon_status unicon__bias(unicon_ctx *ctx, const unicon_balance *balance, int side, const float *z,
                            int64_t n, int64_t ld, float *out, int64_t stride) {
   const double row = 2 * (double)balance->bank[1 - side].count * (double)balance->r;
-  const unicon__share own = unicon__share_of(ctx, n, (double)n * row);
+  const unicon__share own = unicon__share_of(ctx, n, BIAS_ROWS, (double)n * row);
   float *all;
   if (!own.divided) return bias_rows(ctx, balance, side, z, n, ld, out, stride);
   UNICON_NEW(ctx, all, n);

@@ -468,7 +468,7 @@ static unicon_status gather(unicon_ctx *ctx, const ranking *g) {
 
 static unicon_status rank_on_host(unicon_ctx *ctx, ranking *g) {
   const double flops = 2 * (double)g->queries * (double)g->candidates * (double)g->r;
-  g->own = unicon__share_of(ctx, cut_cells(g), flops);
+  g->own = unicon__share_of(ctx, cut_cells(g), 1, flops);
   const int64_t blocks = g->own.count;
   const int64_t workers = unicon__workers_for(ctx, blocks * g->cells);
   g->slots = g->cells > 1 ? unicon__sweep_slots(ctx, blocks * g->cells) : workers;

@@ -223,7 +223,7 @@ static unicon_status to_axes(unicon_ctx *ctx, const unicon__trial *t, int s,
   const int64_t n = from->count, q = t->q[s];
   const double row = unicon__feature_flops(from) + 2 * (double)t->features_used[s] * (double)q;
   turning work = {.from = from,
-                  .own = unicon__share_of(ctx, n, (double)n * row),
+                  .own = unicon__share_of(ctx, n, TURN_ROWS, (double)n * row),
                   .axes = t->axes[s],
                   .offset = t->offset[s],
                   .p = t->features_used[s],

@@ -146,7 +146,7 @@ static void draw_batch(refiner *f) {
 static unicon_status embed_batch(unicon_ctx *ctx, tuned *t) {
   const float *f = weights_of(ctx, t);
   const double row = unicon__feature_flops(t->source) + 4 * (double)t->p * (double)t->r;
-  t->own = unicon__share_of(ctx, t->count, (double)t->count * row);
+  t->own = unicon__share_of(ctx, t->count, 1, (double)t->count * row);
   const int64_t count = t->own.count;
   float *z = t->z + t->own.first * t->r;
   t->features = unicon__source_tile(t->source, t->row + t->own.first, 0, count, t->buffer);

@@ -508,7 +508,7 @@ static void share_rows(adding *a) {
     flops += (double)a->count[side] * row;
   }
   for (int side = 0; side < 2; side++)
-    a->own[side] = unicon__share_of(a->ctx, a->count[side], flops);
+    a->own[side] = unicon__share_of(a->ctx, a->count[side], 1, flops);
   part own[PARTS_MOST];
   const bool first = !a->own[0].divided || a->ctx->job.with.index == 0;
   for (int k = parts_of(s, own) - 1; k >= 0 && !first; k--)

@@ -322,7 +322,7 @@ unicon_status unicon__search(unicon_ctx *ctx, const unicon_view *queries, const 
                .ids = ids,
                .scores = scores};
   const double flops = 2 * (double)f.queries * (double)f.n * (double)f.width;
-  const unicon__share share = unicon__share_of(ctx, f.queries, flops);
+  const unicon__share share = unicon__share_of(ctx, f.queries, QUERY_ROWS, flops);
   bool done;
   float *q;
   UNICON_NEW(ctx, q, f.queries * f.width);
