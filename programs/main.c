@@ -364,6 +364,10 @@ static void open_display(tool *t) {
 static unicon_status join_job(tool *t) {
   if (!t->job) return UNICON_OK;
   const unicon_status status = unicon_ctx_join(t->ctx, t->job->with);
+  char text[96];
+  snprintf(text, sizeof text, "%lld processes%s", (long long)t->job->with->count,
+           t->job->crowded ? ", of one thread each unless threads says otherwise" : "");
+  display_log(&t->display, UNICON_LOG_INFO, text);
   return status == UNICON_OK && t->job->crowded ? unicon_ctx_set(t->ctx, "threads", "1") : status;
 }
 

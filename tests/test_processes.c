@@ -18,8 +18,8 @@ typedef struct row {
   double tolerance; /* of cosines */
 } row;
 
-/* Sums in another order; what is chosen, or stepped on, by them may add to it. */
-#define ROUNDING 2e-5
+/* Sums in another order: measured up to 7e-6, and 2e-4 after the many steps of refine. */
+#define ROUNDING 3e-5
 
 static const row rows[] = {
     {"fast", {"preset", "fast"}, ROW_BY_ROW, false, ROUNDING},
@@ -32,31 +32,31 @@ static const row rows[] = {
      {"preset", "fast", "kernel", "angular", "map", "nystrom", "landmarks", "40"},
      TWO_EACH,
      false,
-     2e-4},
+     ROUNDING},
     {"pivots",
      {"preset", "fast", "kernel", "rbf", "map", "nystrom", "landmarks", "30", "landmark_method",
       "pivot"},
      ROW_BY_ROW,
      false,
-     2e-4},
-    {"exact map", {"preset", "fast", "kernel", "rbf", "map", "exact"}, ROW_BY_ROW, false, 2e-4},
+     ROUNDING},
+    {"exact map", {"preset", "fast", "kernel", "rbf", "map", "exact"}, ROW_BY_ROW, false, ROUNDING},
     {"random features",
      {"preset", "fast", "kernel", "rbf", "map", "random", "features", "60"},
      SHUFFLED,
      false,
-     2e-4},
+     ROUNDING},
     {"auto", {"preset", "auto", "kernel", "linear", "refine", "0"}, TWO_EACH, false, ROUNDING},
-    {"auto, refined", {"preset", "auto", "landmarks", "60"}, TWO_EACH, true, 5e-3},
-    {"refine", {"refine", "2", "refine_batch", "40", "temperature", "learn"}, TWO_EACH, true, 1e-3},
-    {"clip", {"iterations", "2"}, TWO_EACH, false, 2e-4},
-    {"clip, sharp", {"iterations", "1", "temperature", "0.01"}, SHUFFLED, false, 2e-3},
-    {"clip, labels", {"iterations", "1"}, LABELS, false, 2e-4},
-    {"clip, in batches", {"iterations", "1", "batch", "100"}, ROW_BY_ROW, false, 2e-4},
-    {"supcon", {"iterations", "1", "loss", "supcon"}, LABELS, false, 2e-4},
-    {"triplet", {"iterations", "1", "loss", "triplet"}, SHUFFLED, false, 2e-4},
-    {"siglip", {"iterations", "1", "loss", "siglip"}, TWO_EACH, false, 2e-4},
-    {"spectral", {"iterations", "1", "loss", "spectral"}, ROW_BY_ROW, false, 2e-4},
-    {"paper", {"preset", "paper"}, ROW_BY_ROW, false, 2e-4},
+    {"auto, refined", {"preset", "auto", "landmarks", "60"}, TWO_EACH, true, 2e-3},
+    {"refine", {"refine", "2", "refine_batch", "40", "temperature", "learn"}, TWO_EACH, true, 2e-3},
+    {"clip", {"iterations", "2"}, TWO_EACH, false, ROUNDING},
+    {"clip, sharp", {"iterations", "1", "temperature", "0.01"}, SHUFFLED, false, ROUNDING},
+    {"clip, labels", {"iterations", "1"}, LABELS, false, ROUNDING},
+    {"clip, in batches", {"iterations", "1", "batch", "100"}, ROW_BY_ROW, false, ROUNDING},
+    {"supcon", {"iterations", "1", "loss", "supcon"}, LABELS, false, ROUNDING},
+    {"triplet", {"iterations", "1", "loss", "triplet"}, SHUFFLED, false, ROUNDING},
+    {"siglip", {"iterations", "1", "loss", "siglip"}, TWO_EACH, false, ROUNDING},
+    {"spectral", {"iterations", "1", "loss", "spectral"}, ROW_BY_ROW, false, ROUNDING},
+    {"paper", {"preset", "paper"}, ROW_BY_ROW, false, ROUNDING},
 };
 
 enum { ROWS = sizeof rows / sizeof *rows };
@@ -390,8 +390,11 @@ static void agree(unicon_ctx *ctx, int64_t index, void *user) {
 static void programs_agree(void **state) {
   stage *st = calloc(1, sizeof *st);
   (void)state;
-  processes_run(4, agree, st);
-  check_sentence(st, 4, UNICON_ERR_IO, "process 2: there is no such shard", "");
+  static const int64_t counts[] = {3, 4, PROCESSES_MOST};
+  for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+    processes_run(counts[k], agree, st);
+    check_sentence(st, counts[k], UNICON_ERR_IO, "process 2: there is no such shard", "");
+  }
   free(st);
 }
 
