@@ -238,8 +238,10 @@ int main(int argc, char **argv) {
   compare(&b, name, exact_pass, b.s.plane);
   const double held = communicator_sum((double)unicon_ctx_memory_peak(b.ctx));
   if (b.c.with.index == 0)
-    printf("%.1f s in all; %.1f GB of rows, shared; %.2f GB of the library at most, in all processes\n",
-           unicon__now() - start, 4e-9 * (double)b.s.pairs * (double)b.s.dim, 1e-9 * held);
+    printf(
+        "%.1f s in all; %.1f GB of rows, shared; %.2f GB of the library at most, in all "
+        "processes\n",
+        unicon__now() - start, 4e-9 * (double)b.s.pairs * (double)b.s.dim, 1e-9 * held);
   for (int s = 0; s < 2; s++) {
     unicon_rows_close(b.rows[s]);
     free(b.weight[s]);
