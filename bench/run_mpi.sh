@@ -46,6 +46,7 @@ settle() {
   export OMPI_MCA_mca_base_component_path=$tree/plugins OMPI_MCA_mca_base_component_show_load_errors=0
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   export OMPI_MCA_btl=self,vader OMPI_MCA_pml=ob1 OMPI_MCA_plm=isolated OMPI_MCA_plm_rsh_agent=
+  export OMPI_MCA_btl_vader_single_copy_mechanism=none # containers may forbid it
   export OMPI_MCA_btl_vader_backing_directory=$tree/tmp OMPI_MCA_orte_tmpdir_base=$tree/tmp
   export PMIX_MCA_gds=hash PMIX_MCA_pcompress_base_silence_warning=1 TMPDIR=$tree/tmp OPENBLAS_NUM_THREADS=1
   mkdir -p "$tree/tmp"

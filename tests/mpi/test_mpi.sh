@@ -8,6 +8,7 @@
 : "${MPIRUN:=mpirun}"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_btl_vader_backing_directory=$scratch
+export OMPI_MCA_btl_vader_single_copy_mechanism=none # containers may forbid it
 count=${2:-3}
 
 # all CODE ARGUMENTS...: as `run`, in $count processes; their launcher adds lines of its own to err.
