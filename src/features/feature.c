@@ -138,8 +138,10 @@ static unicon_status report_bad(unicon_ctx *ctx, const scan *s, int64_t first, i
 /* Looks at all rows, each process at its blocks. */
 static unicon_status scan_rows(unicon_ctx *ctx, int64_t blocks, scan *s) {
   const int64_t width = s->rows->width;
+  const double number =
+      100; /* to read and to mix one takes as long as so many flops of a product */
   const unicon__share own =
-      unicon__share_of(ctx, blocks, 1, (double)s->rows->count * (double)width);
+      unicon__share_of(ctx, blocks, 1, number * (double)s->rows->count * (double)width);
   UNICON_NEW(ctx, s->hash, blocks);
   UNICON_NEW(ctx, s->bad, blocks * SCAN_ROWS);
   UNICON_NEW(ctx, s->buffer, (unicon__workers_for(ctx, own.count) + 1) * SCAN_ROWS * width);
