@@ -10,8 +10,9 @@
 /* The processes that a command runs in (unicon-mpi); NULL in the place of it: one. */
 typedef struct job {
   const unicon_processes *with;
-  bool crowded;                /* several of them on this machine */
-  void (*abandon)(void *user); /* ends all of them: the others cannot be told any more */
+  bool crowded;                  /* several of them on this machine */
+  const double *bytes, *seconds; /* that this one has told the others, and how long that took */
+  void (*abandon)(void *user);   /* ends all of them: the others cannot be told any more */
   void *user;
 } job;
 

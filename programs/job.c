@@ -43,6 +43,16 @@ bool tool_writes(const tool *t) {
   return !t->job || t->job->with->index == 0;
 }
 
+void job_tell(tool *t) {
+  char size[32], time[32], text[128];
+  if (!t->job) return;
+  snprintf(text, sizeof text,
+           "process 0 told the others %s and was %s in exchanges, waiting included",
+           display_bytes(*t->job->bytes, size, sizeof size),
+           display_time(*t->job->seconds, time, sizeof time));
+  display_log(&t->display, UNICON_LOG_INFO, text);
+}
+
 bool job_knows(const cli_command *command) {
   return command->bit == CLI_FIT || command->bit == CLI_EVAL || command->bit == CLI_SEARCH;
 }

@@ -384,6 +384,7 @@ static int run_command(const cli_args *args, const job *j) {
   if (code == EXIT_DONE && j) code = job_check(args);
   if (code == EXIT_DONE) code = args->command->run(&t);
   if (!t.agreed) code = tool_agree(&t, code); /* what failed before the others' call began */
+  job_tell(&t);
   if (!display_finish(&t.display) && code == EXIT_DONE) code = EXIT_FAILED;
   unicon_balance_destroy(t.balance);
   unicon_options_destroy(t.options);

@@ -15,8 +15,12 @@ static bool be_silent(void) {
 int main(int argc, char **argv) {
   communicator c;
   if (!communicator_open(&argc, &argv, &c)) return EXIT_FAILED;
-  const job of = {
-      .with = &c.with, .crowded = c.here > 1, .abandon = communicator_abandon, .user = NULL};
+  const job of = {.with = &c.with,
+                  .crowded = c.here > 1,
+                  .bytes = &c.bytes,
+                  .seconds = &c.seconds,
+                  .abandon = communicator_abandon,
+                  .user = NULL};
   if (c.with.index > 0 && !be_silent()) communicator_abandon(NULL);
   const int code = program_run(argc, argv, &of);
   communicator_close();

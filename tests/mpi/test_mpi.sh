@@ -98,7 +98,9 @@ check_fail() {
   done
   cp x/*.npy nan.x
   npy write nan.x/1.npy f4 2500 300 3 7,5=nan
-  all 0 fit x y -o m.safetensors --preset fast -q
+  all 0 fit x y -o m.safetensors --preset fast -v
+  says "3 processes, of one thread each unless threads says otherwise"
+  says "process 0 told the others"
   rm m.safetensors
   refused_by_all 1 "(row 7 of 1.npy), column 5 is not a finite number" \
     fit nan.x y -o m.safetensors --preset fast
