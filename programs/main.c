@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "command.h"
+#include "job.h"
 
 /* A new command is a row here, a CLI_ bit, a cmd_NAME.c, and its rows in tool_options.c. */
 const cli_command cli_commands[] = {
@@ -359,16 +359,32 @@ static void open_display(tool *t) {
   unicon_ctx_set_progress(t->ctx, display_progress, &t->display);
 }
 
-static int run_command(const cli_args *args) {
-  tool t = {.args = args};
+/* The context as one of a job. Several processes of a machine run on a thread each, unless they are
+ * told otherwise. */
+static unicon_status join_job(tool *t) {
+  if (!t->job) return UNICON_OK;
+  const unicon_status status = unicon_ctx_join(t->ctx, t->job->with);
+  char text[96];
+  snprintf(text, sizeof text, "%lld processes%s", (long long)t->job->with->count,
+           t->job->crowded ? ", of one thread each unless threads says otherwise" : "");
+  display_log(&t->display, UNICON_LOG_INFO, text);
+  return status == UNICON_OK && t->job->crowded ? unicon_ctx_set(t->ctx, "threads", "1") : status;
+}
+
+static int run_command(const cli_args *args, const job *j) {
+  tool t = {.args = args, .job = j};
   if (unicon_ctx_create(&t.ctx) != UNICON_OK) {
     cli_error(args->command, "out of memory");
-    return EXIT_FAILED;
+    return job_agree(j, args->command, EXIT_FAILED);
   }
   open_display(&t);
-  const unicon_status status = unicon_options_create(t.ctx, &t.options);
+  unicon_status status = join_job(&t);
+  if (status == UNICON_OK) status = unicon_options_create(t.ctx, &t.options);
   int code = status == UNICON_OK ? apply_settings(&t) : tool_fail(&t, status);
+  if (code == EXIT_DONE && j) code = job_check(args);
   if (code == EXIT_DONE) code = args->command->run(&t);
+  if (!t.agreed) code = tool_agree(&t, code); /* what failed before the others' call began */
+  job_tell(&t);
   if (!display_finish(&t.display) && code == EXIT_DONE) code = EXIT_FAILED;
   unicon_balance_destroy(t.balance);
   unicon_options_destroy(t.options);
@@ -382,14 +398,14 @@ static int printed(int code) {
   return display_finish(&d) ? code : EXIT_FAILED;
 }
 
-static int command_line(const cli_command *command, int count, char **argv) {
+static int command_line(const cli_command *command, int count, char **argv, const job *j) {
   cli_args args;
-  int code = cli_parse(command, count, argv, &args);
+  int code = job_agree(j, command, cli_parse(command, count, argv, &args));
   if (code == EXIT_DONE && (args.given[CLI_OPT_HELP] || args.given[CLI_OPT_HELP_ALL])) {
     cli_help(command, args.given[CLI_OPT_HELP_ALL] > 0, stdout);
     code = printed(EXIT_DONE);
   } else if (code == EXIT_DONE) {
-    code = run_command(&args);
+    code = run_command(&args, j);
   }
   cli_args_free(&args);
   return code;
@@ -426,7 +442,7 @@ static int top_option(int argc, char **argv) {
   return cli_error(NULL, "%s follows a command: unicon fit ... %s", name, name);
 }
 
-int main(int argc, char **argv) {
+int program_run(int argc, char **argv, const job *j) {
   display_catch_signals();
   if (argc < 2) {
     cli_overview(stderr);
@@ -441,7 +457,7 @@ int main(int argc, char **argv) {
   }
   const cli_command *command = cli_command_find(help ? argv[2] : name);
   if (!command) return unknown_command(help ? argv[2] : name);
-  if (!help) return command_line(command, argc - 2, argv + 2);
+  if (!help) return command_line(command, argc - 2, argv + 2, j);
   cli_help(command, false, stdout);
   return printed(EXIT_DONE);
 }

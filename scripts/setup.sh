@@ -62,6 +62,8 @@ if [ "$level" = --ci ] || [ "$level" = --all ]; then
   want python3 command_exists python3
   want python3-venv venv_exists
   want locales test -e /usr/share/i18n/locales/de_DE
+  wish libopenmpi-dev command_exists mpicc
+  wish openmpi-bin command_exists mpirun
   wish abigail-tools command_exists abidiff
 fi
 if [ "$level" = --all ]; then

@@ -207,7 +207,7 @@ static bool is_open(unicon_ctx *ctx) {
 bool unicon__device_has(unicon_ctx *ctx, size_t place, double flops) {
   unicon__where *where = &ctx->where;
   void (*entry)(void);
-  if (!where->settled && flops < worth_looking) return false;
+  if (ctx->job.active || (!where->settled && flops < worth_looking)) return false;
   settle(ctx);
   if (!where->table || flops < where->table->least_flops) return false;
   memcpy(&entry, (const char *)where->table + place, sizeof entry);
