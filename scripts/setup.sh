@@ -72,6 +72,9 @@ if [ "$level" = --all ]; then
   want cppcheck command_exists cppcheck
   want lcov command_exists lcov
   want chromium command_exists chromium
+  wish zsh command_exists zsh
+  wish fish command_exists fish
+  wish mkdocs python3 -c 'import mkdocs'
 fi
 
 [ $((${#missing[@]} + ${#optional[@]})) -gt 0 ] || exit 0
