@@ -36,9 +36,12 @@ unicon_status unicon__components(unicon_ctx *ctx, const unicon__batch *whole, co
 /* Holds out about `fraction` of the pairs. Rows that belong together stay together: whole groups
  * (numbers per x row of the original data) or, without, whole connected components of the pairs.
  * With class labels single rows of both sides are held out. Where one component has most of the
- * rows, y rows are held out instead, and the log says so. */
+ * rows, y rows are held out instead, and the log says so. Where the data cannot be cut in two parts
+ * that a fit could be made of, *why_not says why, and is NULL otherwise; with why_not NULL that is an
+ * error. */
 unicon_status unicon__dataset_split(unicon_ctx *ctx, const unicon__dataset *set,
                                     const int64_t *groups, double fraction, uint64_t seed,
-                                    unicon__dataset *train, unicon__dataset *held);
+                                    unicon__dataset *train, unicon__dataset *held,
+                                    const char **why_not);
 
 #endif

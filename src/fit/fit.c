@@ -296,17 +296,16 @@ static unicon_status choose_by_splits(unicon_ctx *ctx, fit *f, unicon__select_sc
   int folds;
   const double fraction = held_fraction(f, &folds);
   unicon__block *frame = unicon__frame_open(ctx);
+  const char *why_not = NULL;
   unicon_status status = UNICON_OK;
   memset(train, 0, sizeof train);
   memset(held, 0, sizeof held);
-  for (int k = 0; k < folds && status == UNICON_OK; k++)
+  for (int k = 0; k < folds && status == UNICON_OK && !why_not; k++)
     status = unicon__dataset_split(ctx, &f->train, f->groups, fraction, seed + (uint64_t)k,
-                                   &train[k], &held[k]);
-  if (status == UNICON_ERR_DATA) {
+                                   &train[k], &held[k], &why_not);
+  if (why_not) {
     unicon__log(ctx, scope == UNICON__SELECT_ALL ? UNICON_LOG_WARNING : UNICON_LOG_INFO,
-                "no pairs can be held out (%s): settings of preset fast", ctx->error);
-    unicon__clear_error(ctx);
-    status = UNICON_OK;
+                "no pairs can be held out (%s): settings of preset fast", why_not);
   } else if (status == UNICON_OK) {
     const unicon__select_job job = {scope, f->options, &f->train.whole, train,
                                     held,  folds,      false,           stored_rows(f)};

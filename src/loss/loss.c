@@ -21,7 +21,7 @@ static const unicon__loss_ops *const table[] = {
 void unicon__loss_params_from(const unicon_options *options, unicon__loss_params *out) {
   *out = (unicon__loss_params){
       .kind = unicon__word(options, UNICON__LOSS),
-      .temperature = unicon__word(options, UNICON__TEMPERATURE) == 0
+      .temperature = unicon__is(options, UNICON__TEMPERATURE, "learn")
                          ? 0.07 /* where CLIP begins */
                          : unicon__number(options, UNICON__TEMPERATURE),
       .margin = unicon__number(options, UNICON__MARGIN),

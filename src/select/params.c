@@ -15,8 +15,9 @@ static bool is_on(const unicon_options *options, int id) {
 
 /* Metric none is power 0, whiten 1/2. */
 static double power_of(const unicon_options *options, int side) {
+  enum { NONE, WHITEN }; /* the words of the option; else a number */
   const unicon__value metric = unicon__of_side(options, UNICON__METRIC, side);
-  return metric.word == 0 ? 0 : metric.word == 1 ? 0.5 : metric.number;
+  return metric.word == NONE ? 0 : metric.word == WHITEN ? 0.5 : metric.number;
 }
 
 static unicon__goal goal_of(const unicon_options *options) {

@@ -225,7 +225,7 @@ static unicon_status run_check(unicon_ctx *ctx, check *c, const unicon_data *giv
   *c->out = (figures){
       .pairs = all->pairs->positive.count, .rows_x = all->x.count, .rows_y = all->y.count};
   UNICON_TRY(
-      unicon__dataset_split(ctx, &c->all, c->groups, 0.5, c->seed, &c->half[0], &c->half[1]));
+      unicon__dataset_split(ctx, &c->all, c->groups, 0.5, c->seed, &c->half[0], &c->half[1], NULL));
   unicon__params_from(c->options, (const int64_t[2]){all->x.count, all->y.count}, &c->params);
   UNICON_TRY(study_spectrum(ctx, c));
   UNICON_TRY(study_halves(ctx, c));

@@ -81,7 +81,7 @@ static unicon_status check_way(unicon_ctx *ctx, const unicon_view *view,
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "side is %d; accepted: 0 (x) or 1 (y)",
                         (int)view->side);
   if (view->rows->width == unicon_model_width(model, view->side) &&
-      unicon__word(options, UNICON__TRUST) == 1)
+      unicon__is(options, UNICON__TRUST, "off"))
     return unicon__likeness_check(ctx, model, (int)view->side, view->rows);
   return UNICON_OK;
 }
