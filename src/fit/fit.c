@@ -487,6 +487,18 @@ static int64_t rows_of_y(const fit *f) {
   return f->stored.stats ? llround(f->stored.stats->sums.rows[1]) : f->train.whole.y.count;
 }
 
+/* No kernel has more dimensions than rows, so a rank beyond them is refused before anything is tried. */
+static unicon_status check_rank(unicon_ctx *ctx, const fit *f) {
+  const bool stored = f->stored.stats;
+  const double x = stored ? f->stored.stats->sums.rows[0] : (double)f->train.whole.x.count;
+  const double y = stored ? f->stored.stats->sums.rows[1] : (double)f->train.whole.y.count;
+  const double most = fmin(x, y) - (f->params.centring != UNICON__CENTRE_NONE);
+  if (!f->params.rank_given || (double)f->params.rank <= most) return UNICON_OK;
+  return unicon__fail(ctx, UNICON_ERR_DATA,
+                      "rank is %lld, but %.0f rows of x and %.0f of y allow at most %.0f",
+                      (long long)f->params.rank, x, y, most);
+}
+
 static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
   unicon__part_log log = {.solve.method = ""};
   const unicon__select_scope scope = unicon__select_scope_of(&f->params, rows_of_y(f));
@@ -500,6 +512,7 @@ static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
     return unicon__fail(ctx, UNICON_ERR_OPTION,
                         "start %s is where refine begins: give refine as well",
                         f->params.start_path);
+  UNICON_TRY(check_rank(ctx, f));
   int stage = unicon__stage_begin(ctx, NULL, scope == UNICON__SELECT_ALL ? 0.75 : 0.01);
   if (scope != UNICON__SELECT_NOTHING) UNICON_TRY(choose(ctx, f, scope));
   unicon__stage_end(ctx, stage);
