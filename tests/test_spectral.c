@@ -127,9 +127,9 @@ static void check_svd(unicon_ctx *ctx, int64_t m, int64_t n, int64_t r, unicon__
   unicon__block *frame = unicon__frame_open(ctx);
   unicon__svd svd;
   CHECK_OK(ctx, unicon__svd_top(ctx, a, m, n, r, method, 7, &svd));
-  /* dense is exact; random stops at a residual of 1e-5, which bounds the error of each value
-   * (Weyl) and, with a gap of .2 s_k, makes that of the angle's cosine about its square. squared has
-   * s^2 to eps s_1^2, so what it loses grows with s_1 / s_r, once for values and residuals, twice for
+  /* dense is exact; random stops at a residual of 1e-5, which bounds the error of each value (Weyl)
+   * and, with a gap of .2 s_k, makes that of the angle's cosine about its square. squared has s^2
+   * to eps s_1^2, so what it loses grows with s_1 / s_r, once for values and residuals, twice for
    * the orthogonality of the second basis. */
   const double smallest = s[r - 1] / s[0];
   const bool squared = method == UNICON__SVD_AUTO, random = method == UNICON__SVD_RANDOM;

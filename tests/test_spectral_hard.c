@@ -111,8 +111,8 @@ static void what_is_no_number_is_refused(void **state) {
 }
 
 /* Kahan's matrix: its w columns depend on one another to 0.89^w / 1.45^w although no diagonal entry
- * of the Cholesky factor of their products is below 0.89^w of another. The identity times it is what
- * has to be made orthonormal. */
+ * of the Cholesky factor of their products is below 0.89^w of another. The identity times it is
+ * what has to be made orthonormal. */
 static void a_hidden_dependence_is_seen(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   enum { N = 90, WIDEST = 60 };
@@ -137,8 +137,8 @@ static void a_hidden_dependence_is_seen(void **state) {
   free(start);
 }
 
-/* Of a matrix of rank 3 a warm start asks for more: no column of the answer or of the next start may
- * be longer than 1, and the values that are not there are 0. */
+/* Of a matrix of rank 3 a warm start asks for more: no column of the answer or of the next start
+ * may be longer than 1, and the values that are not there are 0. */
 static void warm_starts_do_not_blow_up_noise(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   enum { M = 300, N = 280, R = 60, W = 91 };

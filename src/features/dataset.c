@@ -193,7 +193,8 @@ static unicon_status marked_rows(unicon_ctx *ctx, const unsigned char *mark, int
   return UNICON_OK;
 }
 
-/* The rows with mark `value` on either side, and the pairs among them; NULL where there are no rows. */
+/* The rows with mark `value` on either side, and the pairs among them; NULL where there are no
+ * rows. */
 static unicon_status take_marked(unicon_ctx *ctx, const unicon__batch *whole,
                                  const unsigned char *mark_x, const unsigned char *mark_y,
                                  unsigned char value, unicon__dataset *out) {

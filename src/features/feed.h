@@ -28,8 +28,8 @@ unicon_status unicon__keep(unicon_ctx *ctx, unicon__arena *arena, unicon__source
                            unicon__kept *kept);
 void unicon__kept_close(unicon__kept *kept);
 
-/* Moves the kept features, if there are any, by a new mean: phi -= by. Where the device cannot, they
- * are no longer kept. */
+/* Moves the kept features, if there are any, by a new mean: phi -= by. Where the device cannot,
+ * they are no longer kept. */
 unicon_status unicon__kept_shift(unicon__kept *kept, const double *by);
 
 /* Kept features of this source, through its map? */

@@ -272,7 +272,10 @@ static unicon_status open_held(unicon_ctx *ctx, fit *f, const unicon_data *valid
 
 /* ---- choices ------------------------------------------------------------------------------ */
 
-enum { FEWEST_PAIRS = 40, FOLDS_MAX = 5 };
+enum {
+  FEWEST_PAIRS = 40, /* a tenth of fewer held out tells nothing */
+  FOLDS_MAX = 5
+};
 
 /* What is prepared already: of statistics. */
 static unicon__prepared *stored_rows(fit *f) {
@@ -487,7 +490,8 @@ static int64_t rows_of_y(const fit *f) {
   return f->stored.stats ? llround(f->stored.stats->sums.rows[1]) : f->train.whole.y.count;
 }
 
-/* No kernel has more dimensions than rows, so a rank beyond them is refused before anything is tried. */
+/* No kernel has more dimensions than rows, so a rank beyond them is refused before anything is
+ * tried. */
 static unicon_status check_rank(unicon_ctx *ctx, const fit *f) {
   const bool stored = f->stored.stats;
   const double x = stored ? f->stored.stats->sums.rows[0] : (double)f->train.whole.x.count;

@@ -9,7 +9,10 @@
 #include "io/rows_npy.h"
 #include "io/text.h"
 
-enum { FIELDS = 3, NUMBER_LENGTH = 63 };
+enum {
+  FIELDS = 3,        /* row of x, row of y, weight */
+  NUMBER_LENGTH = 63 /* letters: any float64 in full is shorter */
+};
 
 /* What a file holds; `weight` is NULL where it has two columns. */
 typedef struct pair_list {

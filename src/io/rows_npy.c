@@ -175,8 +175,8 @@ static unicon_status check_size(unicon_ctx *ctx, const char *name, const npy_hea
     overflow |= __builtin_mul_overflow(total, header->shape[d], &total);
   if (overflow)
     return unicon__fail(ctx, UNICON_ERR_FORMAT,
-                        "%s: the header's shape %" PRId64 " by %" PRId64 " passes any file", name,
-                        header->shape[0], header->shape[1]);
+                        "%s: the header's shape %" PRId64 " by %" PRId64 " is larger than any file",
+                        name, header->shape[0], header->shape[1]);
   if ((uint64_t)total != left)
     return unicon__fail(ctx, UNICON_ERR_FORMAT,
                         "%s %s: its header promises %" PRId64 " bytes of data, the file has %zu",

@@ -31,7 +31,7 @@ static unicon_status no_convergence(unicon_ctx *ctx, int64_t m, int64_t n) {
  * entry is beyond 2^300 or below 2^-300. */
 static unicon_status rescale(unicon_ctx *ctx, const double *matrix, int64_t m, int64_t n,
                              const double **out, int *shift) {
-  enum { SAFE = 300 };
+  enum { SAFE = 300 }; /* squares and sums of 2^40 of them stay far from 2^1024 */
   double top = 0, bad = 0, *scaled;
   for (int64_t k = 0; k < m * n; k++) {
     top = fmax(top, fabs(matrix[k]));
@@ -173,8 +173,9 @@ static void triples_of_square(unicon_ctx *ctx, const double *matrix, const doubl
 }
 
 /* From the eigenvectors E of the square of the shorter side: s^2, one basis E, the other M E / s.
- * Products and one symmetric problem, a third of the time of the dense way. What is lost: the second
- * basis is orthogonal to eps (s_1 / s_r)^2, so `good` is false where s_r is far below s_1. */
+ * Products and one symmetric problem, a third of the time of the dense way. What is lost: the
+ * second basis is orthogonal to eps (s_1 / s_r)^2, so `good` is false where s_r is far below s_1.
+ */
 static unicon_status squared(unicon_ctx *ctx, const double *matrix, unicon__svd *svd, bool *good) {
   const double far_enough = 1e-4; /* s_r / s_1: leaves 2e-8, the digits of float32 */
   const int64_t m = svd->m, n = svd->n, r = svd->r, q = unicon__least(m, n);
@@ -312,8 +313,8 @@ static double longest_error(const double *z, int64_t m, int64_t w, double *sums)
   return worst;
 }
 
-/* Orthonormal basis of the columns of Z (m by w) in place. By the Cholesky factor of Z^T Z, which is
- * nearly all products, where the columns are far enough from dependent for that: what is lost of
+/* Orthonormal basis of the columns of Z (m by w) in place. By the Cholesky factor of Z^T Z, which
+ * is nearly all products, where the columns are far enough from dependent for that: what is lost of
  * the orthogonality is eps cond(Z)^2. The diagonal of the factor is only a bound of cond(Z) from
  * below; the lengths of the columns that come out show what it hides. */
 static unicon_status orthonormal(unicon_ctx *ctx, int64_t m, int64_t w, double *z, double *gram) {
@@ -389,8 +390,8 @@ unicon_status unicon__svd_top(unicon_ctx *ctx, const double *matrix, int64_t m, 
   const int64_t q = unicon__least(m, n);
   if (r < 1 || r > q)
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                        "%lld singular values were asked of a %lld by %lld matrix", (long long)r,
-                        (long long)m, (long long)n);
+                        "%lld singular values of a %lld by %lld matrix were requested",
+                        (long long)r, (long long)m, (long long)n);
   UNICON_TRY(svd_new(ctx, m, n, r, out));
   const bool free = method == UNICON__SVD_AUTO;
   if (free) method = q <= DENSE_UP_TO || 3 * r > q ? UNICON__SVD_DENSE : UNICON__SVD_RANDOM;

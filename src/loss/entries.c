@@ -5,7 +5,7 @@
 #include "device/use.h"
 #include "linalg/vec.h"
 
-enum { ENTRY_ROWS = 64 };
+enum { ENTRY_ROWS = 64 }; /* of a piece of work: rows differ much in their entries */
 
 /* The entries of a row, in the order of their columns. */
 typedef struct walk {

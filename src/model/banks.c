@@ -163,8 +163,8 @@ unicon_status unicon_balance_create(unicon_ctx *ctx, const unicon_model *model,
   if (out) *out = NULL;
   UNICON_TRY(unicon__enter(ctx));
   if (!out)
-    return unicon__leave(ctx,
-                         unicon__fail(ctx, UNICON_ERR_ARGUMENT, "balance_create needs a place"));
+    return unicon__leave(
+        ctx, unicon__fail(ctx, UNICON_ERR_ARGUMENT, "balance_create needs an out pointer"));
   unicon_balance *balance = unicon__object_new(ctx, sizeof *balance);
   if (!balance) return unicon__leave(ctx, UNICON_ERR_MEMORY);
   const unicon_status status =

@@ -21,11 +21,11 @@
 #include "unicon/tools.h"
 
 enum {
-  FEWEST_ROWS = 20,
-  MOST_RANK = 256,
-  SPECTRUM = 64, /* values reported */
-  SHUFFLED_SPECTRA = 6,
-  ROUND_SPECTRA = 1 << 23
+  FEWEST_ROWS = 20,       /* of a side: half of fewer cannot grade the other half */
+  MOST_RANK = 256,        /* as the rank of a fit is by default */
+  SPECTRUM = 64,          /* values reported */
+  SHUFFLED_SPECTRA = 6,   /* the largest of them is the level of chance */
+  ROUND_SPECTRA = 1 << 23 /* draws of their own, apart from those of shuffles and samples */
 };
 
 /* What is found. */

@@ -17,7 +17,7 @@
 enum {
   BASE_ROWS = 4096,      /* of a block, at least ... */
   BASE_FLOATS = 1 << 22, /* ... and as many as this holds: 16 MB */
-  QUERY_ROWS = 128,
+  QUERY_ROWS = 128,      /* by SCORE_COLS: 512 KiB of scores, in the cache of a core */
   SCORE_COLS = 1024,
   LANE_ROWS = 256,    /* of the base, at least */
   LANE_HITS = 1 << 22 /* in all lists: 64 MB */

@@ -10,7 +10,11 @@
 #include "linalg/blas.h"
 #include "linalg/vec.h"
 
-enum { SAMPLE = 4096, QUERY_ROWS = 128, ROUND_SAMPLE = 1 << 22 };
+enum {
+  SAMPLE = 4096,         /* other rows that a pair is graded against: a share to a hundredth */
+  QUERY_ROWS = 128,      /* of a tile of scores */
+  ROUND_SAMPLE = 1 << 22 /* draws of their own, apart from those of shuffles and spectra */
+};
 
 /* One direction: rows of one side as queries against a sample of the other. */
 typedef struct grading {
