@@ -74,6 +74,7 @@ TESTS = {
     "dataset": "test_dataset test_fit",
     "embed": "test_search test_map_fused", "feature": "test_feature test_map",
     "adam": "test_adam test_refine", "idle": "test_fit_limits",
+    "describe": "test_fit test_model",
     "fit": "test_fit test_fit_limits test_auto test_map_fused", "gradient": "test_refine",
     "head": "test_refine", "judge": "test_auto test_refine",
     "kernel": "test_kernel test_map", "logistic": "test_probe", "loss": "test_loss",
