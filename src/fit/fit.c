@@ -121,6 +121,19 @@ static unicon_status judge_part(unicon_ctx *ctx, const fit *f, const unicon__par
   return unicon__validation_score(ctx, &held, weights, part->rank, score);
 }
 
+/* Leaves out the parts without a share, and counts the rank of the rest. */
+static void keep_parts(unicon_model *model, const double *share, float **spectrum) {
+  int64_t kept = 0;
+  for (int64_t b = 0; b < model->parts; b++) {
+    if (!(share[b] > 0)) continue;
+    spectrum[kept] = spectrum[b];
+    model->part[kept] = model->part[b];
+    model->part[kept].share = share[b];
+    model->rank += model->part[kept++].rank;
+  }
+  model->parts = kept;
+}
+
 static unicon_status fit_fused(unicon_ctx *ctx, fit *f, unicon_model *model,
                                unicon__part_log *log) {
   const int64_t parts = f->batches.batches;
@@ -139,15 +152,14 @@ static unicon_status fit_fused(unicon_ctx *ctx, fit *f, unicon_model *model,
     take_spectrum(&log->solve, model->part[b].rank, spectrum[b]);
     residual = fmax(residual, log->solve.residual);
     UNICON_TRY(judge_part(ctx, f, &model->part[b], &score[b]));
-    model->rank += model->part[b].rank;
     unicon__frame_close(ctx, frame);
   }
   log->solve.residual = residual;
   const unicon__aggregation how = f->judged ? f->params.aggregate : UNICON__AGGREGATE_UNIFORM;
   UNICON_TRY(unicon__aggregate(ctx, how, score, parts, share));
-  for (int64_t b = 0; b < parts; b++) model->part[b].share = share[b] > 0 ? share[b] : 1e-12;
+  keep_parts(model, share, spectrum);
   UNICON_ARENA_NEW(ctx, &model->arena, model->spectrum, model->rank);
-  for (int64_t b = 0, at = 0; b < parts; at += model->part[b++].rank)
+  for (int64_t b = 0, at = 0; b < model->parts; at += model->part[b++].rank)
     memcpy(model->spectrum + at, spectrum[b], (size_t)model->part[b].rank * sizeof **spectrum);
   return UNICON_OK;
 }

@@ -69,7 +69,6 @@ static bool read_integer(field f, int64_t *out) {
   return true;
 }
 
-/* The caller has set the "C" locale: the decimal point is a point. */
 static bool read_real(field f, double *out) {
   char text[NUMBER_LENGTH + 1];
   if (f.length == 0 || f.length > NUMBER_LENGTH) return false;

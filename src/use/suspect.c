@@ -50,17 +50,18 @@ static unicon_status draw_sample(unicon_ctx *ctx, grading *g, int64_t n, uint64_
 
 static unicon_status average_classes(unicon_ctx *ctx, grading *g) {
   const unicon_pairs *pairs = g->pairs;
-  const int32_t *class = g->from_x ? pairs->class_y : pairs->class_x;
+  const int32_t *class_of = g->from_x ? pairs->class_y : pairs->class_x;
   const int64_t n = g->from_x ? pairs->n_y : pairs->n_x, size = pairs->classes * g->r;
   double *sum;
   int64_t *members;
-  if (!class) return UNICON_OK;
+  if (!class_of) return UNICON_OK;
   UNICON_NEW(ctx, sum, size);
   UNICON_NEW(ctx, members, pairs->classes);
   UNICON_NEW(ctx, g->class_mean, size);
   for (int64_t i = 0; i < n; i++) {
-    members[class[i]]++;
-    for (int64_t j = 0; j < g->r; j++) sum[class[i] * g -> r + j] += (double)g->other[i * g->r + j];
+    members[class_of[i]]++;
+    for (int64_t j = 0; j < g->r; j++)
+      sum[class_of[i] * g->r + j] += (double)g->other[i * g->r + j];
   }
   for (int64_t k = 0; k < size; k++) {
     const int64_t rows = members[k / g->r];
