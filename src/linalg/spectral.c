@@ -400,11 +400,14 @@ unicon_status unicon__svd_top(unicon_ctx *ctx, const double *matrix, int64_t m, 
   bool done = false;
   int shift;
   UNICON_TRY(rescale(ctx, matrix, m, n, &matrix, &shift));
-  if (free && method == UNICON__SVD_DENSE) UNICON_TRY(squared(ctx, matrix, out, &done));
-  if (!done && method == UNICON__SVD_DENSE) UNICON_TRY(dense(ctx, matrix, out));
-  if (!done && method == UNICON__SVD_RANDOM) UNICON_TRY(random_krylov(ctx, matrix, seed, out));
-  UNICON_TRY(certify(ctx, matrix, out));
-  if (method == UNICON__SVD_RANDOM && out->residual > poor_residual) {
+  if (method == UNICON__SVD_RANDOM) { /* comes with its certificate */
+    UNICON_TRY(random_krylov(ctx, matrix, seed, out));
+    done = out->residual <= poor_residual;
+  } else if (free) {
+    UNICON_TRY(squared(ctx, matrix, out, &done));
+    if (done) UNICON_TRY(certify(ctx, matrix, out));
+  }
+  if (!done) {
     UNICON_TRY(dense(ctx, matrix, out));
     UNICON_TRY(certify(ctx, matrix, out));
   }
