@@ -10,28 +10,6 @@
 
 static const double tolerance = 1e-7, turned = 1e-6;
 
-static double orthogonality(const double *q, int64_t m, int64_t n) {
-  double *gram = support_doubles(n * n), worst = 0;
-  support_product(true, false, n, n, m, q, q, gram);
-  for (int64_t k = 0; k < n; k++) gram[k * n + k] -= 1;
-  for (int64_t k = 0; k < n * n; k++) worst = fmax(worst, fabs(gram[k]));
-  free(gram);
-  return worst;
-}
-
-/* U diag(s) V^T, q = min(m, n) values. */
-static double *made_of(int64_t m, int64_t n, const double *s) {
-  const int64_t q = m < n ? m : n;
-  double *u = support_orthonormal(71, m, q), *v = support_orthonormal(72, n, q);
-  double *a = support_doubles(m * n);
-  for (int64_t i = 0; i < m; i++)
-    for (int64_t k = 0; k < q; k++) u[i * q + k] *= s[k];
-  support_product(false, true, m, n, q, u, v, a);
-  free(u);
-  free(v);
-  return a;
-}
-
 /* The triples of 2^shift A against the values of A. */
 static void check_top(unicon_ctx *ctx, const double *a, int64_t m, int64_t n, int64_t r,
                       const double *s, int shift, unicon__svd_method method) {
@@ -43,8 +21,8 @@ static void check_top(unicon_ctx *ctx, const double *a, int64_t m, int64_t n, in
   for (int64_t k = 0; k < r; k++) CHECK_CLOSE(ldexp(svd.s[k], -shift), s[k], tolerance * s[0]);
   if (r < (m < n ? m : n)) CHECK_CLOSE(ldexp(svd.next, -shift), s[r], 1e-4 * s[0]);
   CHECK_CLOSE(svd.residual, 0, tolerance);
-  CHECK_CLOSE(orthogonality(svd.u, m, r), 0, turned);
-  CHECK_CLOSE(orthogonality(svd.v, n, r), 0, turned);
+  CHECK_CLOSE(support_orthogonality(svd.u, m, r), 0, turned);
+  CHECK_CLOSE(support_orthogonality(svd.v, n, r), 0, turned);
   unicon__frame_close(ctx, frame);
   free(scaled);
 }
@@ -78,7 +56,7 @@ static void every_spectrum_at_every_scale(void **state) {
       const int64_t m = sizes[c][0], n = sizes[c][1], q = m < n ? m : n;
       double *s = support_doubles(q);
       for (int64_t k = 0; k < q; k++) s[k] = spectrum(kind, k, q);
-      double *a = made_of(m, n, s);
+      double *a = support_known(71, m, n, q, s);
       for (size_t k = 0; k < sizeof shifts / sizeof *shifts; k++)
         for (int64_t r = 1; r <= q; r += q / 3 - 1)
           check_top(ctx, a, m, n, r, s, shifts[k], UNICON__SVD_AUTO);
@@ -128,9 +106,9 @@ static void a_hidden_dependence_is_seen(void **state) {
     unicon__block *frame = unicon__frame_open(ctx);
     CHECK_OK(ctx, unicon__svd_warm(ctx, eye, N, N, r, start, w, 1, &svd));
     for (int k = 0; k < r; k++) CHECK_CLOSE(svd.s[k], 1, 1e-5);
-    CHECK_CLOSE(orthogonality(svd.u, N, r), 0, 1e-5);
-    CHECK_CLOSE(orthogonality(svd.v, N, r), 0, 1e-5);
-    CHECK_CLOSE(orthogonality(start, N, w), 0, 1e-5);
+    CHECK_CLOSE(support_orthogonality(svd.u, N, r), 0, 1e-5);
+    CHECK_CLOSE(support_orthogonality(svd.v, N, r), 0, 1e-5);
+    CHECK_CLOSE(support_orthogonality(start, N, w), 0, 1e-5);
     unicon__frame_close(ctx, frame);
   }
   free(eye);
@@ -144,10 +122,8 @@ static void warm_starts_do_not_blow_up_noise(void **state) {
   enum { M = 300, N = 280, R = 60, W = 91 };
   double *s = support_doubles(N);
   for (int k = 0; k < 3; k++) s[k] = 5 - k;
-  double *a = made_of(M, N, s), *start = support_doubles(N * W);
-  uint64_t seed = 8;
+  double *a = support_known(71, M, N, N, s), *start = support_random(8, N * W);
   unicon__svd svd;
-  for (int k = 0; k < N * W; k++) start[k] = support_normal(&seed);
   for (int round = 0; round < 4; round++) {
     unicon__block *frame = unicon__frame_open(ctx);
     CHECK_OK(ctx, unicon__svd_warm(ctx, a, M, N, R, start, W, round ? 1 : 5, &svd));
@@ -157,7 +133,7 @@ static void warm_starts_do_not_blow_up_noise(void **state) {
       for (int j = 0; j < N; j++) length += svd.v[j * R + k] * svd.v[j * R + k];
       CHECK_CLOSE(length, 1, 1e-6);
     }
-    CHECK_CLOSE(orthogonality(svd.u, M, R), 0, 1e-5);
+    CHECK_CLOSE(support_orthogonality(svd.u, M, R), 0, 1e-5);
     unicon__frame_close(ctx, frame);
   }
   free(a);
