@@ -61,6 +61,7 @@ unicon_status unicon__describe_fit(unicon_ctx *ctx, const unicon__fitted *f, uni
   UNICON_TRY(describe_counts(ctx, f, model));
   UNICON_TRY(unicon__model_note_integer(ctx, model, "rank", model->rank));
   UNICON_TRY(unicon__model_note_text(ctx, model, "device", unicon__device_name(ctx)));
+  UNICON_TRY(unicon__model_note_text(ctx, model, "precision", unicon__device_precision(ctx)));
   UNICON_TRY(unicon__model_note_text(ctx, model, "svd_method", f->log->solve.method));
   /* below, it is the order of sums that shows */
   UNICON_TRY(

@@ -8,6 +8,8 @@
 #include "linalg/blas.h"
 #include "linalg/tiled.h"
 #include "model/store.h"
+#include "score/judge.h"
+#include "solve/refine_device.h"
 
 /* The part in the making. */
 typedef struct making {
@@ -219,15 +221,24 @@ static unicon_status refine(unicon_ctx *ctx, making *m, unicon__refine_log *log)
   unicon__whitening metric[2];
   unicon__drop(ctx, m->moments.cross); /* factors have taken its place */
   m->moments.cross = NULL;
-  for (int s = 0; s < 2; s++) {
+  const unicon__batch data = unicon__prepared_set(m->prepared);
+  const bool away = unicon__refine_serves(ctx, &m->refine, &data, m->factors.r);
+  for (int s = 0; s < 2; s++) metric[s] = m->metric[s];
+  for (int s = 0; s < 2 && !away; s++) {
     const int stage = unicon__stage_begin(ctx, NULL, 0.12);
     UNICON_TRY(turn_side(ctx, m, s, &metric[s]));
     unicon__stage_end(ctx, stage);
   }
-  const unicon__batch data = unicon__prepared_set(m->prepared);
+  unicon__judge judge = {.on = false};
+  unicon_status status = UNICON_OK;
   unicon__blas_begin();
-  const unicon_status status =
-      unicon__refine(ctx, &data, metric, m->judged ? &m->held : NULL, &m->refine, &m->factors, log);
+  if (m->judged) status = unicon__judge_open(ctx, &m->held, &judge);
+  m->held.judge = judge.on ? &judge : NULL;
+  if (status == UNICON_OK)
+    status = unicon__refine(ctx, &data, metric, m->judged ? &m->held : NULL, &m->refine,
+                            &m->factors, log);
+  m->held.judge = NULL;
+  unicon__judge_close(&judge);
   unicon__blas_end();
   return status;
 }

@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
+#include "linalg/dense_device.h"
 #include "linalg/reflect.h"
 #include "linalg/svd.h"
 #include "linalg/tiled.h"
@@ -18,6 +19,7 @@ enum {
 };
 
 static const double good_residual = 1e-5; /* near the float32 rounding of what M is made of */
+static const double square_enough = 1e-4; /* s_r / s_1 of squares: leaves 2e-8, as float32 */
 static const double poor_residual = 1e-2; /* worse than this, the dense way is taken instead */
 
 static unicon_status no_convergence(unicon_ctx *ctx, int64_t m, int64_t n) {
@@ -177,17 +179,31 @@ static void triples_of_square(unicon_ctx *ctx, const double *matrix, const doubl
  * second basis is orthogonal to eps (s_1 / s_r)^2, so `good` is false where s_r is far below s_1.
  */
 static unicon_status squared(unicon_ctx *ctx, const double *matrix, unicon__svd *svd, bool *good) {
-  const double far_enough = 1e-4; /* s_r / s_1: leaves 2e-8, the digits of float32 */
   const int64_t m = svd->m, n = svd->n, r = svd->r, q = unicon__least(m, n);
   double *e, *value;
   int info;
   UNICON_NEW(ctx, e, q * q);
   UNICON_NEW(ctx, value, q);
   UNICON_TRY(square_eigen(ctx, &(square){matrix, m, n, m < n}, e, value, &info));
-  *good = !info && value[r - 1] > far_enough * far_enough * value[0];
+  *good = !info && value[r - 1] > square_enough * square_enough * value[0];
   if (*good) triples_of_square(ctx, matrix, e, value, svd);
   unicon__drop(ctx, value);
   unicon__drop(ctx, e);
+  return UNICON_OK;
+}
+
+/* The same on a device, whatever the size. */
+static unicon_status squared_there(unicon_ctx *ctx, const double *matrix, unicon__svd *svd,
+                                   bool *good) {
+  const int64_t r = svd->r;
+  double *s;
+  UNICON_NEW(ctx, s, r + 1);
+  UNICON_TRY(unicon__device_leading(ctx, svd->m, svd->n, r, matrix, s, svd->u, svd->v, good));
+  *good = *good && s[r - 1] > square_enough * s[0];
+  memcpy(svd->s, s, (size_t)r * sizeof *s);
+  svd->next = s[r];
+  svd->method = "squared";
+  unicon__drop(ctx, s);
   return UNICON_OK;
 }
 
@@ -363,11 +379,21 @@ static unicon_status warm_extract(unicon_ctx *ctx, const double *left, const dou
 unicon_status unicon__svd_warm(unicon_ctx *ctx, const double *matrix, int64_t m, int64_t n,
                                int64_t r, double *start, int64_t w, int rounds, unicon__svd *out) {
   double *left, *image, *gram;
+  bool done;
   int shift;
   UNICON_TRY(svd_new(ctx, m, n, r, out));
   unicon__block *frame = unicon__frame_open(ctx);
   const int stage = unicon__stage_begin(ctx, "singular values", 0);
   UNICON_TRY(rescale(ctx, matrix, m, n, &matrix, &shift));
+  UNICON_TRY(squared_there(ctx, matrix, out, &done));
+  if (done) { /* the next may be the host's */
+    for (int64_t j = 0; j < n; j++)
+      memcpy(start + j * w, out->v + j * r, (size_t)r * sizeof *start);
+    scale_back(out, shift);
+    unicon__stage_end(ctx, stage);
+    unicon__frame_close(ctx, frame);
+    return UNICON_OK;
+  }
   UNICON_NEW(ctx, left, m * w);
   UNICON_NEW(ctx, image, n * w);
   UNICON_NEW(ctx, gram, w * w);
@@ -400,12 +426,12 @@ unicon_status unicon__svd_top(unicon_ctx *ctx, const double *matrix, int64_t m, 
   bool done = false;
   int shift;
   UNICON_TRY(rescale(ctx, matrix, m, n, &matrix, &shift));
-  if (method == UNICON__SVD_RANDOM) { /* comes with its certificate */
+  if (free) UNICON_TRY(squared_there(ctx, matrix, out, &done));
+  if (free && !done && method == UNICON__SVD_DENSE) UNICON_TRY(squared(ctx, matrix, out, &done));
+  if (done) UNICON_TRY(certify(ctx, matrix, out));
+  if (!done && method == UNICON__SVD_RANDOM) { /* comes with its certificate */
     UNICON_TRY(random_krylov(ctx, matrix, seed, out));
     done = out->residual <= poor_residual;
-  } else if (free) {
-    UNICON_TRY(squared(ctx, matrix, out, &done));
-    if (done) UNICON_TRY(certify(ctx, matrix, out));
   }
   if (!done) {
     UNICON_TRY(dense(ctx, matrix, out));

@@ -23,7 +23,8 @@ typedef struct unicon__plane {
   int64_t n_x, n_y, r;
   const float *zx, *zy; /* n by r; rows of length 1 where the loss wants cosines */
   const unicon_pairs *pairs;
-  double weight_x, weight_y; /* Z_x, Z_y */
+  double weight_x, weight_y;   /* Z_x, Z_y */
+  const unicon__matrix *on[2]; /* zx and zy on the device in force, or NULL */
 } unicon__plane;
 
 /* Scores of rows x0.. and columns y0.. of the plane, ld floats between rows, in the cell whose
@@ -112,6 +113,10 @@ enum {
 
 /* Options to parameters. */
 void unicon__loss_params_from(const unicon_options *options, unicon__loss_params *out);
+
+/* The parameters with the named losses as settings of the general one, and the shares of L_x and
+ * L_y. */
+unicon__loss_params unicon__loss_settings(const unicon__loss_params *params, double share[2]);
 
 /* Makes the plane of two embeddings. */
 void unicon__plane_init(unicon__plane *plane, const unicon_pairs *pairs, int64_t r, const float *zx,

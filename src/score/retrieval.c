@@ -502,6 +502,23 @@ unicon_status unicon__retrieval_of(unicon_ctx *ctx, const unicon__retrieval *of,
   return UNICON_OK;
 }
 
+unicon_status unicon__retrieval_counted(unicon_ctx *ctx, const unicon__ranks_job *job,
+                                        double *margin, unicon__metrics *out) {
+  unicon__block *frame = unicon__frame_open(ctx);
+  const unicon__retrieval of = {.pairs = job->pairs, .from_x = job->from_x, .margin = margin};
+  ranking g = {.pairs = job->pairs,
+               .queries = job->queries,
+               .candidates = job->candidates,
+               .from_x = job->from_x,
+               .most = 1};
+  UNICON_TRY(ranking_open(ctx, &of, &g));
+  take_back(&g, job);
+  UNICON_TRY(summarize(ctx, &g, false, 0, out));
+  hand_out(&g, &of, out->queries);
+  unicon__frame_close(ctx, frame);
+  return UNICON_OK;
+}
+
 void unicon__hubness(const int64_t *found, int64_t count, double *skew, double *never) {
   double sum = 0, square = 0, cube = 0;
   int64_t none = 0;
