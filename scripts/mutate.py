@@ -110,6 +110,9 @@ TESTS = {
     "use": "test_device test_device_roads", "validation": "test_auto test_refine",
     "vec": "test_vec", "vec_body": "test_vec test_vec_nan", "weights": "test_weights",
     "whiten": "test_metric",
+    "draw": "test_device_roads",
+    "judge": "test_auto test_refine",
+    "refine_device": "test_device_roads",
 }
 REST = (
     "test_fit test_solve test_loss_identities test_metrics test_spectral test_refine test_auto "
