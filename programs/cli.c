@@ -283,10 +283,10 @@ static int check_positionals(parser *p) {
     most--;
     required--;
     if (p->positionals > most)
-      return cli_usage_error(command, "with --no-model only %s%s%s %s given; `%s` is too much",
-                             command->positional[1], most > 1 ? " and " : "",
-                             most > 1 ? command->positional[2] : "", most > 1 ? "are" : "is",
-                             given[most]);
+      return cli_usage_error(
+          command, "with --no-model only %s%s%s %s given; `%s` is one argument too many",
+          command->positional[1], most > 1 ? " and " : "", most > 1 ? command->positional[2] : "",
+          most > 1 ? "are" : "is", given[most]);
     memmove(given + 1, given, sizeof *given * (size_t)most);
     given[0] = NULL;
     if (p->positionals < required)

@@ -55,8 +55,8 @@ int tool_fail(tool *t, unicon_status status);
 int tool_error(tool *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Out of memory in the tool itself; returns EXIT_FAILED. */
 int tool_out_of_memory(tool *t);
-/* A new context looks for plugins of devices in the folder that UNICON_DEVICES names, where it does:
- * the library itself never reads the environment. */
+/* A new context looks for plugins of devices in the folder that UNICON_DEVICES names, where it
+ * does: the library itself never reads the environment. */
 unicon_status tool_devices(unicon_ctx *ctx);
 /* For loops of the tool: "interrupted" on stderr, returns EXIT_INTERRUPTED. */
 int tool_interrupted(tool *t);

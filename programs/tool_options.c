@@ -9,23 +9,23 @@
 
 const cli_option cli_tool_options[] = {
     {CLI_OPT_OUTPUT, "output", 'o', "MODEL", "", NULL, CLI_FIT, "Output",
-     "Where the model goes: MODEL.safetensors. Needed."},
+     "Where the model goes: MODEL.safetensors. Required."},
     {CLI_OPT_OUTPUT, "output", 'o', "NEW", "", NULL, CLI_BALANCE, "Output",
-     "Where the model with the new banks goes: NEW.safetensors. Needed."},
+     "Where the model with the new banks goes: NEW.safetensors. Required."},
     {CLI_OPT_OUTPUT, "output", 'o', "OUT", "", NULL, CLI_EMBED, "Output",
-     "Where the embedded rows go: OUT.npy or OUT.fbin. Needed."},
+     "Where the embedded rows go: OUT.npy or OUT.fbin. Required."},
     {CLI_OPT_OUTPUT, "output", 'o', "PREFIX", "", NULL, CLI_SEARCH, "Output",
      "Write PREFIX.ids.npy (int64) and PREFIX.scores.npy (float32), queries by k, instead of the "
      "table."},
     {CLI_OPT_OUTPUT, "output", 'o', "DIR", "", NULL, CLI_SYNTH, "Output",
-     "The folder for the files, made if it is missing. Needed."},
+     "The folder for the files, made if it is missing. Required."},
 
     {CLI_OPT_OUTPUT, "output", 'o', "DIR", "", NULL, CLI_MIGRATE, "Output",
      "The folder for model.safetensors, decision.json and report.html, made if it is missing. "
-     "Needed."},
+     "Required."},
     {CLI_OPT_OUTPUT, "output", 'o', "OUT", "", NULL, CLI_REWRITE, "Output",
      "Where the rewritten rows go: OUT.npy with OUT.npy.json beside it, or a folder for shards "
-     "0.npy, 1.npy, ... Needed."},
+     "0.npy, 1.npy, ... Required."},
     {CLI_OPT_SHARD_ROWS, "shard-rows", 0, "N", "", "1000000", CLI_REWRITE, "Output",
      "Rows of a shard."},
     {CLI_OPT_DTYPE, "dtype", 0, "TYPE", "f4|f2", "f4", CLI_REWRITE, "Output",
@@ -35,13 +35,13 @@ const cli_option cli_tool_options[] = {
     {CLI_OPT_QUERIES_OLD, "queries-old", 0, "FILE", "", NULL, CLI_MIGRATE, "Queries",
      "The queries of --queries-new, row by row, by the old model: shows what it would find."},
     {CLI_OPT_QUERIES_NEW, "queries-new", 0, "FILE", "", NULL, CLI_MIGRATE, "Queries",
-     "Queries by the new model, to judge with. Left out: the items are the queries."},
+     "Queries by the new model, to judge with. If omitted: the items are the queries."},
     {CLI_OPT_JUDGEMENTS, "judgements", 0, "FILE", "", NULL, CLI_MIGRATE, "Queries",
      "Right answers of the queries: lines `query_row TAB item_row [TAB grade]`, or an integer .npy "
-     "with 2 columns. Left out: the ten nearest items by the new model."},
+     "with 2 columns. If omitted: the ten nearest items by the new model."},
 
     {CLI_OPT_OUTPUT, "output", 'o', "NEW", "", NULL, CLI_STATS | CLI_MERGE | CLI_LANDMARKS,
-     "Output", "Where the statistics go: NEW.stats. Needed."},
+     "Output", "Where the statistics go: NEW.stats. Required."},
     {CLI_OPT_ADD, "add", 0, NULL, "", NULL, CLI_STATS, "Change",
      "Add the rows of X and Y to ALL.stats."},
     {CLI_OPT_REMOVE, "remove", 0, NULL, "", NULL, CLI_STATS, "Change",
@@ -65,7 +65,8 @@ const cli_option cli_tool_options[] = {
 
     {CLI_OPT_SIDE, "side", 0, "SIDE", "x|y", NULL, CLI_EMBED, "Embedding",
      "Which side of the model the rows belong to: x is the old model of a migration, y the new "
-     "one. Needed, unless --into tells."},
+     "one. "
+     "Required unless --into says it."},
     {CLI_OPT_INTO, "into", 0, "SPACE", "old|new|shared", NULL, CLI_EMBED, "Embedding",
      "With a model of `unicon migrate`: the space the rows go to, which must be the one that "
      "the model leads to. --side is then the side of the rows that move, unless it is given; "
@@ -82,9 +83,9 @@ const cli_option cli_tool_options[] = {
      "Type of the numbers written: float32 or float16."},
 
     {CLI_OPT_QUERY_SIDE, "query-side", 0, "SIDE", "x|y", NULL, CLI_SEARCH, "Search",
-     "Which side of the model the queries Q belong to. Needed, unless --base-side is given."},
+     "Which side of the model the queries Q belong to. Required unless --base-side is given."},
     {CLI_OPT_BASE_SIDE, "base-side", 0, "SIDE", "x|y", NULL, CLI_SEARCH, "Search",
-     "Which side the rows B belong to. Left out: the side that the queries are not of."},
+     "Which side the rows B belong to. If omitted: the side that the queries are not of."},
     {CLI_OPT_BASE_EMBEDDED, "base-embedded", 0, NULL, "", NULL, CLI_SEARCH, "Search",
      "B holds vectors written earlier by `unicon embed`, with or without --index."},
     {CLI_OPT_TOP, "top", 'k', "K", "", "10", CLI_SEARCH, "Search",
@@ -97,13 +98,13 @@ const cli_option cli_tool_options[] = {
      "How many of the worst pairs to list."},
 
     {CLI_OPT_SIDE, "side", 0, "SIDE", "x|y", NULL, CLI_PROBE, "Probe",
-     "Which side of the model the rows belong to. Needed, unless --no-model is given."},
+     "Which side of the model the rows belong to. Required unless --no-model is given."},
     {CLI_OPT_TRAIN_LABELS, "train-labels", 0, "FILE", "", NULL, CLI_PROBE, "Probe",
-     "One label per row of TRAIN: lines of any text, or an integer .npy. Needed."},
+     "One label per row of TRAIN: lines of any text, or an integer .npy. Required."},
     {CLI_OPT_TEST, "test", 0, "FILE", "", NULL, CLI_PROBE, "Probe",
-     "Rows that the classifier is measured on. Needed."},
+     "Rows that the classifier is tried on. Required."},
     {CLI_OPT_TEST_LABELS, "test-labels", 0, "FILE", "", NULL, CLI_PROBE, "Probe",
-     "One label per row of TEST, of the same kind as the training labels. Needed."},
+     "One label per row of TEST, of the same kind as the training labels. Required."},
     {CLI_OPT_NO_MODEL, "no-model", 0, NULL, "", NULL, CLI_PROBE, "Probe",
      "Take the rows as they are; no MODEL is given."},
 
@@ -116,11 +117,11 @@ const cli_option cli_tool_options[] = {
     {CLI_OPT_NO_MODEL, "no-model", 0, NULL, "", NULL, CLI_EVAL, "Evaluation",
      "X and Y hold vectors of one shared space already; no MODEL is given."},
     {CLI_OPT_OUTPUT, "output", 'o', "FILE", "", NULL, CLI_REPORT, "Report",
-     "Where the page goes: report.html. Needed, unless --json is given."},
+     "Where the page goes: report.html. Required unless --json is given."},
     {CLI_OPT_FROM, "from", 0, "FILE", "", NULL, CLI_REPORT, "Report",
      "Make the page again from what --json printed, or from a page; no MODEL, X and Y are given."},
     {CLI_OPT_X_IDS, "x-ids", 0, "FILE", "", NULL, CLI_REPORT, "Report",
-     "One line per row of X: what the page calls the row. Left out: its number."},
+     "One line per row of X: what the page calls the row. If omitted: its number."},
     {CLI_OPT_Y_IDS, "y-ids", 0, "FILE", "", NULL, CLI_REPORT, "Report",
      "The same for the rows of Y."},
     {CLI_OPT_X_TEXT, "x-text", 0, "FILE", "", NULL, CLI_REPORT, "Report",
@@ -139,7 +140,7 @@ const cli_option cli_tool_options[] = {
      "queries on which the two differ."},
     {CLI_OPT_LABELS, "labels", 0, "FILE", "", NULL, CLI_REPORT, "Report",
      "One label per row of X: its colour in the picture and its true class for --classes. Rows of "
-     "Y take the colour of their partner. Left out: --x-labels, or colours by rank."},
+     "Y take the colour of their partner. If omitted: --x-labels, or colours by rank."},
     {CLI_OPT_LAYOUT, "layout", 0, "HOW", "tsne|pca", "tsne", CLI_REPORT, "Report",
      "How points are placed in the plane."},
     {CLI_OPT_PERPLEXITY, "perplexity", 0, "P", "", "30", CLI_REPORT, "Report",
@@ -168,7 +169,7 @@ const cli_option cli_tool_options[] = {
     {CLI_OPT_Y_PER_X, "y-per-x", 0, "K", "", NULL, PAIRED | CLI_BALANCE | CLI_STATS, "Pairs",
      "Rows K*i to K*i+K-1 of Y belong to row i of X: K captions per image, in order."},
     {CLI_OPT_X_PER_Y, "x-per-y", 0, "K", "", NULL, PAIRED | CLI_BALANCE | CLI_STATS, "Pairs",
-     "The mirror image: K rows of X belong to each row of Y."},
+     "The other way round: K rows of X belong to each row of Y."},
     {CLI_OPT_PAIRS, "pairs", 0, "FILE", "", NULL, PAIRED | CLI_BALANCE | CLI_STATS, "Pairs",
      "Lines `x_row TAB y_row [TAB weight]`, rows from 0, header optional; or an integer .npy with "
      "2 columns."},
@@ -203,7 +204,7 @@ const cli_option cli_tool_options[] = {
 
     {CLI_OPT_TEST_X, "test-x", 0, "FILE", "", NULL, CLI_COMPARE, "Test",
      "Rows of the x side that every method is measured on. Goes with --test-y; --y-per-x and "
-     "--x-per-y hold for them too. Left out: a fifth of X and Y."},
+     "--x-per-y hold for them too. If omitted: a fifth of X and Y."},
     {CLI_OPT_TEST_Y, "test-y", 0, "FILE", "", NULL, CLI_COMPARE, "Test",
      "Rows of the y side that every method is measured on."},
     {CLI_OPT_TEST_PAIRS, "test-pairs", 0, "FILE", "", NULL, CLI_COMPARE, "Test",
@@ -215,7 +216,7 @@ const cli_option cli_tool_options[] = {
 
     {CLI_OPT_ONLY, "only", 0, "NAMES", "", NULL, CLI_COMPARE, "Methods",
      "The rows to compare, separated by commas: fast, auto, best, paper, sgd_linear, cca, pls, "
-     "procrustes, ridge, none. Left out: all; best and sgd_linear take longest."},
+     "procrustes, ridge, none. If omitted: all; best and sgd_linear take longest."},
 
     {CLI_OPT_JSON, "json", 0, NULL, "", NULL, CLI_ALL, CLI_GENERAL,
      "Print the result as one JSON object."},

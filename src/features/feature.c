@@ -10,7 +10,7 @@
 #include "linalg/blas.h"
 #include "linalg/vec.h"
 
-enum { SCAN_ROWS = 512 };
+enum { SCAN_ROWS = 512 }; /* checked and hashed at a time: a piece of work for a thread */
 
 /* Length of a row; float sums serve unless they over- or underflow. NaN when not finite. */
 static double row_length(const unicon__vec *vec, const float *row, int64_t width) {
@@ -243,7 +243,7 @@ static void subtract_mean(const unicon__map *map, float *rows, int64_t count) {
 /* Kernel values times the factor, which is upper triangular: block after block of its columns, with
  * the rows above and in the block alone. */
 static void times_factor(const unicon__map *map, const float *values, int64_t count, float *out) {
-  enum { COLUMNS = 256 };
+  enum { COLUMNS = 256 }; /* directions at a time: their products stay in the cache */
   for (int64_t from = 0; from < map->out; from += COLUMNS) {
     const int64_t cols = map->out - from < COLUMNS ? map->out - from : COLUMNS;
     unicon__sgemm(false, false, count, cols, from + cols, 1, values, map->points,

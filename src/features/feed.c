@@ -7,7 +7,7 @@
 #include "base/together.h"
 #include "linalg/convert.h"
 
-enum { LOAD_ROWS = 256 };
+enum { LOAD_ROWS = 256 }; /* converted at a time: a piece of work for a thread */
 
 /* Kernels of both headers are the same numbers. */
 _Static_assert((int)UNICON__DEVICE_KERNEL_COSINE == (int)UNICON__KERNEL_COSINE &&

@@ -10,7 +10,7 @@
 #include "linalg/blas.h"
 #include "linalg/vec.h"
 
-enum { PROJECT_ROWS = 256 };
+enum { PROJECT_ROWS = 256 }; /* of a product: large enough for its full rate */
 
 typedef struct project {
   const unicon__source *source;

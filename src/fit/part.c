@@ -165,7 +165,7 @@ typedef struct turning {
   float *rows;     /* per worker: TURN_ROWS by p */
 } turning;
 
-enum { TURN_ROWS = 256, TURN_COLUMNS = 256 };
+enum { TURN_ROWS = 256, TURN_COLUMNS = 256 }; /* of a tile: a product at its full rate */
 
 static void turn_block(void *state, unicon__cell cell) {
   const turning *t = state;

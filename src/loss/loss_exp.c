@@ -22,7 +22,7 @@
 #include "loss/entries.h"
 #include "loss/loss.h"
 
-enum { SETTLE_ROWS = 256 };
+enum { SETTLE_ROWS = 256 }; /* whose sums are settled at a time: a piece of work for a thread */
 
 /* Numbers of one direction: per row for x, per column for y. */
 typedef struct side {

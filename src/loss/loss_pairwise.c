@@ -27,7 +27,10 @@
 #include "loss/loss.h"
 #include "linalg/vec.h"
 
-enum { SETTLE_ROWS = 256, LABEL_PAIRS = 1 << 24 };
+enum {
+  SETTLE_ROWS = 256,    /* settled at a time: a piece of work for a thread */
+  LABEL_PAIRS = 1 << 24 /* about 2 GB of numbers */
+};
 
 /* One positive of a row. */
 typedef struct positive {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/number.h"
 #include "linalg/blas.h"
 #include "linalg/tiled.h"
 #include "linalg/vec.h"
@@ -18,10 +19,6 @@ typedef struct pass {
   float *scores;     /* per worker: a tile */
 } pass;
 
-static int64_t least(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
 static int64_t rows_of(const pass *p) {
   return (p->loss->plane.n_x + p->tile_x - 1) / p->tile_x;
 }
@@ -35,10 +32,10 @@ static void run_cell(void *state, unicon__cell cell) {
                        .cell = cell.col * loss->width,
                        .s = p->scores + cell.worker * p->tile_x * p->tile_y,
                        .worker = cell.worker};
-  const int64_t end = least(tile.cell + loss->width, plane->n_y);
-  tile.nx = least(p->tile_x, plane->n_x - tile.x0);
+  const int64_t end = unicon__least(tile.cell + loss->width, plane->n_y);
+  tile.nx = unicon__least(p->tile_x, plane->n_x - tile.x0);
   for (tile.y0 = tile.cell; tile.y0 < end; tile.y0 += p->tile_y) {
-    tile.ny = least(p->tile_y, plane->n_y - tile.y0);
+    tile.ny = unicon__least(p->tile_y, plane->n_y - tile.y0);
     unicon__sgemm(false, true, tile.nx, tile.ny, plane->r, 1, plane->zx + tile.x0 * plane->r,
                   plane->r, plane->zy + tile.y0 * plane->r, plane->r, 0, tile.s, tile.ld);
     if (!p->consumer) {
@@ -53,7 +50,7 @@ static void run_cell(void *state, unicon__cell cell) {
 static void fold_rows(void *state, unicon__cell cell) {
   const pass *p = state;
   const int64_t x0 = (p->first + cell.row) * p->tile_x;
-  const int64_t nx = least(p->tile_x, p->loss->plane.n_x - x0);
+  const int64_t nx = unicon__least(p->tile_x, p->loss->plane.n_x - x0);
   if (p->consumer)
     p->consumer->fold_rows(p->consumer->state, x0, nx, cell.slot);
   else
@@ -63,7 +60,7 @@ static void fold_rows(void *state, unicon__cell cell) {
 static void fold_cols(void *state, unicon__cell cell) {
   const pass *p = state;
   const int64_t y0 = cell.col * p->loss->width;
-  const int64_t ny = least(p->loss->width, p->loss->plane.n_y - y0);
+  const int64_t ny = unicon__least(p->loss->width, p->loss->plane.n_y - y0);
   if (p->consumer)
     p->consumer->fold_cols(p->consumer->state, y0, ny, cell.slot);
   else
@@ -195,7 +192,7 @@ static void cross_fold(void *state, int64_t x0, int64_t nx, int slot) {
 static void load_phi(void *state, unicon__cell cell) {
   const cross *k = state;
   const int64_t p_x = k->x->map->out, at = cell.row * k->tile_x;
-  const int64_t count = least(k->tile_x, k->x->count - k->first - at);
+  const int64_t count = unicon__least(k->tile_x, k->x->count - k->first - at);
   const float *rows =
       unicon__source_tile(k->x, NULL, k->first + at, count, k->rows_x + cell.worker * k->room_x);
   memcpy(k->phi + at * p_x, rows, (size_t)(count * p_x) * sizeof *rows);
@@ -225,7 +222,7 @@ static unicon_status cross_open(unicon_ctx *ctx, const pass *p, int64_t group, c
 static unicon_status cross_group(unicon_ctx *ctx, pass *p, cross *k, int64_t rows, double *c) {
   const int64_t p_x = k->x->map->out, p_y = k->y->map->out;
   k->first = p->first * p->tile_x;
-  const int64_t count = least(rows * p->tile_x, k->x->count - k->first);
+  const int64_t count = unicon__least(rows * p->tile_x, k->x->count - k->first);
   memset(k->t, 0, (size_t)(count * p_y) * sizeof *k->t);
   UNICON_TRY(run(ctx, p, NULL, 0.9, rows));
   UNICON_TRY(unicon__sweep_rows(ctx, NULL, &unicon__blas_region, rows, load_phi, k));
@@ -244,14 +241,14 @@ unicon_status unicon__pass_cross(unicon_ctx *ctx, unicon__loss *loss, const unic
   unicon__block *frame = unicon__frame_open(ctx);
   UNICON_TRY(pass_open(ctx, loss, &consumer, &p));
   const int64_t rows = p.own.count, end = p.own.first + rows;
-  const int64_t group = least(group_rows(ctx, &k), rows > 0 ? rows : 1);
+  const int64_t group = unicon__least(group_rows(ctx, &k), rows > 0 ? rows : 1);
   UNICON_TRY(cross_open(ctx, &p, group, &k));
   memset(c, 0, (size_t)(x->map->out * y->map->out) * sizeof *c);
   const int stage = unicon__stage_begin(ctx, "weights", 0);
   for (p.first = p.own.first; p.first < end; p.first += group) {
     const int64_t at = (p.first - p.own.first) / group;
     UNICON_TRY(unicon__stage_step(ctx, at, (rows + group - 1) / group));
-    UNICON_TRY(cross_group(ctx, &p, &k, least(group, end - p.first), c));
+    UNICON_TRY(cross_group(ctx, &p, &k, unicon__least(group, end - p.first), c));
   }
   UNICON_TRY(unicon__sum_all(ctx, &p.own, c, x->map->out * y->map->out));
   unicon__stage_end(ctx, stage);

@@ -12,7 +12,7 @@
 #include "linalg/tiled.h"
 #include "linalg/vec.h"
 
-enum { BIAS_ROWS = 256, BANK_ROWS = 1024 };
+enum { BIAS_ROWS = 256, BANK_ROWS = 1024 }; /* of a tile of scores: 1 MiB, in the cache of a core */
 
 /* ---- biases ------------------------------------------------------------------------------- */
 
@@ -235,7 +235,7 @@ unicon_status unicon__bank_draw(unicon_ctx *ctx, const unicon__bank_rows *from, 
 }
 
 void unicon__bank_round(float *rows, int64_t count) {
-  enum { AT_ONCE = 256 };
+  enum { AT_ONCE = 256 }; /* numbers, on the stack */
   uint16_t half[AT_ONCE];
   for (int64_t k = 0; k < count; k += AT_ONCE) {
     const int64_t now = count - k < AT_ONCE ? count - k : AT_ONCE;

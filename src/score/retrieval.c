@@ -17,7 +17,11 @@
 #include "linalg/vec.h"
 #include "score/ranks_device.h"
 
-enum { QUERY_ROWS = 128, SCORE_COLS = 1024, RESAMPLES = 1000 };
+enum {
+  QUERY_ROWS = 128, /* by SCORE_COLS: 512 KiB of scores, in the cache of a core */
+  SCORE_COLS = 1024,
+  RESAMPLES = 1000 /* a bound of 95 % stands on 25 of them */
+};
 
 /* Scores of which the largest is looked at first. */
 enum { AT_ONCE = 64 };
@@ -159,10 +163,10 @@ static void offer(const ranking *g, int64_t query, int64_t from, int64_t count, 
   }
 }
 
-/* Takes in the scores of a tile that are no matches; those hidden are -inf. Sums in LANES, in a fixed
- * order. */
+/* Takes in the scores of a tile that are no matches; those hidden are -inf. Sums in LANES, in a
+ * fixed order. */
 static void observe(others *other, int64_t count, const float *scores) {
-  enum { LANES = 8 };
+  enum { LANES = 8 }; /* sums side by side, as wide as a vector of float64 with AVX-512 */
   double sum[LANES] = {0};
   int64_t seen[LANES] = {0};
   for (int64_t j = 0; j < count; j++) {

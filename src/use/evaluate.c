@@ -91,7 +91,7 @@ static unicon_status rank_once(unicon_ctx *ctx, scene *s, const wanted *w, int d
       .from_x = from_x,
       .rank = rank,
       .found = found,
-      .intervals = balanced && unicon__word(w->options, UNICON__CI) == 0,
+      .intervals = balanced && unicon__is(w->options, UNICON__CI, "on"),
       .seed = (uint64_t)unicon__integer(w->options, UNICON__SEED),
   };
   return unicon__retrieval_of(ctx, &of, out);
@@ -278,7 +278,7 @@ static unicon_status evaluate(unicon_ctx *ctx, const unicon_view *given_x,
   unicon_status status = warn_training_rows(ctx, x, y);
   if (status == UNICON_OK && !pairs)
     status = unicon__pairs_identity(ctx, x->rows->count, y->rows->count, &own);
-  const bool drop = unicon__word(w->options, UNICON__BAD_ROWS) == 1;
+  const bool drop = unicon__is(w->options, UNICON__BAD_ROWS, "drop");
   if (status == UNICON_OK)
     status = (drop ? run_usable : run_both)(ctx, x, y, pairs ? pairs : own, w);
   unicon_pairs_destroy(own);
