@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/together.h"
-#include "device/use.h"
 #include "fit/describe.h"
 #include "fit/idle.h"
 #include "fit/part.h"
