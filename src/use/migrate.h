@@ -140,6 +140,7 @@ typedef struct unicon__outcome {
   /* How the score of a rewrite grows with the pairs, and what twice as many would add: */
   int64_t curve_pairs[UNICON__POINTS];
   double curve_score[UNICON__POINTS], more;
+  double missing; /* what the pairs of a fold would add, which maps were judged without */
   int curve_points;
   bool enough;
   /* How its overlap@k falls with the items searched, by maps of half and of a quarter of the pairs,

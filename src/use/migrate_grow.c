@@ -39,6 +39,11 @@ unicon_status unicon__outcome_learn(unicon_ctx *ctx, unicon__outcome *o) {
   const double before = fmax(1e-6, o->curve_score[last - 1] - o->curve_score[last - 2]);
   o->more = gain * fmin(1, fmax(0.3, gain / before));
   o->enough = o->more < 0.01;
+  /* Every item was left out with its fold; the map that is deployed has all pairs. */
+  unicon__entry *entry = &o->entry[UNICON__ROW_REWRITE];
+  o->missing = gain * log2((double)move->n / (double)entry->pairs);
+  for (int f = 0; f < UNICON__FIGURES; f++)
+    entry->figures.high[f] = fmin(1, entry->figures.high[f] + o->missing);
   return UNICON_OK;
 }
 
@@ -159,7 +164,7 @@ static void extrapolate(unicon__outcome *o) {
   o->index_rows = unicon__integer(o->move->options, UNICON__INDEX_ROWS);
   const double rows = (double)o->index_rows, items = (double)entry->items;
   const double straight = change_of(o, false, items, rows), bent = change_of(o, true, items, rows);
-  const double change = (straight + bent) / 2, at = logit(f->value[UNICON__OVERLAP]) + change;
+  const double change = (straight + bent) / 2, at = logit(f->value[UNICON__OVERLAP] + o->missing) + change;
   const double half = fabs(straight - bent) / 2 + 0.15 * fabs(change) +
                       (logit(f->high[UNICON__OVERLAP]) - logit(f->low[UNICON__OVERLAP])) / 2;
   o->index_score = share_of(at);
