@@ -102,8 +102,9 @@ def migrate(work, old, new, index_old, rows):
     return decision, np.load(f"{work}/moved.npy")
 
 
-def calibrated(work, queries_new, index_new):
-    """Mean distance of the ten best scores of a query from those of the new model, before and after."""
+def calibrated(work, queries_new, index_new, pairs):
+    """Mean distance of the ten best scores of a query from those of the new model, before and after,
+    of items that the map has not seen."""
     np.save(f"{work}/asked.npy", queries_new)
     out = []
     for words in (), ("--calibrate", "new"):
@@ -111,7 +112,7 @@ def calibrated(work, queries_new, index_new):
                f"{work}/moved.npy", "--base-embedded", "-q", "-k", 10, "-o", f"{work}/found", *words)
         ids, scores = np.load(f"{work}/found.ids.npy"), np.load(f"{work}/found.scores.npy")
         truth = np.einsum("qd,qkd->qk", queries_new, index_new[ids])
-        out.append(float(np.abs(scores - truth).mean()))
+        out.append(float(np.abs(scores - truth)[ids >= pairs].mean()))
     return out
 
 
@@ -135,7 +136,7 @@ def one(work, name, rows, pairs, maps, promises, scores):
     unseen = overlap(top(asked_new, moved[pairs:]), top(asked_new, index_new[pairs:]))
     promises.append((name, pairs, size, interval(ways["rewrite"]["overlap@10"]), float(np.mean(fresh)),
                      len(moved) - pairs, interval(decision["index"]), unseen))
-    scores.append((name, pairs, *calibrated(work, asked_new, index_new)))
+    scores.append((name, pairs, *calibrated(work, asked_new, index_new, pairs)))
     say(f"{name}, {pairs} pairs: {ours:.3f} beside {max(others):.3f}")
 
 

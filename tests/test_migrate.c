@@ -98,7 +98,7 @@ static void panels_search_fold_by_fold(void **state) {
     mean[i * FOLDS / ITEMS] += each[i * UNICON__FIGURES + UNICON__OVERLAP] * FOLDS / ITEMS;
   for (int k = 0; k < FOLDS; k++) middle += mean[k] / FOLDS;
   for (int k = 0; k < FOLDS; k++) square += (mean[k] - middle) * (mean[k] - middle);
-  const double own = sqrt(square / (FOLDS - 1) / FOLDS);
+  const double own = sqrt(square / (FOLDS - 1) * (1.0 / FOLDS + 1.0 / (FOLDS - 1)));
   const double query = plain.high[UNICON__OVERLAP] - plain.value[UNICON__OVERLAP];
   const double half = f.high[UNICON__OVERLAP] - f.value[UNICON__OVERLAP];
   CHECK_CLOSE(f.value[UNICON__OVERLAP], middle, 1e-12);

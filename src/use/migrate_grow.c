@@ -115,9 +115,8 @@ static double logit(double share) {
 
 /* Least squares of logit overlap@k among n items on 1, x, log k and, with `bent`, x^2, x =
  * log(n/k): what the place of the cut among all items says, and how many are cut off. Solves the
- * normal equations by elimination; predicts for ten of `rows`. `share` 0: half of the pairs, 1: a
- * quarter. */
-static double fit_sizes(const unicon__outcome *o, int share, bool bent, double rows) {
+ * normal equations by elimination; predicts for ten of `rows`. */
+static double fit_sizes(const unicon__outcome *o, bool bent, double rows) {
   enum { MOST = 4 };
   double a[MOST][MOST + 1] = {{0}}, x = log(rows / UNICON__NEIGHBOURS), out = 0;
   const int m = bent ? MOST : MOST - 1;
@@ -125,7 +124,7 @@ static double fit_sizes(const unicon__outcome *o, int share, bool bent, double r
     for (int c = 0; c < UNICON__CUTS; c++) {
       const double k = unicon__cuts[c], n = (double)o->size_items[p];
       const double v[MOST + 1] = {1, log(n / k), log(k), log(n / k) * log(n / k),
-                                  logit(o->size_score[share][p][c])};
+                                  logit(o->size_score[p][c])};
       if (n < 4 * k) continue;
       for (int i = 0; i < m; i++)
         for (int j = 0; j <= m; j++) a[i][j] += v[i] * v[j < m ? j : MOST];
@@ -144,13 +143,9 @@ static double share_of(double logit_value) {
   return 1 / (1 + exp(-logit_value));
 }
 
-/* How much the logit of overlap@10 changes from one size of the index to another, for all pairs: a
- * better map loses less, and what doubling the pairs spared from a quarter to a half it spares
- * again from a half to all. */
+/* How much the logit of overlap@10 changes from one size of the index to another. */
 static double change_of(const unicon__outcome *o, bool bent, double from, double to) {
-  const double half = fit_sizes(o, 0, bent, to) - fit_sizes(o, 0, bent, from);
-  const double quarter = fit_sizes(o, 1, bent, to) - fit_sizes(o, 1, bent, from);
-  return half + fmin(0.5 * fabs(half), fmax(-0.5 * fabs(half), half - quarter));
+  return fit_sizes(o, bent, to) - fit_sizes(o, bent, from);
 }
 
 /* What to expect of an index of another size: overlap@10 in a large index is like overlap@1 in one
@@ -200,11 +195,10 @@ unicon_status unicon__outcome_shrink(unicon_ctx *ctx, unicon__outcome *o) {
   for (int p = 0; p < UNICON__SIZES; p++)
     o->size_items[p] = (move->items / 2) >> (UNICON__SIZES - 1 - p);
   UNICON_NEW(ctx, left, (move->items / 2 + 1) * move->d[UNICON__NEW]);
-  for (int share = 0; share < 2; share++)
-    for (int half = 0; half < 2; half++) {
-      UNICON_TRY(map_half(ctx, o, half, move->n / 2 / (share + 1), left));
-      UNICON_TRY(slice_half(ctx, o, half, left, o->size_score[share]));
-    }
+  for (int half = 0; half < 2; half++) {
+    UNICON_TRY(map_half(ctx, o, half, move->n / 2, left));
+    UNICON_TRY(slice_half(ctx, o, half, left, o->size_score));
+  }
   unicon__drop(ctx, left);
   o->size_points = UNICON__SIZES;
   extrapolate(o);

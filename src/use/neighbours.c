@@ -176,8 +176,9 @@ static double student(double freedom) {
 }
 
 /* Other queries would have other neighbours among other items, and a fold is a small index of its
- * own: how the means of the folds differ goes into the interval beside how the queries do. `fold`
- * holds figures of every fold. */
+ * own: how the means of the folds differ goes into the interval beside how the queries do. Maps of
+ * the folds share most of their pairs, and other pairs would give other maps: hence the second term
+ * (Nadeau and Bengio). `fold` holds figures of every fold. */
 static void widen(const double *fold, int64_t folds, unicon__figures *out) {
   const double n = (double)folds;
   if (folds < 2) return;
@@ -185,7 +186,7 @@ static void widen(const double *fold, int64_t folds, unicon__figures *out) {
     double sum = 0, square = 0;
     for (int64_t k = 0; k < folds; k++) sum += fold[k * UNICON__FIGURES + f] / n;
     for (int64_t k = 0; k < folds; k++) square += pow(fold[k * UNICON__FIGURES + f] - sum, 2);
-    const double own = student(n - 1) * sqrt(square / (n - 1) / n);
+    const double own = student(n - 1) * sqrt(square / (n - 1) * (1 / n + 1 / (n - 1)));
     out->low[f] = fmax(0, out->value[f] - hypot(out->value[f] - out->low[f], own));
     out->high[f] = fmin(1, out->value[f] + hypot(out->high[f] - out->value[f], own));
   }
