@@ -598,8 +598,44 @@ static void kernels_must_fit_the_limit(void **state) {
   problem_free(&p);
 }
 
+typedef struct shares {
+  double last, leap;
+} shares;
+
+static int follow(void *user, const char *label, double done, double left) {
+  shares *f = user;
+  (void)label;
+  (void)left;
+  if (done - f->last > f->leap) f->leap = done - f->last;
+  f->last = done;
+  return 0;
+}
+
+/* The share of a fit that is told moves on while kernels are prepared, settings tried and the model
+ * refined; what is passed over, a kernel or refine, is the longest leap. */
+static void the_share_makes_no_leaps(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  cut c;
+  unicon_model *model = NULL;
+  shares told = {0, 0};
+  cut_make(ctx, 3, &c);
+  const unicon_data train = UNICON_DATA(.x = c.x, .y = c.y),
+                    held = UNICON_DATA(.x = c.held_x, .y = c.held_y);
+  const double interval = ctx->progress_interval;
+  ctx->progress_interval = 0;
+  unicon_ctx_set_progress(ctx, follow, &told);
+  CHECK_OK(ctx, unicon_fit(ctx, &train, &held, NULL, &model));
+  unicon_ctx_set_progress(ctx, NULL, NULL);
+  ctx->progress_interval = interval;
+  assert_true(told.last > 0.9);
+  assert_true(told.leap < 0.15);
+  unicon_model_destroy(model);
+  cut_free(&c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      SCRATCH_TEST(the_share_makes_no_leaps),
       SCRATCH_TEST(reported_score_is_the_models),
       SCRATCH_TEST(every_loss_goes_with_auto),
       SCRATCH_TEST(any_budget_gives_a_model),

@@ -296,7 +296,7 @@ static void centring_is_hkh(void **state) {
     CHECK_OK(ctx, unicon__prepare(ctx, &plan, &prepared));
     CHECK_OK(ctx,
              unicon__stats_finish(ctx, &prepared.stats, NULL, params.centring, whole, &moments));
-    CHECK_OK(ctx, unicon__prepared_centre(&prepared, &moments));
+    CHECK_OK(ctx, unicon__prepared_centre(ctx, &prepared, &moments));
     const unicon__side side = prepared.side[0];
     double *found = gram(&side.map, rows), *k = kernel_matrix(&side.map.kernel, x, N, D, NULL, N);
     double row_mean[N] = {0}, all = 0, values[N];

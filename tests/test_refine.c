@@ -163,7 +163,7 @@ static void a_step_follows_the_gradient(void **state) {
   plan.cache = true;
   CHECK_OK(ctx, unicon__prepare(ctx, &plan, &prepared));
   CHECK_OK(ctx, unicon__stats_finish(ctx, &prepared.stats, NULL, fit.centring, all, &moments));
-  CHECK_OK(ctx, unicon__prepared_centre(&prepared, &moments));
+  CHECK_OK(ctx, unicon__prepared_centre(ctx, &prepared, &moments));
   const unicon__side *side = prepared.side;
   unicon__whitening metric[2];
   const unicon__closed_params closed = {.power = {0.5, 0.5}, .ridge = {0.05, 0.05}};

@@ -501,11 +501,12 @@ static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
     return unicon__fail(ctx, UNICON_ERR_OPTION,
                         "start %s is where refine begins: give refine as well",
                         f->params.start_path);
-  int stage = unicon__stage_begin(ctx, NULL, scope == UNICON__SELECT_ALL ? 0.75 : 0.01);
+  const double choosing = scope != UNICON__SELECT_ALL ? 0.01 : f->judged ? 0.55 : 0.75;
+  int stage = unicon__stage_begin(ctx, NULL, choosing);
   if (scope != UNICON__SELECT_NOTHING) UNICON_TRY(choose(ctx, f, scope));
   unicon__stage_end(ctx, stage);
   unicon__warn_idle(ctx, f->options, kind);
-  stage = unicon__stage_begin(ctx, NULL, scope == UNICON__SELECT_ALL ? 0.15 : 0.85);
+  stage = unicon__stage_begin(ctx, NULL, 0.9 - choosing);
   UNICON_TRY(fit_parts(ctx, f, model, &log));
   unicon__stage_end(ctx, stage);
   UNICON_TRY(balance(ctx, f, model));

@@ -68,7 +68,7 @@ static unicon_status prepare(unicon_ctx *ctx, making *m) {
       unicon__stats_finish(ctx, &m->prepared->stats, NULL, params->centring, all, &m->moments));
   unicon__prepared_drop_sums(m->prepared);
   UNICON_TRY(unicon__moments_check(ctx, m->prepared, &m->moments));
-  UNICON_TRY(unicon__prepared_centre(m->prepared, &m->moments));
+  UNICON_TRY(unicon__prepared_centre(ctx, m->prepared, &m->moments));
   const unicon__closed_params closed = unicon__params_closed(params, 0);
   unicon__blas_begin();
   const unicon_status status = unicon__closed_whiten(ctx, &m->moments, &closed, m->metric);
@@ -219,7 +219,11 @@ static unicon_status refine(unicon_ctx *ctx, making *m, unicon__refine_log *log)
   unicon__whitening metric[2];
   unicon__drop(ctx, m->moments.cross); /* factors have taken its place */
   m->moments.cross = NULL;
-  for (int s = 0; s < 2; s++) UNICON_TRY(turn_side(ctx, m, s, &metric[s]));
+  for (int s = 0; s < 2; s++) {
+    const int stage = unicon__stage_begin(ctx, NULL, 0.12);
+    UNICON_TRY(turn_side(ctx, m, s, &metric[s]));
+    unicon__stage_end(ctx, stage);
+  }
   const unicon__batch data = unicon__prepared_set(m->prepared);
   unicon__blas_begin();
   const unicon_status status =

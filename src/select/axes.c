@@ -22,7 +22,7 @@ static unicon_status consider(unicon_ctx *ctx, unicon__selection *w, unicon__ope
   if (w->now.score >= 0 && unicon__seconds_left(w, 0.6) < 0) return UNICON_OK;
   w->planned = ++w->shown > w->planned ? w->shown : w->planned;
   unicon__stage_label(ctx, "candidate %d of %d, %s", w->shown, w->planned, o->kernel->name);
-  const int stage = unicon__stage_begin(ctx, NULL, 0.3 / w->planned);
+  const int stage = unicon__stage_begin(ctx, NULL, (1 - unicon__opening_share(w)) / w->planned);
   for (int f = 0; f < w->folds; f++) {
     UNICON_TRY(unicon__trial_score(ctx, o->trial[f], &setting, &c.fold[f]));
     c.score += c.fold[f] / w->folds;

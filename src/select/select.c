@@ -43,7 +43,7 @@ static bool too_few_landmarks(const unicon__selection *w, const unicon__kernel_n
 /* The sweep of one kernel. One that does not fit under max_mem is left out where there are others;
  * the sentence stays, in case that none is left. */
 static unicon_status try_kernel(unicon_ctx *ctx, unicon__selection *w,
-                                const unicon__kernel_name *kernel, bool glance) {
+                                const unicon__kernel_name *kernel, bool glance, double share) {
   const bool alone = kernel == &w->given;
   const bool limited = unicon__budget_limit(ctx->arena.budget) != UINT64_MAX;
   unicon__opened *o = NULL;
@@ -53,11 +53,13 @@ static unicon_status try_kernel(unicon_ctx *ctx, unicon__selection *w,
                 kernel->name, (long long)w->params->rank);
     return UNICON_OK;
   }
-  const int stage = unicon__stage_begin(ctx, NULL, 1);
+  const int stage = unicon__stage_begin(ctx, NULL, share);
   w->shown = 0;
   w->planned = glance ? 1 : unicon__count_settings(w);
   unicon__stage_label(ctx, "candidate 1 of %d, %s", w->planned, kernel->name);
+  const int opening = unicon__stage_begin(ctx, NULL, unicon__opening_share(w));
   unicon_status status = unicon__kernel_open(ctx, w, kernel, &o);
+  unicon__stage_end(ctx, opening);
   if (status == UNICON_OK)
     status = glance ? unicon__glance(ctx, w, o) : unicon__sweep_settings(ctx, w, o);
   unicon__stage_end(ctx, stage);
@@ -76,16 +78,17 @@ static unicon_status try_kernel(unicon_ctx *ctx, unicon__selection *w,
 }
 
 /* A glance at the linear kernel first, while there is nothing else in memory; it comes back where
- * it is near the first score of its successor, the angular kernel. */
+ * it is near the first score of its successor, the angular kernel. The glance takes a share of 0.06
+ * of the time of two kernels, the angular kernel nearly all of the rest where linear is far. */
 static unicon_status try_kernels(unicon_ctx *ctx, unicon__selection *w) {
-  if (!w->all || !w->params->open.kernel) return try_kernel(ctx, w, &w->given, false);
+  if (!w->all || !w->params->open.kernel) return try_kernel(ctx, w, &w->given, false, 1);
   const int count = w->larger ? UNICON__KERNELS_MAX : KERNELS_AUTO;
-  UNICON_TRY(unicon__stage_step(ctx, 0, 8 * count));
-  UNICON_TRY(try_kernel(ctx, w, &all_kernels[LINEAR], true));
+  const double first = w->larger ? 0.24 : 0.84, next = (0.94 - first) / (count - 1);
+  UNICON_TRY(try_kernel(ctx, w, &all_kernels[LINEAR], true, 0.06));
   for (int k = 0; k < count; k++) {
     if (k == LINEAR && w->glance < w->opening - UNICON__NEAR_KERNEL) continue;
-    UNICON_TRY(unicon__stage_step(ctx, 8 * k + 1, 8 * count));
-    UNICON_TRY(try_kernel(ctx, w, &all_kernels[k], false));
+    UNICON_TRY(unicon__poll(ctx));
+    UNICON_TRY(try_kernel(ctx, w, &all_kernels[k], false, k == 0 ? first : next));
   }
   if (w->kernels == 0) return w->none; /* the last sentence says what is missing */
   unicon__clear_error(ctx);

@@ -150,6 +150,11 @@ unicon_status unicon__kernel_open(unicon_ctx *ctx, unicon__selection *w,
   return open_rows(ctx, w, *out);
 }
 
+/* What opening a kernel takes of its sweep: rows are prepared once, settings tried on every fold. */
+double unicon__opening_share(const unicon__selection *w) {
+  return w->folds == 1 ? 0.7 : 0.4;
+}
+
 /* Before more than one setting is tried. */
 unicon_status unicon__kernel_turn(unicon_ctx *ctx, const unicon__selection *w, unicon__opened *o) {
   for (int f = 0; f < w->folds; f++) UNICON_TRY(unicon__trial_turn(ctx, o->trial[f]));

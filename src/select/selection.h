@@ -84,6 +84,7 @@ void unicon__kernel_set(unicon__selection *w, const unicon__kernel_name *kernel)
 unicon__opened *unicon__kernel_find(unicon__selection *w, const unicon__kernel_name *kernel);
 unicon_status unicon__kernel_open(unicon_ctx *ctx, unicon__selection *w,
                                   const unicon__kernel_name *kernel, unicon__opened **out);
+double unicon__opening_share(const unicon__selection *w);
 unicon_status unicon__kernel_turn(unicon_ctx *ctx, const unicon__selection *w, unicon__opened *o);
 int64_t unicon__common_rank(const unicon__selection *w, const unicon__opened *o);
 

@@ -354,8 +354,12 @@ static unicon_status open_rows(unicon_ctx *ctx, unicon__trial *t) {
   const unicon__cut cut = {.size = share < 1 ? (size > 2 ? size : 2) : 0, .seed = t->params->seed};
   UNICON_TRY(unicon__problem_cut(ctx, &cut, &t->part));
   const unicon__batch *batch = &t->part.batch[0];
-  UNICON_TRY(to_axes(ctx, t, 0, &batch->x, &t->rows.x));
-  UNICON_TRY(to_axes(ctx, t, 1, &batch->y, &t->rows.y));
+  for (int s = 0; s < 2; s++) {
+    const int stage = unicon__stage_begin(ctx, NULL, 0.1);
+    UNICON_TRY(s == 0 ? to_axes(ctx, t, 0, &batch->x, &t->rows.x)
+                      : to_axes(ctx, t, 1, &batch->y, &t->rows.y));
+    unicon__stage_end(ctx, stage);
+  }
   t->rows.pairs = batch->pairs;
   return UNICON_OK;
 }

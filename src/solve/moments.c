@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sweep.h"
 #include "linalg/blas.h"
 #include "linalg/tiled.h"
 #include "solve/stats.h"
@@ -55,24 +56,49 @@ static double spread_of(const taking *t, int s, const double *mean) {
   return total;
 }
 
+/* Rows of a p by p or p_x by p_y matrix that a piece of work fills. */
+enum { ROWS_AT_ONCE = 64 };
+
+static int64_t pieces_of(int64_t rows) {
+  return (rows + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE;
+}
+
 /* Sigma = G/n - m a^T/n - a m^T/n + m m^T of a side; of both where they share one. */
-static unicon_status covariance(unicon_ctx *ctx, const taking *t, int s, bool shared,
-                                double *const sum[2], const double *mean, double **out) {
-  const int64_t p = t->p[s];
-  const double n = shared ? rows_of(t, 0) + rows_of(t, 1) : rows_of(t, s);
-  UNICON_NEW(ctx, *out, p * p);
-  for (int side = shared ? 0 : s; side <= (shared ? 1 : s); side++)
-    for (int64_t i = 0; i < p; i++) {
+typedef struct covariance {
+  const taking *t;
+  int first, last; /* sides */
+  double *const *sum;
+  const double *mean;
+  double n, *out;
+  int64_t p;
+} covariance;
+
+static void covariance_rows(void *state, unicon__cell cell) {
+  const covariance *c = state;
+  const taking *t = c->t;
+  const int64_t p = c->p, from = cell.row * ROWS_AT_ONCE;
+  const double *mean = c->mean;
+  for (int side = c->first; side <= c->last; side++)
+    for (int64_t i = from; i < p && i < from + ROWS_AT_ONCE; i++) {
       const double *gram = t->all->gram[side];
       if (!gram) continue; /* a fit that asks for a covariance holds it */
       const double *all = gram + i * t->all->p[side];
       const double *part = t->part ? t->part->gram[side] + i * t->part->p[side] : NULL;
-      const double *a = sum[side], own = rows_of(t, side);
+      const double *a = c->sum[side], own = rows_of(t, side);
       for (int64_t j = 0; j <= i; j++)
-        (*out)[i * p + j] +=
-            (less(all, part, j) - mean[i] * a[j] - a[i] * mean[j] + own * mean[i] * mean[j]) / n;
+        c->out[i * p + j] +=
+            (less(all, part, j) - mean[i] * a[j] - a[i] * mean[j] + own * mean[i] * mean[j]) / c->n;
     }
-  return UNICON_OK;
+}
+
+static unicon_status covariance_of(unicon_ctx *ctx, const taking *t, int s, bool shared,
+                                   double *const sum[2], const double *mean, double **out) {
+  covariance c = {.t = t, .first = s, .last = s, .sum = sum, .mean = mean, .p = t->p[s]};
+  c.n = shared ? rows_of(t, 0) + rows_of(t, 1) : rows_of(t, s);
+  if (shared) c.first = 0, c.last = 1;
+  UNICON_NEW(ctx, *out, c.p * c.p);
+  c.out = *out;
+  return unicon__sweep_rows(ctx, NULL, NULL, pieces_of(c.p), covariance_rows, &c);
 }
 
 /* ---- C ------------------------------------------------------------------------------------ */
@@ -86,15 +112,33 @@ typedef struct corner {
   double share;
 } corner;
 
-static void add_rank_one(const corner *k, int64_t p_x, int64_t p_y, double *c) {
-  for (int64_t i = 0; i < p_x; i++) {
-    const double h = k->left[i], m = k->mean[0][i];
-    const double factor = k->to_y ? h - m : k->own[0][i] - m;
-    for (int64_t j = 0; j < p_y; j++) {
-      const double rest = k->to_y ? k->own[1][j] - k->mean[1][j] : k->right[j] - k->mean[1][j];
-      c[i * p_y + j] +=
-          k->share * (m * k->mean[1][j] - h * k->mean[1][j] - m * k->right[j] - factor * rest);
-    }
+static void add_rank_one(const corner *k, int64_t i, int64_t p_y, double *c) {
+  const double h = k->left[i], m = k->mean[0][i];
+  const double factor = k->to_y ? h - m : k->own[0][i] - m;
+  for (int64_t j = 0; j < p_y; j++) {
+    const double rest = k->to_y ? k->own[1][j] - k->mean[1][j] : k->right[j] - k->mean[1][j];
+    c[j] += k->share * (m * k->mean[1][j] - h * k->mean[1][j] - m * k->right[j] - factor * rest);
+  }
+}
+
+/* c += scale H and what the means take away, H by statistics or NULL. */
+typedef struct crossing {
+  const taking *t;
+  const unicon__direction *all, *part;
+  double scale;
+  corner corner;
+  int64_t p_x, p_y;
+  double *c;
+} crossing;
+
+static void crossing_rows(void *state, unicon__cell cell) {
+  const crossing *k = state;
+  const int64_t from = cell.row * ROWS_AT_ONCE;
+  for (int64_t i = from; i < k->p_x && i < from + ROWS_AT_ONCE; i++) {
+    const double *h = k->all ? k->all->cross + i * k->t->all->p[1] : NULL;
+    const double *g = k->part ? k->part->cross + i * k->t->part->p[1] : NULL;
+    for (int64_t j = 0; h && j < k->p_y; j++) k->c[i * k->p_y + j] += k->scale * less(h, g, j);
+    add_rank_one(&k->corner, i, k->p_y, k->c + i * k->p_y);
   }
 }
 
@@ -105,8 +149,7 @@ static unicon_status cross_of_pairs(unicon_ctx *ctx, const taking *t, const doub
   const int64_t p_x = t->p[0], p_y = t->p[1];
   for (int d = 0; d < 2; d++) {
     const int from = all->way[d].cross ? d : 0; /* H' = ratio H */
-    const double *sums = all->way[from].cross;
-    if (!sums) continue; /* a fit that asks for C holds them */
+    if (!all->way[from].cross) continue;        /* a fit that asks for C holds them */
     const unicon__direction *a = &all->way[d], *b = part ? &part->way[d] : NULL;
     const double weight = a->weight - (b ? b->weight : 0);
     const double scale = (from == d ? 1 : all->ratio) / weight / 2;
@@ -115,13 +158,15 @@ static unicon_status cross_of_pairs(unicon_ctx *ctx, const taking *t, const doub
     UNICON_NEW(ctx, right, p_y);
     for (int64_t i = 0; i < p_x; i++) left[i] = less(a->left, b ? b->left : NULL, i) / weight;
     for (int64_t j = 0; j < p_y; j++) right[j] = less(a->right, b ? b->right : NULL, j) / weight;
-    for (int64_t i = 0; i < p_x; i++) {
-      const double *h = sums + i * all->p[1];
-      const double *g = part ? part->way[from].cross + i * part->p[1] : NULL;
-      for (int64_t j = 0; j < p_y; j++) c[i * p_y + j] += scale * less(h, g, j);
-    }
-    const corner k = {left, right, {mean[0], mean[1]}, {own[0], own[1]}, d == 0, 0.5};
-    add_rank_one(&k, p_x, p_y, c);
+    crossing k = {.t = t,
+                  .all = &all->way[from],
+                  .part = part ? &part->way[from] : NULL,
+                  .scale = scale,
+                  .corner = {left, right, {mean[0], mean[1]}, {own[0], own[1]}, d == 0, 0.5},
+                  .p_x = p_x,
+                  .p_y = p_y,
+                  .c = c};
+    UNICON_TRY(unicon__sweep_rows(ctx, NULL, NULL, pieces_of(p_x), crossing_rows, &k));
     unicon__drop(ctx, right);
     unicon__drop(ctx, left);
   }
@@ -166,8 +211,12 @@ static unicon_status cross_of_classes(unicon_ctx *ctx, const taking *t, const do
   }
   unicon__tiled_dgemm(ctx, true, false, p_x, p_y, classes, 1, x, p_x, y, p_y, 1, c, p_y);
   for (int d = 0; d < 2; d++) {
-    const corner k = {left[d], right[d], {mean[0], mean[1]}, {own[0], own[1]}, d == 0, 0.5};
-    add_rank_one(&k, p_x, p_y, c);
+    crossing k = {.t = t,
+                  .corner = {left[d], right[d], {mean[0], mean[1]}, {own[0], own[1]}, d == 0, 0.5},
+                  .p_x = p_x,
+                  .p_y = p_y,
+                  .c = c};
+    UNICON_TRY(unicon__sweep_rows(ctx, NULL, NULL, pieces_of(p_x), crossing_rows, &k));
   }
   return UNICON_OK;
 }
@@ -225,8 +274,8 @@ unicon_status unicon__stats_finish(unicon_ctx *ctx, const unicon__stats *stats,
   for (int s = 0; s < 2; s++) {
     out->spread[s] = spread_of(&t, s, out->mean[s]);
     if (!stats->gram[s]) continue;
-    UNICON_TRY(covariance(ctx, &t, s, centring == UNICON__CENTRE_SHARED, sum, out->mean[s],
-                          &out->sigma[s]));
+    UNICON_TRY(covariance_of(ctx, &t, s, centring == UNICON__CENTRE_SHARED, sum, out->mean[s],
+                             &out->sigma[s]));
     unicon__blas_begin();
     const unicon_status status =
         unicon__largest_eigenvalue(ctx, out->sigma[s], out->p[s], &out->mu[s]);

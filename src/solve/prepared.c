@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sweep.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
 
@@ -88,6 +89,12 @@ static unicon_status fit_maps(unicon_ctx *ctx, const unicon__prepare_plan *plan,
   return UNICON_OK;
 }
 
+/* What the features of a side cost, about: products with its landmarks and their factor. */
+static double work_of(const unicon__side *side) {
+  const unicon__map *map = &side->map;
+  return (double)side->source.count * (double)map->out * (2 * (double)map->in + (double)map->out);
+}
+
 unicon_status unicon__prepare(unicon_ctx *ctx, const unicon__prepare_plan *plan,
                               unicon__prepared *out) {
   static const int64_t all[2] = {INT64_MAX, INT64_MAX};
@@ -96,15 +103,24 @@ unicon_status unicon__prepare(unicon_ctx *ctx, const unicon__prepare_plan *plan,
   unicon__arena_init(&out->sums, ctx->arena.budget);
   out->side[0].source = plan->data->x;
   out->side[1].source = plan->data->y;
+  int stage = unicon__stage_begin(ctx, NULL, 0.1);
   UNICON_TRY(fit_maps(ctx, plan, plan->centring == UNICON__CENTRE_SHARED, out));
+  unicon__stage_end(ctx, stage);
   for (int s = 0; s < 2; s++)
     UNICON_TRY(unicon__keep(ctx, &out->arena, &out->side[s].source, &out->side[s].kept));
-  for (int s = 0; s < 2; s++)
-    if (plan->cache || out->side[s].map.kind != UNICON__MAP_LINEAR)
-      UNICON_TRY(unicon__source_cache(ctx, &out->arena, &out->side[s].source, &out->side[s].cache));
+  for (int s = 0; s < 2; s++) {
+    const double work = work_of(&out->side[s]), other = work_of(&out->side[1 - s]);
+    if (!plan->cache && out->side[s].map.kind == UNICON__MAP_LINEAR) continue;
+    stage = unicon__stage_begin(ctx, NULL, 0.5 * work / (work + other));
+    UNICON_TRY(unicon__source_cache(ctx, &out->arena, &out->side[s].source, &out->side[s].cache));
+    unicon__stage_end(ctx, stage);
+  }
+  stage = unicon__stage_begin(ctx, NULL, 1);
   const unicon__batch set = unicon__prepared_set(out);
   UNICON_TRY(unicon__stats_open(ctx, &out->sums, &set, all, plan->holds, &out->stats));
-  return unicon__stats_add(ctx, &set, 1, &out->stats);
+  UNICON_TRY(unicon__stats_add(ctx, &set, 1, &out->stats));
+  unicon__stage_end(ctx, stage);
+  return UNICON_OK;
 }
 
 void unicon__prepared_drop_sums(unicon__prepared *prepared) {
@@ -167,14 +183,33 @@ unicon_status unicon__moments_check(unicon_ctx *ctx, const unicon__prepared *pre
   return UNICON_OK;
 }
 
-unicon_status unicon__prepared_centre(unicon__prepared *prepared, unicon__moments *moments) {
+/* Kept features less what their mean was guessed wrong by. */
+typedef struct centring {
+  float *cache;
+  const double *mean;
+  int64_t n, p;
+} centring;
+
+enum { CENTRE_ROWS = 256 };
+
+static void centre_rows(void *state, unicon__cell cell) {
+  const centring *c = state;
+  const int64_t from = cell.row * CENTRE_ROWS;
+  for (int64_t i = from; i < c->n && i < from + CENTRE_ROWS; i++)
+    for (int64_t k = 0; k < c->p; k++) c->cache[i * c->p + k] -= (float)c->mean[k];
+}
+
+unicon_status unicon__prepared_centre(unicon_ctx *ctx, unicon__prepared *prepared,
+                                      unicon__moments *moments) {
   for (int s = 0; s < 2 && prepared->centring != UNICON__CENTRE_NONE; s++) {
     unicon__side *side = &prepared->side[s];
-    const int64_t p = side->map.out;
+    const int64_t p = side->map.out, n = side->source.count;
     UNICON_TRY(unicon__kept_shift(&side->kept, moments->mean[s]));
     const bool own = s == 0 || side->map.mean != prepared->side[0].map.mean;
-    for (int64_t i = 0; side->cache && i < side->source.count; i++)
-      for (int64_t k = 0; k < p; k++) side->cache[i * p + k] -= (float)moments->mean[s][k];
+    centring c = {side->cache, moments->mean[s], n, p};
+    if (side->cache)
+      UNICON_TRY(unicon__sweep_rows(ctx, NULL, NULL, (n + CENTRE_ROWS - 1) / CENTRE_ROWS,
+                                    centre_rows, &c));
     for (int64_t k = 0; k < p && own; k++)
       side->map.mean[k] = (float)((double)side->map.mean[k] + moments->mean[s][k]);
   }

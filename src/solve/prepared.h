@@ -54,7 +54,8 @@ unicon_status unicon__moments_check(unicon_ctx *ctx, const unicon__prepared *pre
 
 /* Moves the means of the maps, and the features that are kept, to those of the moments, which are
  * relative to nothing from then on. The statistics do not hold any more. */
-unicon_status unicon__prepared_centre(unicon__prepared *prepared, unicon__moments *moments);
+unicon_status unicon__prepared_centre(unicon_ctx *ctx, unicon__prepared *prepared,
+                                      unicon__moments *moments);
 
 /* Other rows, and `bank` of the prepared ones (0: no balance), seen through the maps, the features
  * of the former kept if memory allows. */

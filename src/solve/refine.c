@@ -314,7 +314,7 @@ unicon_status unicon__refine(unicon_ctx *ctx, const unicon__batch *data,
   UNICON_NEW(ctx, f.order, 2 * f.rows);
   UNICON_NEW(ctx, f.seen, data->pairs->n_y);
   for (int s = 0; s < 2; s++) UNICON_TRY(tuned_open(ctx, &f, &metric[s], factors, s, &f.side[s]));
-  const int stage = unicon__stage_begin(ctx, "refine", 0.9);
+  const int stage = unicon__stage_begin(ctx, "refine", 1);
   UNICON_TRY(run_epochs(ctx, &f));
   unicon__stage_end(ctx, stage);
   for (int s = 0; s < 2; s++) {

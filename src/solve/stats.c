@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sweep.h"
 #include "linalg/blas.h"
 #include "solve/stats_device.h"
 #include "solve/stats_rows.h"
@@ -358,10 +359,27 @@ static unicon_status add_chunk(adding *a, int side, int64_t first) {
 }
 
 /* Sums of groups, in order. */
-static void fold(const adding *a, int side, int k, double *to, int64_t size) {
-  const double *from = a->extra[side][k];
-  for (int g = 0; from && g < a->groups[side]; g++)
-    for (int64_t i = 0; i < size; i++) to[i] += from[(int64_t)g * size + i];
+typedef struct folding {
+  const double *from;
+  double *to;
+  int64_t size;
+  int groups;
+} folding;
+
+enum { FOLD_PIECE = 1 << 16 };
+
+static void fold_piece(void *state, unicon__cell cell) {
+  const folding *f = state;
+  const int64_t first = cell.row * FOLD_PIECE, last = smaller(f->size, first + FOLD_PIECE);
+  for (int g = 0; g < f->groups; g++)
+    for (int64_t i = first; i < last; i++) f->to[i] += f->from[(int64_t)g * f->size + i];
+}
+
+static unicon_status fold(const adding *a, int side, int k, double *to, int64_t size) {
+  folding f = {a->extra[side][k], to, size, a->groups[side]};
+  if (!f.from) return UNICON_OK;
+  return unicon__sweep_rows(a->ctx, NULL, NULL, (size + FOLD_PIECE - 1) / FOLD_PIECE, fold_piece,
+                            &f);
 }
 
 static unicon_status add_side(adding *a, int side) {
@@ -374,9 +392,9 @@ static unicon_status add_side(adding *a, int side) {
   }
   unicon__stage_end(a->ctx, stage);
   s->rows[side] += a->sign * (double)n;
-  if (s->gram[side]) fold(a, side, 0, s->gram[side], s->p[side] * s->p[side]);
+  if (s->gram[side]) UNICON_TRY(fold(a, side, 0, s->gram[side], s->p[side] * s->p[side]));
   for (int d = 0; d < 2 && side == 0; d++)
-    if (s->way[d].cross) fold(a, 0, 1 + d, s->way[d].cross, s->p[0] * s->p[1]);
+    if (s->way[d].cross) UNICON_TRY(fold(a, 0, 1 + d, s->way[d].cross, s->p[0] * s->p[1]));
   return UNICON_OK;
 }
 

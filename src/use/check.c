@@ -126,7 +126,7 @@ static unicon_status run_spectrum(unicon_ctx *ctx, check *c, spectrum *s) {
   const unicon__closed_params params = unicon__params_closed(&c->params, most);
   UNICON_TRY(unicon__closed_form(ctx, &s->moments, &params, &closed));
   memcpy(s->metric, closed.metric, sizeof s->metric);
-  UNICON_TRY(unicon__prepared_centre(&s->prepared, &s->moments));
+  UNICON_TRY(unicon__prepared_centre(ctx, &s->prepared, &s->moments));
   UNICON_NEW(ctx, s->m, s->moments.p[0] * s->moments.p[1]);
   UNICON_TRY(shuffled_noise(ctx, c, s));
   const unicon__state *state = &closed.state;
