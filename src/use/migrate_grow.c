@@ -159,7 +159,8 @@ static void extrapolate(unicon__outcome *o) {
   o->index_rows = unicon__integer(o->move->options, UNICON__INDEX_ROWS);
   const double rows = (double)o->index_rows, items = (double)entry->items;
   const double straight = change_of(o, false, items, rows), bent = change_of(o, true, items, rows);
-  const double change = (straight + bent) / 2, at = logit(f->value[UNICON__OVERLAP] + o->missing) + change;
+  const double change = (straight + bent) / 2,
+               at = logit(f->value[UNICON__OVERLAP] + o->missing) + change;
   const double half = fabs(straight - bent) / 2 + 0.15 * fabs(change) +
                       (logit(f->high[UNICON__OVERLAP]) - logit(f->low[UNICON__OVERLAP])) / 2;
   o->index_score = share_of(at);
