@@ -100,7 +100,7 @@ def test_a_stop_can_be_gone_on_from(rewriting, tmp_path, moving):
     out = tmp_path / "long.npy"
 
     def stop(_phase, share, _left):
-        return share > 0
+        return share > 0.05  # some blocks are there, however slow the machine
 
     with pytest.raises(unicon.CancelledError):
         rewriting.rewrite(index, out, progress=stop)
