@@ -15,6 +15,10 @@ enum { RIDGES = 15 };
  * for it: the map must keep its digits in float32. */
 static const double NEARLY = 0.985, LEANEST = 1e-6;
 
+/* Largest ridge of a kernel map for a rewrite. Where pairs say little, a fold of some hundred items
+ * likes any amount of smoothing, and an index of thousands none of it. */
+static const double MOST_KERNEL = 1e-3;
+
 static double ridge_at(int step) {
   return pow(10, -7 + 0.5 * step);
 }
@@ -98,11 +102,14 @@ static unicon_status attempt(unicon_ctx *ctx, const ring *g, unicon__regress *re
  * decades. */
 static unicon_status climb(unicon_ctx *ctx, const ring *g, unicon__regress *regress, int start,
                            unicon__trial *best) {
+  const bool kernel = best->way == UNICON__REWRITE && best->recipe.method == UNICON__BY_KERNEL;
+  const int end = kernel ? step_of(MOST_KERNEL) + 1 : RIDGES;
+  if (start >= end) start = end - 1;
   best->recipe.ridge = ridge_at(start);
   UNICON_TRY(attempt(ctx, g, regress, best));
   bool fell = false;
   for (int way = -1; way <= 1 && !fell; way += 2)
-    for (int step = start + way; step >= 0 && step < RIDGES; step += way) {
+    for (int step = start + way; step >= 0 && step < end; step += way) {
       unicon__trial next = *best;
       next.recipe.ridge = ridge_at(step);
       UNICON_TRY(attempt(ctx, g, regress, &next));
