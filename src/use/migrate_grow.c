@@ -151,7 +151,7 @@ static double change_of(const unicon__outcome *o, bool bent, double from, double
 /* What to expect of an index of another size: overlap@10 in a large index is like overlap@1 in one
  * of a tenth, and that is seen here already. The mean of a straight and a bent fit, from the figure
  * of the rewrite on; as uncertain as they differ and the change is large (docs/migration.md has it
- * on six pairs of models). */
+ * on five pairs of models). */
 static void extrapolate(unicon__outcome *o) {
   const unicon__entry *entry = &o->entry[UNICON__ROW_REWRITE];
   const unicon__figures *f = &entry->figures;
