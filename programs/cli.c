@@ -8,11 +8,17 @@
 
 /* ---- messages ----------------------------------------------------------------------------- */
 
+/* The last sentence, for other processes that have not seen it. */
+static char said[1024];
+
+const char *cli_said(void) {
+  return said;
+}
+
 __attribute__((format(printf, 2, 0))) static void say(const cli_command *command,
                                                       const char *format, va_list arguments) {
-  fprintf(stderr, "unicon%s%s: ", command ? " " : "", command ? command->name : "");
-  vfprintf(stderr, format, arguments);
-  fputc('\n', stderr);
+  vsnprintf(said, sizeof said, format, arguments);
+  fprintf(stderr, "unicon%s%s: %s\n", command ? " " : "", command ? command->name : "", said);
 }
 
 int cli_error(const cli_command *command, const char *format, ...) {

@@ -110,8 +110,9 @@ static int evaluate(tool *t, const inputs *in, const unicon_model *model) {
                     y = UNICON_VIEW(.rows = in->y, .model = model, .side = UNICON_Y,
                                     .balance = t->balance);
   unicon_result *r = NULL;
+  int code = tool_agree(t, EXIT_DONE);
+  if (code != EXIT_DONE) return code;
   const unicon_status status = unicon_evaluate(t->ctx, &x, &y, in->pairs, t->options, &r);
-  int code = EXIT_DONE;
   display_clear(&t->display);
   if (status != UNICON_OK)
     code = tool_fail(t, status);

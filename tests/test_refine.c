@@ -161,6 +161,7 @@ static void a_step_follows_the_gradient(void **state) {
   unicon__params_from(options, (const int64_t[2]){N, N}, &fit);
   unicon__prepare_plan plan = unicon__params_prepare(&fit, &rows);
   plan.cache = true;
+  plan.away = false;
   CHECK_OK(ctx, unicon__prepare(ctx, &plan, &prepared));
   CHECK_OK(ctx, unicon__stats_finish(ctx, &prepared.stats, NULL, fit.centring, all, &moments));
   CHECK_OK(ctx, unicon__prepared_centre(ctx, &prepared, &moments));

@@ -227,6 +227,87 @@ UNICON_CALL unicon_status unicon_devices(unicon_ctx *ctx, unicon_device *list, s
  * code. To be given before option device. */
 UNICON_CALL unicon_status unicon_device_folder(unicon_ctx *ctx, const char *folder);
 
+/* A matrix in memory of the host or of a device, as other libraries hand it over (DLPack,
+ * __cuda_array_interface__). */
+typedef struct unicon_memory {
+  size_t size; /* set by UNICON_MEMORY */
+  void *data;  /* element (0, 0) */
+  int64_t rows, cols;
+  int64_t row_stride, col_stride; /* bytes */
+  uint64_t stream; /* on which it is being made: of CUDA 1 and 2, the default streams, or a
+                    * cudaStream_t; 0: it is there */
+  unicon_dtype dtype;
+  int kind;     /* DLPack's number: 1 and 3 are the host's memory, 2 is CUDA's */
+  int number;   /* on which device of the kind */
+  int reserved; /* 0 */
+} unicon_memory;
+
+#define UNICON_MEMORY(...) ((unicon_memory){.size = sizeof(unicon_memory), __VA_ARGS__})
+
+/* The kind of memory that the device in force has, which is started; 1 for the CPU. */
+UNICON_CALL unicon_status unicon_memory_kind(unicon_ctx *ctx, int *kind);
+
+/* unicon_rows_wrap of memory of any kind. What lies on a device is borrowed and read there by the
+ * stages that run there; the others (the check of rows and their hash, the CPU's roads) read a
+ * float32 copy, which is made now and counts as the library's memory. The device must be the one in
+ * force, whenever the rows are used. */
+UNICON_CALL unicon_status unicon_rows_wrap_memory(unicon_ctx *ctx, const char *name,
+                                                  const unicon_memory *memory, unicon_rows **out);
+
+/* Embeds all rows of `from` into `to`: float32, as many rows, the columns of the form (RAW or UNIT),
+ * side by side. Where one of them lies on a device nothing passes through the host, unless the
+ * model is made of parts; `name` is what errors call the rows. */
+UNICON_CALL unicon_status unicon_embed_memory(unicon_ctx *ctx, const unicon_model *model,
+                                              unicon_side side, unicon_form form, const char *name,
+                                              const unicon_memory *from, const unicon_memory *to);
+
+/* Memory for `rows` by `cols` float32 numbers on the device in force, or on the host where that is
+ * the CPU. It outlives the context, and any thread may destroy it. */
+typedef struct unicon_room unicon_room;
+UNICON_CALL unicon_status unicon_room_create(unicon_ctx *ctx, int64_t rows, int64_t cols,
+                                             unicon_room **out);
+UNICON_API void unicon_room_memory(const unicon_room *room, unicon_memory *out);
+UNICON_API void unicon_room_destroy(unicon_room *room);
+
+/* ---- 8. Several processes ------------------------------------------------------------------- */
+
+/* How the processes of one job speak with one another, by a few callbacks: `unicon-mpi` gives those
+ * of MPI, and a program may give any others. Each is called by all processes, in the same order, from
+ * the thread that made the call, and returns 0 or, if the others cannot be reached any more, another
+ * number. After a sum, a maximum or a broadcast all processes must hold the same bytes. */
+typedef struct unicon_processes {
+  size_t size;
+  int64_t index, count; /* which one this is, 0 .. count-1 */
+  void *user;
+  /* Process k has bytes offset[k] .. offset[k+1]-1 of `all`, in their place; it becomes whole. */
+  int (*gather)(void *user, void *all, const int64_t *offset);
+  /* What process 0 has, to all. */
+  int (*broadcast)(void *user, void *bytes, int64_t count);
+  /* Sums, and the largest, place by place, into the place of what each process has. */
+  int (*sum)(void *user, double *values, int64_t count);
+  int (*sum_floats)(void *user, float *values, int64_t count);
+  int (*largest)(void *user, double *values, int64_t count);
+} unicon_processes;
+
+#define UNICON_PROCESSES(...) ((unicon_processes){sizeof(unicon_processes), __VA_ARGS__})
+
+/* The context becomes one of a job; NULL, or a count of 1: it is alone again. From then on
+ * unicon_fit, unicon_evaluate and unicon_search are calls of all processes: each makes them with the
+ * same options and the same data, which all of them can see (files that are mapped are read where
+ * they are needed), and each does its part of the rows: the statistics, embeddings, scores and
+ * gradients of count/P rows in a row. All get the same result, that of one process up to rounding.
+ *
+ * Where one of them fails, all fail, with its sentence and "process K: " in front. What must be the
+ * same is compared first: the version and build of the library, options, shapes of the data. All
+ * other calls are of one process. `user` must outlive the context. A device of its own is not used in
+ * such a call: option device must be auto or cpu. */
+UNICON_CALL unicon_status unicon_ctx_join(unicon_ctx *ctx, const unicon_processes *processes);
+
+/* A call of all processes in which each says how it fared (UNICON_OK, or a status with a sentence):
+ * for what a program does by itself, such as opening files, before it makes a call of all. Succeeds
+ * if all have; else all get the status and sentence of the first that failed. */
+UNICON_CALL unicon_status unicon_agree(unicon_ctx *ctx, unicon_status own, const char *sentence);
+
 #ifdef __cplusplus
 }
 #endif

@@ -33,7 +33,7 @@ extern "C" {
 #endif
 
 /* Of the whole interface. A host takes plugins of its own version only: both are built together. */
-#define UNICON__DEVICE_VERSION 1
+#define UNICON__DEVICE_VERSION 2
 #define UNICON__DEVICE_ENTRY "unicon__device_entry"
 
 typedef enum unicon__device_status {
@@ -58,18 +58,34 @@ enum {
   UNICON__ELEMENT_U8 = 5
 };
 
-/* What a plugin may call. `poll` is for operations that take more than about 0.1 s: not 0 means
- * stop and return CANCELLED. On the calling thread, inside an operation. */
+/* What a plugin may call, on the calling thread, inside an operation. `poll` is for operations that
+ * take more than about 0.1 s: not 0 means stop and return CANCELLED. `copy` is memcpy by all threads
+ * of the host, of `rows` rows of `bytes` bytes with so many bytes between their beginnings. */
 typedef struct unicon__device_host {
   size_t size; /* of this struct */
   void *user;
   int (*poll)(void *user);
+  void (*copy)(void *user, void *to, int64_t to_stride, const void *from, int64_t from_stride,
+               int64_t bytes, int64_t rows);
+  /* 1: exp_sums and weigh may round scores and weights to 16 bits, as docs/numerics.md says; all
+   * other operations are as they are. */
+  int32_t reduced;
 } unicon__device_host;
 
 typedef struct unicon__device_memory {
   uint64_t used, peak; /* bytes of matrices and of all room that operations keep or had at once */
   uint64_t left;       /* until the limit, or until the device is full */
 } unicon__device_memory;
+
+/* Rows in memory of a kind of device that others have filled or will read: where they lie, and how.
+ * `number` says on which device of the kind. Work on them is in order on `stream`, as the kind has
+ * it (CUDA: 1 and 2 are the default streams, else the stream itself); 0: none is under way. */
+typedef struct unicon__foreign {
+  void *data;                                 /* element (0, 0) */
+  int64_t rows, cols, row_stride, col_stride; /* bytes */
+  int32_t element, number;
+  uint64_t stream;
+} unicon__foreign;
 
 /* ---- rows to features ----------------------------------------------------------------------- */
 
@@ -201,6 +217,73 @@ typedef struct unicon__device_ranks {
   double *top, *sum;
 } unicon__device_ranks;
 
+/* ---- refine --------------------------------------------------------------------------------- */
+
+/* One side of a refinement. F = scale G (row k times scale_k), F = whole G, or F = G. */
+typedef struct unicon__device_tuned {
+  const unicon__matrix *phi;           /* F32, p columns: the rows that batches are taken from */
+  const unicon__matrix *scale, *whole; /* F32, 1 by p and p by p; at most one of them */
+  unicon__matrix *g, *mean, *square;   /* F32, p by r: factors and their moments, updated */
+  unicon__matrix *f;                   /* F32, p by r: F at the end */
+} unicon__device_tuned;
+
+/* phi of the loss, numbered as in loss/loss.h. */
+enum { UNICON__DEVICE_LOG = 0, UNICON__DEVICE_LOG1P = 1, UNICON__DEVICE_IDENTITY = 2 };
+
+/* Steps of Adam on minibatches. Batch t has rows row[s][start[s][t]] .. row[s][start[s][t+1]-1] of
+ * phi of each side s, and as entries those of rows start[0][t] .. of `entries`, whose columns count
+ * the batch's rows of y from 0, with omega_x and omega_y beside `entries->value`. With z = F^T phi
+ * to length 1 (0 stays 0), s = z_i . z_j, u = a s, e the value of an entry, 1 elsewhere:
+ *
+ *     N_i = sum_j e_ij exp u_ij,  N_j = sum_i e_ij exp u_ij,  D = own exp u + N
+ *     rho = 1 / D (LOG), 1 / (D + exp(nu u)) (LOG1P), a exp(-nu u) (IDENTITY)
+ *     R_i = sum over the entries of i of omega_x rho(u, N_i),  R_j likewise with omega_y
+ *     S_ij = omega_x slope(u, N_i) + omega_y slope(u, N_j) - e_ij exp(u) (R_i + R_j)
+ *     slope(u, N) = rho (nu N - (1 - nu) own exp u);  where D = 0 an entry gives nothing
+ *     value[t] = sum over entries of omega_x q(u, N_i) + omega_y q(u, N_j),  q = 1/a times
+ *     log D - nu u (LOG), log(1 + D exp(-nu u)) (LOG1P); D exp(-nu u) (IDENTITY)
+ *
+ *     dU_i = ((z_i . d_i) z_i - d_i) / |F^T phi_i|,  d_i = sum_j S_ij z_j (0 where the length is 0)
+ *     dG = scale, or whole^T, of Phi^T dU;  the same of y
+ *     n = first + t + 1,  mean = .9 mean + .1 dG,  square = .999 square + .001 dG^2
+ *     G = (1 - rate_t decay) G - rate_t (mean / (1 - .9^n)) / (sqrt(square / (1 - .999^n)) + floor)
+ *     floor = 1e-4 times the root of the mean square of dG, + 1e-20
+ *
+ * Products in float32, sums of a row or column, values and mean squares in float64. No steps: F
+ * alone. ELSEWHERE where a batch has no room. */
+typedef struct unicon__device_steps {
+  int64_t steps, first;
+  const int64_t *start[2], *row[2]; /* start: steps + 1 numbers */
+  const unicon__device_sparse *entries;
+  const double *omega_x, *omega_y;
+  double a, nu, own;
+  int32_t phi;
+  const double *rate;
+  double decay;
+  double *value; /* steps numbers, host memory */
+} unicon__device_steps;
+
+/* ---- held-out rows -------------------------------------------------------------------------- */
+
+/* Ranks of matches among held-out rows, each side once the queries. Rows are the first `rank`
+ * columns of held[s], column k times scale[s][k] (NULL: 1), to length 1 (0 stays 0), in float32;
+ * those of bank[s] too, and then rounded to float16. A candidate's bias is that of the operation
+ * `bias` by the bank of the other side, cut to [-1, 1]; without banks it is 0. The score of a query
+ * u with a candidate v is [u, 1] . [v, -bias], as in unicon__device_scores. `of` has the lists of
+ * both directions, of x first: thresholds are written, the scores of match[d] (numbers of
+ * candidates) in descending order; then above, top and sum are filled as by `ranks`, from 0, -inf
+ * and 0. ELSEWHERE where a row has more matches than the device sorts. */
+typedef struct unicon__device_judge {
+  const unicon__matrix *held[2], *bank[2];
+  int64_t rank;
+  const double *scale[2];
+  int32_t form; /* of the bias */
+  double strength;
+  const int64_t *match[2], *self[2];
+  double *threshold[2];
+  unicon__device_ranks of[2]; /* of[d].threshold is threshold[d] */
+} unicon__device_judge;
+
 /* ---- the table ------------------------------------------------------------------------------ */
 
 typedef struct unicon__device_table {
@@ -303,13 +386,52 @@ typedef struct unicon__device_table {
    * ELSEWHERE where it does not converge. */
   int (*svd)(unicon__device *device, int64_t m, int64_t n, double *a, double *s, double *u,
              double *vt);
+  /* The r leading triples of A (m by n): s descending, and one more (0 where there is none), u m by
+   * r, v n by r, each pair of any sign. By way of the smaller of A A^T and A^T A: the basis of its
+   * side is orthonormal to rounding, the other to 1e-16 (s_1 / s_k)^2; of singular values below 1e-7
+   * of the largest nothing is left. ELSEWHERE where it does not converge. */
+  int (*leading)(unicon__device *device, int64_t m, int64_t n, int64_t r, const double *a,
+                 double *s, double *u, double *v);
   /* C (m by n) = op(A) op(B), op(A) m by k; matrices without gaps. */
   int (*product)(unicon__device *device, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
                  const double *a, const double *b, double *c);
+
+  /* ---- memory of others; all or none of these */
+
+  /* The kind of memory that matrices lie in, as DLPack numbers it: 1 is the host's, 2 CUDA's. */
+  int32_t memory_kind;
+  /* Rows to_first.. of `to` (F32) = rows first.. of `from`, converted as `upload` does. Both have
+   * run when it returns. FAILED with a sentence where the memory is not of this device. */
+  int (*receive)(unicon__device *device, unicon__matrix *to, int64_t to_first, int64_t count,
+                 const unicon__foreign *from, int64_t first);
+  /* Rows first.. of `to` (F32, elements side by side) = the leading columns of rows from_first.. of
+   * `from`. */
+  int (*hand)(unicon__device *device, const unicon__matrix *from, int64_t from_first, int64_t count,
+              const unicon__foreign *to, int64_t first);
+  /* The first of rows first .. first + count - 1 of m (F32) that has an infinity or NaN, or, if
+   * `zero`, is all 0; relative to `first`; -1: none. */
+  int (*flaw)(unicon__device *device, const unicon__matrix *m, int64_t first, int64_t count,
+              int zero, int64_t *row);
+  /* Memory that outlives the open device and may be freed by any thread; `number` is its device's. */
+  int (*room_new)(unicon__device *device, uint64_t bytes, void **out, int32_t *number);
+  void (*room_free)(void *room, int32_t number);
+
+  /* ---- refine and held-out rows: NULL where the host does it */
+
+  int (*refine)(unicon__device *device, const unicon__device_tuned side[2],
+                const unicon__device_steps *steps);
+  int (*judge)(unicon__device *device, const unicon__device_judge *judge);
 } unicon__device_table;
 
 /* Returns the table, which lives as long as the library is loaded. */
 typedef const unicon__device_table *(*unicon__device_entry_fn)(void);
+
+/* Plugins built for tests (-DUNICON_CUDA_FAULTS=ON; the soft device) also export this hook: the
+ * `after`-th event from now on fails, of all open devices: an allocation, a copy, a launch, an
+ * opening. `stays`: all that follow fail as well, as those of a GPU that has been taken away; `after`
+ * 0: none does. Returns how many events were left before the one that was set; 0: it has struck. */
+#define UNICON__DEVICE_FAULT "unicon__device_fault"
+typedef long (*unicon__device_fault_fn)(long after, int stays);
 
 #ifdef __cplusplus
 }

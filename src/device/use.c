@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/options.h"
 #include "base/parallel.h"
 #include "device/plugin.h"
@@ -16,6 +17,40 @@ static const double worth_looking = 1e7;
 
 static int poll_host(void *user) {
   return unicon__poll(user) != UNICON_OK;
+}
+
+typedef struct copying {
+  char *to;
+  const char *from;
+  int64_t to_stride, from_stride, bytes, rows,
+      piece; /* rows, or bytes of a single row, at a time */
+} copying;
+
+static void copy_piece(void *state, int64_t item, int worker) {
+  const copying *c = state;
+  const int64_t first = item * c->piece, all = c->rows > 1 ? c->rows : c->bytes;
+  const int64_t count = all - first < c->piece ? all - first : c->piece;
+  (void)worker;
+  if (c->rows == 1) {
+    memcpy(c->to + first, c->from + first, (size_t)count);
+    return;
+  }
+  for (int64_t i = first; i < first + count; i++)
+    memcpy(c->to + i * c->to_stride, c->from + i * c->from_stride, (size_t)c->bytes);
+}
+
+static void copy_host(void *user, void *to, int64_t to_stride, const void *from,
+                      int64_t from_stride, int64_t bytes, int64_t rows) {
+  enum { PIECE = 1 << 19 };
+  copying c = {to, from, to_stride, from_stride, bytes, rows, PIECE};
+  if (bytes <= 0 || rows <= 0) return;
+  if (to_stride == bytes && from_stride == bytes) {
+    c.bytes *= rows;
+    c.rows = 1;
+  }
+  if (c.rows > 1) c.piece = PIECE / bytes > 0 ? PIECE / bytes : 1;
+  const int64_t all = c.rows > 1 ? c.rows : c.bytes;
+  unicon__parallel_for(user, (all + c.piece - 1) / c.piece, copy_piece, &c);
 }
 
 /* The library stays loaded: drivers have threads and hooks of their own in it. */
@@ -41,11 +76,16 @@ static void take_plugin(unicon_ctx *ctx, const unicon__plugin *plugin) {
 /* Opens it; on failure `text` has the sentence. */
 static bool open_device(unicon_ctx *ctx, char text[UNICON__PLUGIN_TEXT]) {
   unicon__where *where = &ctx->where;
-  const unicon__device_host host = {sizeof host, ctx, poll_host};
+  const unicon__device_host host = {sizeof host, ctx, poll_host, copy_host, where->reduced};
+  const double begun = unicon__now();
   text[0] = '\0';
   const int said =
       where->table->open(&host, where->limit, &where->device, text, UNICON__PLUGIN_TEXT);
-  if (said == UNICON__DEVICE_OK) return true;
+  if (said == UNICON__DEVICE_OK) {
+    unicon__log(ctx, UNICON_LOG_DEBUG, "device %s opened in %.3f s", where->table->name,
+                unicon__now() - begun);
+    return true;
+  }
   where->device = NULL;
   return false;
 }
@@ -83,6 +123,17 @@ static void settle(unicon_ctx *ctx) {
   if (where->settled) return;
   where->settled = true;
   if (!where->name[0] || strcmp(where->name, "auto") == 0) choose_best(ctx);
+}
+
+/* A device that is open is opened anew when it is next needed. */
+static void set_precision(unicon_ctx *ctx, bool reduced) {
+  unicon__where *where = &ctx->where;
+  if (where->reduced == reduced) return;
+  where->reduced = reduced;
+  if (where->device && where->process == (int64_t)getpid()) {
+    where->table->close(where->device);
+    where->device = NULL;
+  }
 }
 
 /* NAME or NAME:SIZE. */
@@ -133,20 +184,42 @@ const char *unicon__device_name(const unicon_ctx *ctx) {
   return ctx->where.table && ctx->where.used ? ctx->where.table->name : "cpu";
 }
 
-bool unicon__device_has(unicon_ctx *ctx, size_t place, double flops) {
+const char *unicon__device_precision(unicon_ctx *ctx) {
+  const unicon__where *where = &ctx->where;
+  if (where->lowered) return "reduced";
+  if (where->reduced)
+    unicon__log(ctx, UNICON_LOG_WARNING, "precision reduced has no effect: %s",
+                where->used ? "no iteration ran on the device" : "the fit ran on the CPU");
+  return "full";
+}
+
+/* Opens the device that was found, unless it is open; if it cannot be, the CPU goes on. */
+static bool is_open(unicon_ctx *ctx) {
   unicon__where *where = &ctx->where;
   char why[UNICON__PLUGIN_TEXT];
-  void (*entry)(void);
-  if (!where->settled && flops < worth_looking) return false;
-  settle(ctx);
-  if (!where->table || flops < where->table->least_flops) return false;
-  memcpy(&entry, (const char *)where->table + place, sizeof entry);
-  where->said = UNICON__DEVICE_OK;
-  if (!entry || where->device || open_device(ctx, why)) return entry != NULL;
+  if (where->device || open_device(ctx, why)) return true;
   unicon__log(ctx, UNICON_LOG_WARNING, "device %s cannot be opened, the CPU goes on: %s",
               where->table->name, why);
   where->table = NULL;
   return false;
+}
+
+bool unicon__device_has(unicon_ctx *ctx, size_t place, double flops) {
+  unicon__where *where = &ctx->where;
+  void (*entry)(void);
+  if (ctx->job.active || (!where->settled && flops < worth_looking)) return false;
+  settle(ctx);
+  if (!where->table || flops < where->table->least_flops) return false;
+  memcpy(&entry, (const char *)where->table + place, sizeof entry);
+  where->said = UNICON__DEVICE_OK;
+  return entry != NULL && is_open(ctx);
+}
+
+bool unicon__device_reads(unicon_ctx *ctx, int kind) {
+  settle(ctx);
+  const unicon__device_table *table = ctx->where.table;
+  return table && table->receive && table->hand && table->flaw && table->memory_kind == kind &&
+         is_open(ctx);
 }
 
 unicon_status unicon__device_check(unicon_ctx *ctx, int said) {
@@ -261,7 +334,9 @@ static unicon_status set_context(unicon_ctx *ctx, const char *name, const char *
   int id;
   UNICON_TRY(unicon__context_value(ctx, name, value, &id, &parsed));
   if (id == UNICON__DEVICE) return unicon__device_set(ctx, value);
-  if (id == UNICON__THREADS)
+  if (id == UNICON__PRECISION)
+    set_precision(ctx, parsed.word == 1);
+  else if (id == UNICON__THREADS)
     unicon__ctx_set_threads(ctx, parsed.word == 0 ? unicon__processor_count() : (int)parsed.number);
   else
     unicon__budget_set_limit(ctx->arena.budget,

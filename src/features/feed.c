@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/sweep.h"
+#include "base/together.h"
 #include "linalg/convert.h"
 
 enum { LOAD_ROWS = 256 };
@@ -96,15 +97,43 @@ static const unicon__segment *lies_in(const unicon__source *source, const int64_
   return NULL;
 }
 
+/* Do these rows lie in memory that the device in force can read? */
+static bool lies_away(const unicon_ctx *ctx, const unicon__segment *s) {
+  return s && s->away && ctx->where.table->receive &&
+         s->away->kind == ctx->where.table->memory_kind;
+}
+
+/* Rows of a segment, in their own type, to the room for raw rows. */
+static unicon_status send_raw(unicon_ctx *ctx, const unicon__feed *f, const unicon__segment *s,
+                              int64_t first, int64_t count) {
+  if (lies_away(ctx, s))
+    return unicon__on(ctx, receive, f->raw, 0, count, &s->away->row,
+                      s->away_first + first - s->first);
+  return unicon__on(ctx, upload, f->raw, 0, count, s->data + (first - s->first) * s->row_stride,
+                    (int)s->dtype, s->row_stride);
+}
+
+/* Looks there for a row that cannot be used, and fetches it to say why. */
+static unicon_status check_away(unicon_ctx *ctx, const unicon__feed *f, int64_t first,
+                                int64_t count) {
+  const int64_t width = f->source->rows->width;
+  int64_t bad = -1, column = UNICON__ROW_ZERO;
+  UNICON_TRY(unicon__on(ctx, flaw, f->raw, 0, count, f->need == UNICON__ROW_DIRECTED, &bad));
+  if (bad < 0) return UNICON_OK;
+  UNICON_TRY(unicon__on(ctx, download, f->raw, bad, 1, f->staging, width * 4));
+  (void)unicon__first_bad_row(f->staging, 1, width, f->need, &column);
+  return unicon__bad_row(ctx, f->source->rows, first + bad, column);
+}
+
 /* To rows to_first.. of `to`, as the next one. */
 static unicon_status feed_raw(unicon_ctx *ctx, const unicon__feed *f, const int64_t *pick,
                               int64_t first, int64_t count, unicon__matrix *to, int64_t to_first) {
   const int64_t width = f->source->rows->width;
-  const unicon__segment *s = f->check ? NULL : lies_in(f->source, pick, first, count);
-  if (s) {
-    UNICON_TRY(unicon__on(ctx, upload, f->raw, 0, count,
-                          s->data + (first - s->first) * s->row_stride, (int)s->dtype,
-                          s->row_stride));
+  const unicon__segment *s = lies_in(f->source, pick, first, count);
+  const bool there = lies_away(ctx, s) && f->need != UNICON__ROW_SQUARED;
+  if (s && (there || !f->check)) {
+    UNICON_TRY(send_raw(ctx, f, s, first, count));
+    if (f->check) UNICON_TRY(check_away(ctx, f, first, count));
   } else {
     UNICON_TRY(load(ctx, f, pick, first, count));
     UNICON_TRY(unicon__on(ctx, upload, f->raw, 0, count, f->staging, UNICON__ELEMENT_F32,
@@ -189,10 +218,13 @@ unicon_status unicon__feed_block(unicon_ctx *ctx, unicon__feed *f, const int64_t
 
 /* ---- features that are kept ---------------------------------------------------------------- */
 
-/* Does the device make features, of so many rows? */
+/* Does the device make features, of so many rows? What is done with them counts: their products are
+ * summed at least. */
 static bool makes_features(unicon_ctx *ctx, const unicon__source *source) {
   const unicon__map *map = source->map;
-  const double flops = 2 * (double)source->count * (double)map->in * (double)(map->points + 1);
+  const double each =
+      (double)map->in * (double)(map->points + 1) + (double)map->out * (double)map->out;
+  const double flops = 2 * (double)source->count * each;
   return unicon__device_serves(ctx, features, flops) && unicon__device_serves(ctx, gather, flops) &&
          unicon__device_serves(ctx, shift, flops);
 }
@@ -223,19 +255,16 @@ static unicon_status keep_road(unicon_ctx *ctx, void *state, unicon__device_room
   return UNICON_OK;
 }
 
-unicon_status unicon__keep(unicon_ctx *ctx, unicon__arena *arena, unicon__source *source,
-                           unicon__kept *kept) {
-  keeping k = {source, kept};
-  bool done = false;
+/* Have all features of a source room in a third of what the device has left? */
+static bool has_room(unicon_ctx *ctx, const unicon__source *source) {
+  return 4 * (double)source->count * (double)source->map->out <=
+         unicon__device_memory_left(ctx) / 3;
+}
+
+/* The source's features are those in `kept`, in its own order. */
+static unicon_status note_kept(unicon_ctx *ctx, unicon__arena *arena, unicon__source *source,
+                               unicon__kept *kept) {
   int64_t *place = NULL;
-  *kept = (unicon__kept){.ctx = ctx};
-  if (!makes_features(ctx, source) ||
-      4 * (double)source->count * (double)source->map->out > unicon__device_memory_left(ctx) / 3)
-    return UNICON_OK;
-  const unicon_status status = unicon__device_run(ctx, "keeping features", keep_road, &k, &done);
-  if (!done) unicon__kept_close(kept);
-  UNICON_TRY(status);
-  if (!done) return UNICON_OK;
   if (source->index) UNICON_ARENA_NEW(ctx, arena, place, source->rows->count);
   for (int64_t i = 0; source->index && i < source->count; i++) place[source->index[i]] = i;
   kept->count = source->count;
@@ -243,6 +272,90 @@ unicon_status unicon__keep(unicon_ctx *ctx, unicon__arena *arena, unicon__source
   kept->rows = source->rows;
   kept->place = place;
   source->kept = kept;
+  return UNICON_OK;
+}
+
+unicon_status unicon__keep_rows(unicon_ctx *ctx, unicon__arena *arena, unicon__source *source,
+                                unicon__kept *kept) {
+  keeping k = {source, kept};
+  bool done = false;
+  *kept = (unicon__kept){.ctx = ctx};
+  if (!ctx->where.device || !has_room(ctx, source)) return UNICON_OK;
+  const unicon_status status = unicon__device_run(ctx, "keeping features", keep_road, &k, &done);
+  if (!done) unicon__kept_close(kept);
+  UNICON_TRY(status);
+  return done ? note_kept(ctx, arena, source, kept) : UNICON_OK;
+}
+
+unicon_status unicon__keep(unicon_ctx *ctx, unicon__arena *arena, unicon__source *source,
+                           unicon__kept *kept) {
+  *kept = (unicon__kept){.ctx = ctx};
+  return makes_features(ctx, source) ? unicon__keep_rows(ctx, arena, source, kept) : UNICON_OK;
+}
+
+/* ---- other rows of them --------------------------------------------------------------------- */
+
+typedef struct turning {
+  const unicon__turn *turn;
+  int64_t q;
+  unicon__kept *kept;
+} turning;
+
+static unicon_status add_offset(unicon_ctx *ctx, unicon__device_room *room, const float *offset,
+                                unicon__matrix *to, int64_t n, int64_t q) {
+  unicon__matrix *row;
+  float *away;
+  UNICON_NEW(ctx, away, q);
+  for (int64_t k = 0; k < q; k++) away[k] = -offset[k];
+  UNICON_TRY(unicon__device_copy(ctx, room, away, 1, q, q, &row));
+  return unicon__on(ctx, shift, to, 0, n, row);
+}
+
+static unicon_status turn_road(unicon_ctx *ctx, void *state, unicon__device_room *room) {
+  const turning *t = state;
+  const unicon__source *source = t->turn->source;
+  const int64_t n = source->count, p = source->map->out, q = t->q;
+  const int64_t block = unicon__feed_rows(ctx, source, n, 4.0 * (double)p, 0.5);
+  const unicon__matrix *phi;
+  unicon__matrix *weight, *out;
+  unicon__feed feed;
+  int64_t at;
+  UNICON_TRY(unicon__device_new(ctx, &t->kept->room, n, q, UNICON__ELEMENT_F32, &out));
+  t->kept->phi = out;
+  UNICON_TRY(unicon__device_copy(ctx, room, t->turn->weight, p, q, q, &weight));
+  UNICON_TRY(unicon__feed_open(ctx, room, source, block, &feed));
+  const int stage = unicon__stage_begin(ctx, t->turn->name, 0);
+  for (int64_t first = 0; first < n; first += block) {
+    const int64_t count = n - first < block ? n - first : block;
+    UNICON_TRY(unicon__stage_step(ctx, first / block, (n + block - 1) / block));
+    UNICON_TRY(unicon__feed_block(ctx, &feed, NULL, first, count, &phi, &at));
+    UNICON_TRY(unicon__on(ctx, embed, phi, at, count, weight, t->turn->unit, out, first));
+  }
+  if (t->turn->offset) UNICON_TRY(add_offset(ctx, room, t->turn->offset, out, n, q));
+  unicon__stage_end(ctx, stage);
+  return UNICON_OK;
+}
+
+unicon_status unicon__keep_turned(unicon_ctx *ctx, const unicon__turn *turn, unicon__source *out,
+                                  unicon__kept *kept, bool *done) {
+  const int64_t n = turn->source->count, q = out->map->out;
+  turning t = {turn, q, kept};
+  const double flops = 2 * (double)n * (double)turn->source->map->out * (double)q;
+  *done = false;
+  *kept = (unicon__kept){.ctx = ctx};
+  if (!unicon__device_serves(ctx, embed, flops) || !unicon__device_serves(ctx, shift, flops) ||
+      !unicon__device_serves(ctx, gather, flops) || !unicon__device_serves(ctx, features, flops) ||
+      !has_room(ctx, out))
+    return UNICON_OK;
+  const unicon_status status = unicon__device_run(ctx, turn->name, turn_road, &t, done);
+  if (!*done) unicon__kept_close(kept);
+  UNICON_TRY(status);
+  if (!*done) return UNICON_OK;
+  kept->alone = true;
+  kept->count = n;
+  kept->map = out->map;
+  kept->rows = out->rows;
+  out->kept = kept;
   return UNICON_OK;
 }
 
@@ -300,6 +413,11 @@ static unicon_status fetch_road(unicon_ctx *ctx, void *state, unicon__device_roo
   return UNICON_OK;
 }
 
+unicon_status unicon__kept_fetch(unicon_ctx *ctx, const unicon__source *source, float *out) {
+  return unicon__on(ctx, download, source->kept->phi, 0, source->count, out,
+                    source->map->out * (int64_t)sizeof *out);
+}
+
 static unicon_status fill_cache(unicon_ctx *ctx, const unicon__source *source, float *out) {
   fetching f = {source, out};
   bool done = false;
@@ -314,7 +432,8 @@ unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__arena *arena, unicon
   float *made;
   const unicon__budget *budget = ctx->arena.budget;
   const uint64_t limit = unicon__budget_limit(budget), used = unicon__budget_used(budget);
-  const double allowed = limit == UINT64_MAX ? 2e9 - (double)used
+  const double others = (double)unicon__process_count(ctx); /* each keeps all of them */
+  const double allowed = limit == UINT64_MAX ? 2e9 / others - (double)used
                          : used < limit      ? (double)(limit - used)
                                              : 0;
   const double bytes = (double)source->count * (double)source->map->out * sizeof(float);

@@ -16,6 +16,7 @@ typedef struct unicon__kept {
   unicon__device_room room;
   unicon__matrix *phi;
   int64_t count;
+  bool alone;              /* the host cannot make them from its rows */
   const unicon__map *map;  /* that made them */
   const unicon_rows *rows; /* of these rows ... */
   const int64_t *place;    /* ... row i lies at place[i]; NULL: at i */
@@ -27,6 +28,28 @@ typedef struct unicon__kept {
 unicon_status unicon__keep(unicon_ctx *ctx, unicon__arena *arena, unicon__source *source,
                            unicon__kept *kept);
 void unicon__kept_close(unicon__kept *kept);
+
+/* The same wherever a device is open: for rows that many stages will use there. */
+unicon_status unicon__keep_rows(unicon_ctx *ctx, unicon__arena *arena, unicon__source *source,
+                                unicon__kept *kept);
+
+/* Other rows made of those of a source: phi W + offset, or phi W to length 1 if `unit`; W is features
+ * by q. */
+typedef struct unicon__turn {
+  const char *name; /* of the stage */
+  const unicon__source *source;
+  const float *weight, *offset; /* offset may be NULL */
+  bool unit;
+} unicon__turn;
+
+/* Keeps such rows as those of a source `out` of as many rows through a map of q columns, which has
+ * no other features: the host has its own in out->cache, or asks for them with unicon__kept_fetch.
+ * *done: they are there. */
+unicon_status unicon__keep_turned(unicon_ctx *ctx, const unicon__turn *turn, unicon__source *out,
+                                  unicon__kept *kept, bool *done);
+
+/* Kept features to the host, source->count rows. */
+unicon_status unicon__kept_fetch(unicon_ctx *ctx, const unicon__source *source, float *out);
 
 /* Moves the kept features, if there are any, by a new mean: phi -= by. Where the device cannot, they
  * are no longer kept. */

@@ -217,6 +217,7 @@ unicon_status unicon__map_factor(unicon_ctx *ctx, unicon__arena *arena, double r
   UNICON_NEW(ctx, k, m * m);
   UNICON_NEW(ctx, pivot, m);
   UNICON_NEW(ctx, scratch, m * map->in);
+  const int stage = unicon__stage_begin(ctx, "landmarks", 0);
   UNICON_TRY(landmark_kernel(ctx, map, k));
   double top = 0;
   const double floor = unicon__kernel_error(map->kernel.kind);
@@ -238,6 +239,7 @@ unicon_status unicon__map_factor(unicon_ctx *ctx, unicon__arena *arena, double r
   UNICON_NEW(ctx, inverse, rank * rank);
   unicon__tiled_inverse(ctx, rank, k, m, inverse);
   UNICON_TRY(unicon__poll(ctx));
+  unicon__stage_end(ctx, stage);
   map->out = rank;
   UNICON_ARENA_NEW(ctx, arena, map->factor, rank * rank);
   for (int64_t i = 0; i < rank * rank; i++) map->factor[i] = (float)inverse[i];

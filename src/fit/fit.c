@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/together.h"
 #include "device/use.h"
 #include "fit/idle.h"
 #include "fit/part.h"
@@ -123,6 +124,7 @@ static unicon_status describe(unicon_ctx *ctx, const fit *f, const unicon__part_
   UNICON_TRY(describe_counts(ctx, f, model));
   UNICON_TRY(unicon__model_note_integer(ctx, model, "rank", model->rank));
   UNICON_TRY(unicon__model_note_text(ctx, model, "device", unicon__device_name(ctx)));
+  UNICON_TRY(unicon__model_note_text(ctx, model, "precision", unicon__device_precision(ctx)));
   UNICON_TRY(unicon__model_note_text(ctx, model, "svd_method", log->solve.method));
   /* below, it is the order of sums that shows */
   UNICON_TRY(
@@ -577,9 +579,32 @@ static unicon_status take_and_fit(unicon_ctx *ctx, const unicon_data *train,
   return unicon__fit(ctx, &own, validation ? &held : NULL, options, out);
 }
 
+enum { SHAPE_TEXT = 160 };
+
+/* "5 by 3 and 5 by 2 numbers with 5 pairs". */
+static const char *shape_of(const unicon_data *data, char text[SHAPE_TEXT]) {
+  const unicon_rows *x = data ? data->x : NULL, *y = data ? data->y : NULL;
+  snprintf(text, SHAPE_TEXT, "nothing");
+  if (x && y)
+    snprintf(text, SHAPE_TEXT, "%lld by %lld and %lld by %lld numbers with %lld pairs",
+             (long long)x->count, (long long)x->width, (long long)y->count, (long long)y->width,
+             (long long)(data->pairs ? data->pairs->positive.count : x->count));
+  return text;
+}
+
 unicon_status unicon_fit(unicon_ctx *ctx, const unicon_data *train, const unicon_data *validation,
                          const unicon_options *options, unicon_model **out) {
+  char text[2][SHAPE_TEXT];
   if (out) *out = NULL;
   UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, take_and_fit(ctx, train, validation, options, out));
+  unicon_status status =
+      unicon__together_begin(ctx, options, "fit of %s, validated on %s", shape_of(train, text[0]),
+                             shape_of(validation, text[1]));
+  if (status == UNICON_OK) status = take_and_fit(ctx, train, validation, options, out);
+  status = unicon__together_end(ctx, status);
+  if (status != UNICON_OK && out) { /* made here, but not elsewhere */
+    unicon_model_destroy(*out);
+    *out = NULL;
+  }
+  return unicon__leave(ctx, status);
 }

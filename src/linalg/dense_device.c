@@ -4,7 +4,7 @@
 typedef struct dense {
   bool trans_a, trans_b;
   int64_t m, n, k;
-  double *a, *w, *u, *vt, *c;
+  double *a, *w, *u, *vt, *c; /* vt: or v, n by k */
   const double *left, *right;
 } dense;
 
@@ -34,6 +34,22 @@ unicon_status unicon__device_dgesvd(unicon_ctx *ctx, int64_t m, int64_t n, doubl
   *done = false;
   if (!unicon__device_serves(ctx, svd, 7 * (double)m * (double)n * least)) return UNICON_OK;
   return unicon__device_run(ctx, "singular values", svd_road, &d, done);
+}
+
+static unicon_status leading_road(unicon_ctx *ctx, void *state, unicon__device_room *room) {
+  (void)room;
+  const dense *d = state;
+  return unicon__on(ctx, leading, d->m, d->n, d->k, d->left, d->w, d->u, d->vt);
+}
+
+unicon_status unicon__device_leading(unicon_ctx *ctx, int64_t m, int64_t n, int64_t r,
+                                     const double *a, double *s, double *u, double *v, bool *done) {
+  dense d = {.m = m, .n = n, .k = r, .left = a, .w = s, .u = u, .vt = v};
+  const double least = (double)(m < n ? m : n);
+  *done = false;
+  if (!unicon__device_serves(ctx, leading, least * least * (9 * least + (double)(m + n))))
+    return UNICON_OK;
+  return unicon__device_run(ctx, "singular values", leading_road, &d, done);
 }
 
 static unicon_status product_road(unicon_ctx *ctx, void *state, unicon__device_room *room) {

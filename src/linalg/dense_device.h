@@ -13,6 +13,10 @@ unicon_status unicon__device_dsyevd(unicon_ctx *ctx, int64_t n, double *a, doubl
 unicon_status unicon__device_dgesvd(unicon_ctx *ctx, int64_t m, int64_t n, double *a, double *s,
                                     double *u, double *vt, bool *done);
 
+/* The r leading triples of A (m by n), as in device/device.h; s has r + 1 numbers. */
+unicon_status unicon__device_leading(unicon_ctx *ctx, int64_t m, int64_t n, int64_t r,
+                                     const double *a, double *s, double *u, double *v, bool *done);
+
 /* C = op(A) op(B), matrices without gaps. */
 bool unicon__device_dgemm(unicon_ctx *ctx, bool trans_a, bool trans_b, int64_t m, int64_t n,
                           int64_t k, const double *a, const double *b, double *c);

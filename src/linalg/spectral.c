@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/rng.h"
 #include "linalg/blas.h"
+#include "linalg/dense_device.h"
 #include "linalg/reflect.h"
 #include "linalg/svd.h"
 #include "linalg/tiled.h"
@@ -17,6 +18,7 @@ enum {
 };
 
 static const double good_residual = 1e-5; /* near the float32 rounding of what M is made of */
+static const double square_enough = 1e-4; /* s_r / s_1 of squares: leaves 2e-8, as float32 */
 static const double poor_residual = 1e-2; /* worse than this, the dense way is taken instead */
 
 static unicon_status no_convergence(unicon_ctx *ctx, int64_t m, int64_t n) {
@@ -133,7 +135,6 @@ static unicon_status square_eigen(unicon_ctx *ctx, const square *s, double *e, d
  * Products and one symmetric problem, a third of the time of the dense way. What is lost: the second
  * basis is orthogonal to eps (s_1 / s_r)^2, so `good` is false where s_r is far below s_1. */
 static unicon_status squared(unicon_ctx *ctx, const double *matrix, unicon__svd *svd, bool *good) {
-  const double far_enough = 1e-4; /* s_r / s_1: leaves 2e-8, the digits of float32 */
   const int64_t m = svd->m, n = svd->n, r = svd->r, q = unicon__least(m, n);
   const bool tall = m >= n;
   double *e, *value;
@@ -141,7 +142,7 @@ static unicon_status squared(unicon_ctx *ctx, const double *matrix, unicon__svd 
   UNICON_NEW(ctx, e, q * q);
   UNICON_NEW(ctx, value, q);
   UNICON_TRY(square_eigen(ctx, &(square){matrix, m, n, !tall}, e, value, &info));
-  *good = !info && value[r - 1] > far_enough * far_enough * value[0];
+  *good = !info && value[r - 1] > square_enough * square_enough * value[0];
   if (!*good) return UNICON_OK; /* the caller closes the frame */
   double *own = tall ? svd->v : svd->u, *other = tall ? svd->u : svd->v;
   for (int64_t k = 0; k < r; k++) {
@@ -155,6 +156,21 @@ static unicon_status squared(unicon_ctx *ctx, const double *matrix, unicon__svd 
   svd->method = "squared";
   unicon__drop(ctx, value);
   unicon__drop(ctx, e);
+  return UNICON_OK;
+}
+
+/* The same on a device, whatever the size. */
+static unicon_status squared_there(unicon_ctx *ctx, const double *matrix, unicon__svd *svd,
+                                   bool *good) {
+  const int64_t r = svd->r;
+  double *s;
+  UNICON_NEW(ctx, s, r + 1);
+  UNICON_TRY(unicon__device_leading(ctx, svd->m, svd->n, r, matrix, s, svd->u, svd->v, good));
+  *good = *good && s[r - 1] > square_enough * s[0];
+  memcpy(svd->s, s, (size_t)r * sizeof *s);
+  svd->next = s[r];
+  svd->method = "squared";
+  unicon__drop(ctx, s);
   return UNICON_OK;
 }
 
@@ -318,9 +334,18 @@ static unicon_status warm_extract(unicon_ctx *ctx, const double *left, const dou
 unicon_status unicon__svd_warm(unicon_ctx *ctx, const double *matrix, int64_t m, int64_t n,
                                int64_t r, double *start, int64_t w, int rounds, unicon__svd *out) {
   double *left, *image, *gram;
+  bool done;
   UNICON_TRY(svd_new(ctx, m, n, r, out));
   unicon__block *frame = unicon__frame_open(ctx);
   const int stage = unicon__stage_begin(ctx, "singular values", 0);
+  UNICON_TRY(squared_there(ctx, matrix, out, &done));
+  if (done) { /* the next may be the host's */
+    for (int64_t j = 0; j < n; j++)
+      memcpy(start + j * w, out->v + j * r, (size_t)r * sizeof *start);
+    unicon__stage_end(ctx, stage);
+    unicon__frame_close(ctx, frame);
+    return UNICON_OK;
+  }
   UNICON_NEW(ctx, left, m * w);
   UNICON_NEW(ctx, image, n * w);
   UNICON_NEW(ctx, gram, w * w);
@@ -350,11 +375,12 @@ unicon_status unicon__svd_top(unicon_ctx *ctx, const double *matrix, int64_t m, 
   unicon__block *frame = unicon__frame_open(ctx);
   const int stage = unicon__stage_begin(ctx, "singular values", 0);
   bool done = false;
-  if (free && method == UNICON__SVD_DENSE) UNICON_TRY(squared(ctx, matrix, out, &done));
+  if (free) UNICON_TRY(squared_there(ctx, matrix, out, &done));
+  if (free && !done && method == UNICON__SVD_DENSE) UNICON_TRY(squared(ctx, matrix, out, &done));
   if (!done && method == UNICON__SVD_DENSE) UNICON_TRY(dense(ctx, matrix, out));
   if (!done && method == UNICON__SVD_RANDOM) UNICON_TRY(random_krylov(ctx, matrix, seed, out));
   UNICON_TRY(certify(ctx, matrix, out));
-  if (method == UNICON__SVD_RANDOM && out->residual > poor_residual) {
+  if (!done && method == UNICON__SVD_RANDOM && out->residual > poor_residual) {
     UNICON_TRY(dense(ctx, matrix, out));
     UNICON_TRY(certify(ctx, matrix, out));
   }

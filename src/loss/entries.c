@@ -7,28 +7,22 @@
 
 enum { ENTRY_ROWS = 64 };
 
-/* The entries of a row, in the order of their columns. */
-typedef struct walk {
-  const unicon_pairs *pairs;
-  unicon__partners positive, listed;
-  int64_t self, p, l; /* the next of each */
-} walk;
-
-static walk walk_row(const unicon_pairs *pairs, int64_t i) {
-  return (walk){.pairs = pairs,
-                .positive = unicon__positives_x(pairs, i),
-                .listed = unicon__listed(pairs, true, i),
-                .self = unicon__self_x(pairs, i)};
+unicon__entry_walk unicon__entries_of(const unicon_pairs *pairs, int64_t i) {
+  return (unicon__entry_walk){.pairs = pairs,
+                              .positive = unicon__positives_x(pairs, i),
+                              .listed = unicon__listed(pairs, true, i),
+                              .i = i,
+                              .self = unicon__self_x(pairs, i)};
 }
 
-static bool next(walk *w, int64_t i, unicon__entry *out) {
+bool unicon__entry_next(unicon__entry_walk *w, unicon__entry *out) {
   const int64_t positive =
       w->p < w->positive.count ? unicon__partner(w->positive, w->p) : INT64_MAX;
   const int64_t listed = w->l < w->listed.count ? w->listed.item[w->l] : INT64_MAX;
   const int64_t self = w->self >= 0 ? w->self : INT64_MAX;
   const int64_t least = positive < listed ? positive : listed, j = least < self ? least : self;
   if (j == INT64_MAX) return false;
-  *out = (unicon__entry){.i = i, .j = j, .epsilon = 1};
+  *out = (unicon__entry){.i = w->i, .j = j, .epsilon = 1};
   if (j == listed) out->epsilon = unicon__epsilon(w->pairs, w->listed, w->l++);
   if (j == positive) {
     out->positive = true;
@@ -66,9 +60,9 @@ static void make_rows(void *state, unicon__cell cell) {
   const making *m = state;
   const int64_t first = cell.row * ENTRY_ROWS;
   for (int64_t i = first; i < first + ENTRY_ROWS && i < m->n; i++) {
-    walk w = walk_row(m->loss->plane.pairs, i);
+    unicon__entry_walk w = unicon__entries_of(m->loss->plane.pairs, i);
     int64_t at = m->start[i];
-    for (unicon__entry e; next(&w, i, &e); at++) {
+    for (unicon__entry e; unicon__entry_next(&w, &e); at++) {
       m->column[at] = e.j;
       m->values[at] = m->value(m->loss, &e, &m->part[i]);
     }
@@ -82,9 +76,9 @@ unicon_status unicon__entries_make(unicon_ctx *ctx, const unicon__loss *loss,
   UNICON_NEW(ctx, m.start, m.n + 1);
   UNICON_NEW(ctx, m.part, m.n);
   for (int64_t i = 0; i < m.n; i++) {
-    walk w = walk_row(loss->plane.pairs, i);
+    unicon__entry_walk w = unicon__entries_of(loss->plane.pairs, i);
     int64_t count = 0;
-    for (unicon__entry e; next(&w, i, &e);) count++;
+    for (unicon__entry e; unicon__entry_next(&w, &e);) count++;
     m.start[i + 1] = m.start[i] + count;
   }
   UNICON_NEW(ctx, m.column, m.start[m.n]);

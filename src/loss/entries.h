@@ -15,6 +15,16 @@ typedef struct unicon__entry {
   double epsilon; /* what it would count as a negative: 1 for a positive, 0 for the row itself */
 } unicon__entry;
 
+/* The entries of row i, in the order of their columns. */
+typedef struct unicon__entry_walk {
+  const unicon_pairs *pairs;
+  unicon__partners positive, listed;
+  int64_t i, self, p, l; /* row; the next of each */
+} unicon__entry_walk;
+
+unicon__entry_walk unicon__entries_of(const unicon_pairs *pairs, int64_t i);
+bool unicon__entry_next(unicon__entry_walk *walk, unicon__entry *out);
+
 /* The value of an entry; its part of the loss goes to *part. Called by several threads. */
 typedef double (*unicon__entry_fn)(const unicon__loss *loss, const unicon__entry *entry,
                                    double *part);

@@ -51,11 +51,14 @@ static void fill_params(unicon__loss_params *params) {
 }
 
 /* infonce is the direction x of clip. */
-static void fill_shares(unicon__loss *loss) {
-  const bool infonce = loss->params.kind == UNICON__LOSS_INFONCE;
-  const int direction = infonce ? UNICON__DIRECTION_X : loss->params.direction;
-  loss->share[0] = direction == UNICON__DIRECTION_BOTH ? 0.5 : direction == UNICON__DIRECTION_X;
-  loss->share[1] = 1 - loss->share[0];
+unicon__loss_params unicon__loss_settings(const unicon__loss_params *params, double share[2]) {
+  unicon__loss_params out = *params;
+  const bool infonce = params->kind == UNICON__LOSS_INFONCE;
+  const int direction = infonce ? UNICON__DIRECTION_X : params->direction;
+  fill_params(&out);
+  share[0] = direction == UNICON__DIRECTION_BOTH ? 0.5 : direction == UNICON__DIRECTION_X;
+  share[1] = 1 - share[0];
+  return out;
 }
 
 /* Combinations in which phi's argument could be 0 or less are refused. */
@@ -120,9 +123,8 @@ unicon_status unicon__loss_begin(unicon_ctx *ctx, const unicon__loss_params *par
     return unicon__fail(ctx, UNICON_ERR_OPTION,
                         "loss moment has constant weights, so there is nothing to refine; use clip "
                         "or another loss");
-  *out = (unicon__loss){.ops = table[params->kind], .plane = *plane, .params = *params};
-  fill_params(&out->params);
-  fill_shares(out);
+  *out = (unicon__loss){.ops = table[params->kind], .plane = *plane};
+  out->params = unicon__loss_settings(params, out->share);
   if (out->params.psi != UNICON__PSI_EXP) out->ops = &unicon__loss_pairwise;
   cut_cells(ctx, out);
   const int64_t down = (plane->n_x + ctx->tile_x - 1) / ctx->tile_x;

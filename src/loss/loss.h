@@ -15,6 +15,7 @@
 #define UNICON_LOSS_LOSS_H
 
 #include "base/options.h"
+#include "base/together.h"
 #include "device/device.h"
 #include "io/pairs.h"
 
@@ -23,7 +24,8 @@ typedef struct unicon__plane {
   int64_t n_x, n_y, r;
   const float *zx, *zy; /* n by r; rows of length 1 where the loss wants cosines */
   const unicon_pairs *pairs;
-  double weight_x, weight_y; /* Z_x, Z_y */
+  double weight_x, weight_y;   /* Z_x, Z_y */
+  const unicon__matrix *on[2]; /* zx and zy on the device in force, or NULL */
 } unicon__plane;
 
 /* Scores of rows x0.. and columns y0.. of the plane, ld floats between rows, in the cell whose
@@ -71,6 +73,9 @@ typedef struct unicon__loss_ops {
   /* Fold what a slot says of rows x0.., or columns y0.., into the totals and clear it. */
   void (*fold_rows)(unicon__loss *loss, int sweep, int64_t x0, int64_t nx, int slot);
   void (*fold_cols)(unicon__loss *loss, int sweep, int64_t y0, int64_t ny, int slot);
+  /* What each of several processes has observed in its rows of cells becomes what all have; NULL:
+   * every process observes the whole plane. */
+  unicon_status (*merge)(unicon_ctx *ctx, unicon__loss *loss, const unicon__share *share);
   unicon_status (*settle)(unicon_ctx *ctx, unicon__loss *loss, int sweep);
   /* Scores become weights, in place. */
   void (*weigh)(unicon__loss *loss, const unicon__tile *tile, int slot);
@@ -112,6 +117,10 @@ enum {
 
 /* Options to parameters. */
 void unicon__loss_params_from(const unicon_options *options, unicon__loss_params *out);
+
+/* The parameters with the named losses as settings of the general one, and the shares of L_x and
+ * L_y. */
+unicon__loss_params unicon__loss_settings(const unicon__loss_params *params, double share[2]);
 
 /* Makes the plane of two embeddings. */
 void unicon__plane_init(unicon__plane *plane, const unicon_pairs *pairs, int64_t r, const float *zx,

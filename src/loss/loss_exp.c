@@ -236,6 +236,25 @@ static void exp_fold_cols(unicon__loss *loss, int sweep, int64_t y0, int64_t ny,
     fold_positives(loss->state, slot, y0, ny);
 }
 
+/* ---- several processes -------------------------------------------------------------------- */
+
+/* Running log-sum-exps of all become one. */
+static unicon_status merge_side(unicon_ctx *ctx, const unicon__share *share, side *s) {
+  double *own;
+  UNICON_NEW(ctx, own, s->n);
+  for (int64_t i = 0; i < s->n; i++) own[i] = s->top[i];
+  UNICON_TRY(unicon__largest_of_all(ctx, share, s->top, s->n));
+  for (int64_t i = 0; i < s->n; i++) s->sum[i] *= own[i] > -INFINITY ? exp(own[i] - s->top[i]) : 0;
+  unicon__drop(ctx, own);
+  return unicon__sum_all(ctx, share, s->sum, s->n);
+}
+
+static unicon_status exp_merge(unicon_ctx *ctx, unicon__loss *loss, const unicon__share *share) {
+  exp_state *st = loss->state;
+  UNICON_TRY(merge_side(ctx, share, &st->x));
+  return merge_side(ctx, share, &st->y);
+}
+
 /* ---- settling ----------------------------------------------------------------------------- */
 
 typedef struct settling {
@@ -479,6 +498,7 @@ const unicon__loss_ops unicon__loss_exp = {
     .observe = exp_observe,
     .fold_rows = exp_fold_rows,
     .fold_cols = exp_fold_cols,
+    .merge = exp_merge,
     .settle = exp_settle,
     .weigh = exp_weigh,
     .ask_sums = exp_ask_sums,

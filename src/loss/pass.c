@@ -13,8 +13,9 @@ typedef struct pass {
   const unicon__consumer *consumer; /* NULL: observe */
   int sweep;
   int64_t tile_x, tile_y;
-  int64_t first; /* row of cells that the sweep begins with */
-  float *scores; /* per worker: a tile */
+  unicon__share own; /* rows of cells of this process */
+  int64_t first;     /* row of cells that the sweep begins with */
+  float *scores;     /* per worker: a tile */
 } pass;
 
 static int64_t least(int64_t a, int64_t b) {
@@ -84,31 +85,48 @@ static unicon_status run(unicon_ctx *ctx, pass *p, const char *name, double shar
                                                  .fold_col = by_col ? fold_cols : NULL});
 }
 
+unicon__share unicon__pass_share(const unicon_ctx *ctx, const unicon__loss *loss) {
+  const unicon__plane *plane = &loss->plane;
+  const bool can = loss->ops->pointwise || loss->ops->merge;
+  const double flops = 2 * (double)plane->n_x * (double)plane->n_y * (double)plane->r;
+  return unicon__share_of(ctx, (plane->n_x + ctx->tile_x - 1) / ctx->tile_x, 1, can ? flops : -1);
+}
+
 /* Adds the parts of L that cells left behind, row after row. */
-static void add_values(const pass *p) {
+static unicon_status add_values(unicon_ctx *ctx, const pass *p) {
   const int64_t rows = rows_of(p), cells = unicon__loss_cells(p->loss);
+  double value = 0;
   for (int64_t row = 0; row < rows; row++) {
     double sum = 0;
     for (int64_t k = row * cells; k < (row + 1) * cells; k++) {
       sum += p->loss->cell_value[k];
       p->loss->cell_value[k] = 0;
     }
-    p->loss->value += sum;
+    value += sum;
   }
+  UNICON_TRY(unicon__sum_all(ctx, &p->own, &value, 1));
+  p->loss->value += value;
+  return UNICON_OK;
 }
 
 static unicon_status pass_open(unicon_ctx *ctx, unicon__loss *loss,
                                const unicon__consumer *consumer, pass *p) {
-  *p = (pass){.loss = loss, .consumer = consumer, .tile_x = ctx->tile_x, .tile_y = ctx->tile_y};
+  *p = (pass){.loss = loss,
+              .consumer = consumer,
+              .tile_x = ctx->tile_x,
+              .tile_y = ctx->tile_y,
+              .own = unicon__pass_share(ctx, loss)};
+  p->first = p->own.first;
   const int64_t workers = unicon__workers_for(ctx, rows_of(p) * unicon__loss_cells(loss));
   UNICON_NEW(ctx, p->scores, workers * p->tile_x * p->tile_y);
   if (consumer && loss->ops->pointwise) loss->value = 0;
   return UNICON_OK;
 }
 
-static void pass_close(unicon_ctx *ctx, pass *p) {
-  if (!p->consumer || p->loss->ops->pointwise) add_values(p);
+static unicon_status pass_close(unicon_ctx *ctx, pass *p) {
+  if (!p->consumer || p->loss->ops->pointwise) UNICON_TRY(add_values(ctx, p));
   unicon__drop(ctx, p->scores);
+  return UNICON_OK;
 }
 
 static void no_tile(void *state, const unicon__tile *tile, int slot) {
@@ -128,20 +146,19 @@ unicon_status unicon__pass_observe(unicon_ctx *ctx, unicon__loss *loss) {
   UNICON_TRY(pass_open(ctx, loss, NULL, &p));
   const int sweeps = loss->ops->sweeps(loss);
   for (p.sweep = 0; p.sweep < sweeps; p.sweep++) {
-    UNICON_TRY(run(ctx, &p, "loss", 0, rows_of(&p)));
+    UNICON_TRY(run(ctx, &p, "loss", 0, p.own.count));
+    if (p.own.divided) UNICON_TRY(loss->ops->merge(ctx, loss, &p.own));
     UNICON_TRY(loss->ops->settle(ctx, loss, p.sweep));
   }
-  pass_close(ctx, &p);
-  return UNICON_OK;
+  return pass_close(ctx, &p);
 }
 
 unicon_status unicon__pass_weights(unicon_ctx *ctx, unicon__loss *loss,
                                    const unicon__consumer *consumer) {
   pass p;
   UNICON_TRY(pass_open(ctx, loss, consumer, &p));
-  UNICON_TRY(run(ctx, &p, "weights", 0, rows_of(&p)));
-  pass_close(ctx, &p);
-  return UNICON_OK;
+  UNICON_TRY(run(ctx, &p, "weights", 0, p.own.count));
+  return pass_close(ctx, &p);
 }
 
 /* ---- C = Phi_x^T S Phi_y ------------------------------------------------------------------ */
@@ -226,16 +243,19 @@ unicon_status unicon__pass_cross(unicon_ctx *ctx, unicon__loss *loss, const unic
   const unicon__consumer consumer = {&k, cross_tile, cross_fold, NULL};
   unicon__block *frame = unicon__frame_open(ctx);
   UNICON_TRY(pass_open(ctx, loss, &consumer, &p));
-  const int64_t rows = rows_of(&p), group = least(group_rows(ctx, &k), rows);
+  const int64_t rows = p.own.count, end = p.own.first + rows;
+  const int64_t group = least(group_rows(ctx, &k), rows > 0 ? rows : 1);
   UNICON_TRY(cross_open(ctx, &p, group, &k));
   memset(c, 0, (size_t)(x->map->out * y->map->out) * sizeof *c);
   const int stage = unicon__stage_begin(ctx, "weights", 0);
-  for (p.first = 0; p.first < rows; p.first += group) {
-    UNICON_TRY(unicon__stage_step(ctx, p.first / group, (rows + group - 1) / group));
-    UNICON_TRY(cross_group(ctx, &p, &k, least(group, rows - p.first), c));
+  for (p.first = p.own.first; p.first < end; p.first += group) {
+    const int64_t at = (p.first - p.own.first) / group;
+    UNICON_TRY(unicon__stage_step(ctx, at, (rows + group - 1) / group));
+    UNICON_TRY(cross_group(ctx, &p, &k, least(group, end - p.first), c));
   }
+  UNICON_TRY(unicon__sum_all(ctx, &p.own, c, x->map->out * y->map->out));
   unicon__stage_end(ctx, stage);
-  pass_close(ctx, &p);
+  UNICON_TRY(pass_close(ctx, &p));
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }

@@ -31,6 +31,10 @@ static unicon_status upload_plane(unicon_ctx *ctx, const unicon__plane *plane,
                                   unicon__device_room *room, unicon__device_plane *out) {
   const int64_t r = plane->r;
   unicon__matrix *zx, *zy;
+  if (plane->on[0] && plane->on[1]) {
+    *out = (unicon__device_plane){plane->on[0], plane->on[1], plane->n_x, plane->n_y, r};
+    return UNICON_OK;
+  }
   UNICON_TRY(unicon__device_copy(ctx, room, plane->zx, plane->n_x, r, r, &zx));
   UNICON_TRY(unicon__device_copy(ctx, room, plane->zy, plane->n_y, r, r, &zy));
   *out = (unicon__device_plane){zx, zy, plane->n_x, plane->n_y, r};
@@ -67,6 +71,7 @@ unicon_status unicon__device_observe(unicon_ctx *ctx, unicon__loss *loss, bool *
   if (!may_run(ctx, loss, served, loss->ops->ask_sums != NULL)) return UNICON_OK;
   const int stage = unicon__stage_begin(ctx, "loss", 0);
   UNICON_TRY(unicon__device_run(ctx, "loss", sums_road, &w, done));
+  if (*done) ctx->where.lowered = ctx->where.reduced;
   unicon__stage_end(ctx, stage);
   return *done ? loss->ops->settle(ctx, loss, 0) : UNICON_OK;
 }
@@ -141,6 +146,7 @@ unicon_status unicon__device_cross(unicon_ctx *ctx, unicon__loss *loss, const un
   if (!may_run(ctx, loss, served, loss->ops->ask_weights != NULL)) return UNICON_OK;
   const int stage = unicon__stage_begin(ctx, "weights", 0);
   UNICON_TRY(unicon__device_run(ctx, "weights", weights_road, &w, done));
+  if (*done) ctx->where.lowered = ctx->where.reduced;
   unicon__stage_end(ctx, stage);
   return UNICON_OK;
 }

@@ -57,6 +57,11 @@ typedef struct unicon__metrics {
 unicon_status unicon__retrieval_of(unicon_ctx *ctx, const unicon__retrieval *of,
                                    unicon__metrics *out);
 
+/* The same from what a device has counted (score/ranks_device.h), with the margin. */
+struct unicon__ranks_job;
+unicon_status unicon__retrieval_counted(unicon_ctx *ctx, const struct unicon__ranks_job *job,
+                                        double *margin, unicon__metrics *out);
+
 /* Skewness of the counts, and the share of them that is 0. */
 void unicon__hubness(const int64_t *found, int64_t count, double *skew, double *never);
 

@@ -11,8 +11,9 @@
 typedef struct unicon__validation {
   unicon__source side[2]; /* held-out rows of x and y; maps are set by whoever asks for a score */
   const unicon_pairs *pairs;
-  unicon__source bank[2];    /* training rows, through the same maps; count 0: no balance */
-  unicon__balancing balance; /* in force */
+  unicon__source bank[2];      /* training rows, through the same maps; count 0: no balance */
+  unicon__balancing balance;   /* in force */
+  struct unicon__judge *judge; /* of a device (score/judge.h), or NULL */
 } unicon__validation;
 
 /* Makes v->bank[side] from at most `most` rows of `train`, whose pairs are given. Where rows of one

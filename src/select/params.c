@@ -219,6 +219,16 @@ unicon__solve_params unicon__params_solve(const unicon__params *params, int64_t 
   return out;
 }
 
+/* Are passes and refine of this loss and these pairs among what devices do? */
+static bool devices_do(const unicon__params *params, const unicon_pairs *pairs) {
+  const unicon__loss_params *loss = &params->refine.loss;
+  const bool other = loss->kind == UNICON__LOSS_TRIPLET || loss->kind == UNICON__LOSS_CUSTOM ||
+                     (loss->kind == UNICON__LOSS_GENERAL && loss->psi != UNICON__PSI_EXP);
+  const bool refined = loss->kind != UNICON__LOSS_SIGLIP && !params->refine.learn_temperature;
+  return !other && (refined || params->refine.epochs == 0) && !params->shared && !pairs->class_x &&
+         !pairs->only_listed;
+}
+
 unicon__prepare_plan unicon__params_prepare(const unicon__params *params,
                                             const unicon__batch *data) {
   unicon__prepare_plan plan = {
@@ -227,6 +237,7 @@ unicon__prepare_plan unicon__params_prepare(const unicon__params *params,
       .data = data,
       .cache = params->iterations > 0 || params->refine.epochs > 0 ||
                params->start != UNICON__START_MOMENT,
+      .away = devices_do(params, data->pairs),
       .holds = params->start == UNICON__START_MOMENT || params->loss.kind == UNICON__LOSS_MOMENT
                    ? UNICON__STATS_CROSS
                    : 0,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/together.h"
 #include "linalg/rate.h"
 #include "select/selection.h"
 
@@ -63,7 +64,7 @@ static unicon_status try_kernel(unicon_ctx *ctx, unicon__selection *w,
   if (status == UNICON_OK)
     status = glance ? unicon__glance(ctx, w, o) : unicon__sweep_settings(ctx, w, o);
   unicon__stage_end(ctx, stage);
-  if (!alone && status == UNICON_ERR_MEMORY && limited) {
+  if (!alone && status == UNICON_ERR_MEMORY && limited && !unicon__together(ctx)) {
     unicon__log(ctx, UNICON_LOG_WARNING, "kernel %s is left out: %s", kernel->name, ctx->error);
     unicon__kernel_close(ctx, w, o);
     w->none = status;
@@ -201,23 +202,23 @@ static unicon_status refine_once(unicon_ctx *ctx, unicon__selection *w, unicon__
 
 /* Refines a kernel's best setting at three times its ridge: the true loss fits the training pairs
  * more closely than the closed form, so it wants more shrinkage. Near-exact pairs, which score
- * high, like half the temperature; preset best asks for the ridge itself as well. What is behind
- * the best after an epoch stays behind and is given up. */
+ * high, want none, and may like half the temperature; preset best asks for the other ridge as well.
+ * What is behind the best after an epoch stays behind and is given up. */
 static unicon_status refine_kernel(unicon_ctx *ctx, unicon__selection *w,
                                    const unicon__candidate *from,
                                    const unicon__refine_params *params, unicon__candidate *best) {
-  const bool ridge = w->params->open.ridge;
-  const double near_exact = 0.7;
+  const bool ridge = w->params->open.ridge, near_exact = from->score > 0.7;
   unicon__candidate own = *from, start = *from;
   unicon__refine_params next = *params;
   unicon__opened *o = NULL;
   UNICON_TRY(unicon__kernel_open(ctx, w, from->kernel, &o));
-  if (ridge) unicon__scale_ridge(&start.setting, &from->setting, 3);
+  if (ridge && !near_exact) unicon__scale_ridge(&start.setting, &from->setting, 3);
   UNICON_TRY(refine_once(ctx, w, o, &start, &next, false, &own));
-  start.setting = from->setting;
-  if (ridge && w->larger && refine_time(w, params) < unicon__seconds_left(w, 0.8))
+  if (ridge && w->larger && refine_time(w, params) < unicon__seconds_left(w, 0.8)) {
+    unicon__scale_ridge(&start.setting, &from->setting, near_exact ? 3 : 1);
     UNICON_TRY(refine_once(ctx, w, o, &start, &next, true, &own));
-  if (own.epochs > 0 && own.score > near_exact && w->params->open.temperature &&
+  }
+  if (own.epochs > 0 && near_exact && w->params->open.temperature &&
       refine_time(w, params) < unicon__seconds_left(w, 0.8)) {
     memcpy(start.setting.ridge, own.setting.ridge, sizeof start.setting.ridge);
     next.loss.temperature /= 2;
@@ -321,6 +322,12 @@ static unicon_status run(unicon_ctx *ctx, unicon__selection *w, unicon__prepared
   unicon__refine_params refine = w->params->refine;
   unicon__candidate best = {0};
   w->rate = INFINITY;
+  if (unicon__together(ctx) && !isinf(w->params->budget))
+    return unicon__fail(
+        ctx, UNICON_ERR_OPTION,
+        "budget is %g seconds, but several processes have no clock in common; leave "
+        "budget out",
+        w->params->budget);
   if (!isinf(w->params->budget)) UNICON_TRY(unicon__product_rate(ctx, &w->rate, NULL));
   int stage = unicon__stage_begin(ctx, NULL, 0.6);
   UNICON_TRY(try_kernels(ctx, w));

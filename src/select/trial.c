@@ -4,11 +4,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/together.h"
 #include "device/use.h"
 #include "features/project.h"
 #include "linalg/blas.h"
 #include "linalg/tiled.h"
 #include "linalg/vec.h"
+#include "solve/refine_device.h"
 
 enum {
   MOST_LEAD = 1024, /* landmark features: more cost much and change no choice (docs/results) */
@@ -83,6 +85,21 @@ static unicon_status open_results(unicon_ctx *ctx, unicon__trial *t) {
   return unicon__svd_start_open(ctx, t->q[0], t->q[1], r, t->params->seed, &t->start);
 }
 
+unicon_status unicon__trial_resize(unicon_ctx *ctx, unicon__trial *trial, int64_t most) {
+  if (most > trial->limit) most = trial->limit;
+  if (most == trial->most) return UNICON_OK;
+  for (int s = 0; s < 2; s++) {
+    unicon__drop(ctx, trial->z.held[s]);
+    unicon__drop(ctx, trial->z.bank[s]);
+  }
+  unicon__drop(ctx, trial->state.u);
+  unicon__drop(ctx, trial->state.s);
+  unicon__drop(ctx, trial->state.v);
+  unicon__drop(ctx, trial->start.basis);
+  trial->most = most;
+  return open_results(ctx, trial);
+}
+
 /* The map about the mean of the training rows. */
 static unicon_status open_map(unicon_ctx *ctx, unicon__trial *t, int s) {
   float *mean;
@@ -107,14 +124,14 @@ unicon_status unicon__trial_open(unicon_ctx *ctx, const unicon__params *params,
   for (int s = 0; s < 2; s++) {
     const unicon__map *map = &prepared->side[s].map;
     out->q[s] = map->factor && map->out > MOST_LEAD ? MOST_LEAD : map->out;
-    kept = kept || prepared->side[s].cache;
+    kept = kept || prepared->side[s].cache || unicon__is_kept(&prepared->side[s].source);
   }
-  const int64_t allowed = unicon__most_rank(params, prepared);
-  out->most = most < allowed ? most : allowed;
-  if (out->train.x.count - 1 < out->most) out->most = out->train.x.count - 1;
-  if (out->train.y.count - 1 < out->most) out->most = out->train.y.count - 1;
+  out->limit = unicon__most_rank(params, prepared);
+  if (out->train.x.count - 1 < out->limit) out->limit = out->train.x.count - 1;
+  if (out->train.y.count - 1 < out->limit) out->limit = out->train.y.count - 1;
   for (int s = 0; s < 2; s++)
-    if (out->q[s] < out->most) out->most = out->q[s];
+    if (out->q[s] < out->limit) out->limit = out->q[s];
+  out->most = most < out->limit ? most : out->limit;
   UNICON_TRY(open_moments(ctx, held, out));
   UNICON_TRY(unicon__moments_check(ctx, prepared, &out->moments));
   UNICON_TRY(open_held(ctx, held, out));
@@ -124,6 +141,8 @@ unicon_status unicon__trial_open(unicon_ctx *ctx, const unicon__params *params,
 }
 
 void unicon__trial_close(unicon__trial *trial) {
+  unicon__judge_close(&trial->judge);
+  for (int k = 0; k < 6; k++) unicon__kept_close(&trial->kept[k]);
   unicon__problem_close(&trial->part);
 }
 
@@ -179,11 +198,12 @@ static unicon_status turn_cross(unicon_ctx *ctx, double *const vectors[2], unico
   return UNICON_OK;
 }
 
-enum { TURN_ROWS = 256 };
+enum { TURN_ROWS = 256, HELD = 0, BANK = 2, TRAINING = 4 }; /* places of kept rows */
 
 /* Rows that become coordinates. */
 typedef struct turning {
   const unicon__source *from;
+  unicon__share own; /* rows of this process */
   const float *axes, *offset;
   int64_t p, q; /* features that are looked at, coordinates */
   float *buffer, *out;
@@ -191,7 +211,7 @@ typedef struct turning {
 
 static void turn_item(void *state, unicon__cell cell) {
   const turning *t = state;
-  const int64_t first = cell.row * TURN_ROWS, left = t->from->count - first;
+  const int64_t at = cell.row * TURN_ROWS, left = t->own.count - at, first = t->own.first + at;
   const int64_t count = left < TURN_ROWS ? left : TURN_ROWS, ld = t->from->map->out, q = t->q;
   float *buffer = t->buffer + cell.worker * TURN_ROWS * unicon__map_room(t->from->map);
   float *out = t->out + first * q;
@@ -200,41 +220,45 @@ static void turn_item(void *state, unicon__cell cell) {
   for (int64_t i = 0; i < count; i++) unicon__vec_best()->scale_shift(out + i * q, q, 1, t->offset);
 }
 
-/* The same on a device, which takes weights for all features. */
-static unicon_status turn_on_device(unicon_ctx *ctx, const turning *t, bool *done) {
-  const int64_t n = t->from->count, p = t->from->map->out, q = t->q;
+/* The same on a device, which takes weights for all features; the rows stay there. */
+static unicon_status turn_on_device(unicon_ctx *ctx, const turning *t, unicon__source *out,
+                                    unicon__kept *kept, bool *done) {
+  const int64_t p = t->from->map->out, q = t->q;
   float *weight;
-  *done = false;
-  if (!unicon__device_serves(ctx, embed, 2 * (double)n * (double)p * (double)q)) return UNICON_OK;
   UNICON_NEW(ctx, weight, p * q);
   memcpy(weight, t->axes, (size_t)(t->p * q) * sizeof *weight);
-  UNICON_TRY(unicon__project(ctx, t->from, weight, q, 0, n, false, false, t->out, q));
-  for (int64_t i = 0; i < n; i++) unicon__vec_best()->scale_shift(t->out + i * q, q, 1, t->offset);
+  const unicon__turn turn = {"coordinates", t->from, weight, t->offset, false};
+  UNICON_TRY(unicon__keep_turned(ctx, &turn, out, kept, done));
   unicon__drop(ctx, weight);
-  *done = true;
   return UNICON_OK;
 }
 
-/* Rows in coordinates, as a source of its own that has them in its cache. */
+/* Rows in coordinates, as a source of its own that has them in its cache, unless they are to stay
+ * on a device alone. */
 static unicon_status to_axes(unicon_ctx *ctx, const unicon__trial *t, int s,
-                             const unicon__source *from, unicon__source *out) {
-  const int64_t n = from->count, items = (n + TURN_ROWS - 1) / TURN_ROWS;
+                             const unicon__source *from, bool alone, unicon__source *out,
+                             unicon__kept *kept) {
+  const int64_t n = from->count, q = t->q[s];
+  const double row = unicon__feature_flops(from) + 2 * (double)t->features_used[s] * (double)q;
   turning work = {.from = from,
+                  .own = unicon__share_of(ctx, n, TURN_ROWS, (double)n * row),
                   .axes = t->axes[s],
                   .offset = t->offset[s],
                   .p = t->features_used[s],
-                  .q = t->q[s]};
-  bool done;
-  UNICON_NEW(ctx, work.out, n * t->q[s]);
-  UNICON_TRY(turn_on_device(ctx, &work, &done));
-  if (!done) {
-    UNICON_NEW(ctx, work.buffer,
-               unicon__workers_for(ctx, items) * TURN_ROWS * unicon__map_room(from->map));
-    UNICON_TRY(
-        unicon__sweep_rows(ctx, "coordinates", &unicon__blas_region, items, turn_item, &work));
-    unicon__drop(ctx, work.buffer);
-  }
-  *out = (unicon__source){.rows = from->rows, .count = n, .map = &t->seen[s], .cache = work.out};
+                  .q = q};
+  const int64_t items = (work.own.count + TURN_ROWS - 1) / TURN_ROWS;
+  bool done = false;
+  *out = (unicon__source){.rows = from->rows, .count = n, .map = &t->seen[s]};
+  if (n > 0) UNICON_TRY(turn_on_device(ctx, &work, out, kept, &done));
+  if (done && alone) return UNICON_OK;
+  UNICON_NEW(ctx, work.out, n * q);
+  out->cache = work.out;
+  if (done) return unicon__kept_fetch(ctx, out, work.out);
+  UNICON_NEW(ctx, work.buffer,
+             unicon__workers_for(ctx, items) * TURN_ROWS * unicon__map_room(from->map));
+  UNICON_TRY(unicon__sweep_rows(ctx, "coordinates", &unicon__blas_region, items, turn_item, &work));
+  unicon__drop(ctx, work.buffer);
+  UNICON_TRY(unicon__gather_rows(ctx, &work.own, work.out, q * (int64_t)sizeof *work.out));
   return UNICON_OK;
 }
 
@@ -245,19 +269,26 @@ static unicon_status turn(unicon_ctx *ctx, unicon__trial *t) {
   unicon__drop(ctx, vectors[1]);
   unicon__drop(ctx, vectors[0]);
   for (int s = 0; s < 2; s++) {
+    if (t->q[s] < t->limit) t->limit = t->q[s];
     if (t->q[s] < t->most) t->most = t->q[s];
-    UNICON_TRY(to_axes(ctx, t, s, &t->features.side[s], &t->held.side[s]));
-    UNICON_TRY(to_axes(ctx, t, s, &t->features.bank[s], &t->held.bank[s]));
+    UNICON_TRY(
+        to_axes(ctx, t, s, &t->features.side[s], false, &t->held.side[s], &t->kept[HELD + s]));
+    UNICON_TRY(
+        to_axes(ctx, t, s, &t->features.bank[s], false, &t->held.bank[s], &t->kept[BANK + s]));
   }
   t->turned = true;
+  UNICON_TRY(unicon__judge_open(ctx, &t->held, &t->judge));
+  t->held.judge = &t->judge;
   return open_results(ctx, t);
 }
 
 unicon_status unicon__trial_turn(unicon_ctx *ctx, unicon__trial *trial) {
   if (trial->turned) return UNICON_OK;
+  const int stage = unicon__stage_begin(ctx, "coordinates", 0);
   unicon__blas_begin();
   const unicon_status status = turn(ctx, trial);
   unicon__blas_end();
+  unicon__stage_end(ctx, stage);
   return status;
 }
 
@@ -274,6 +305,20 @@ static unicon__closed_params closed_of(unicon__trial *t, const unicon__setting *
   return closed;
 }
 
+/* Embeddings of the held-out and bank rows, on the device of the judge if there is one. */
+static unicon_status embed_here_or_there(unicon_ctx *ctx, unicon__trial *t, const float *const f[2],
+                                         int64_t r) {
+  unicon__embedded z;
+  UNICON_TRY(unicon__judge_take(ctx, &t->held, &t->judge, f, r, &t->away));
+  if (t->away) return UNICON_OK;
+  UNICON_TRY(unicon__validation_embed(ctx, &t->held, f, r, &z));
+  for (int s = 0; s < 2; s++) {
+    memcpy(t->z.held[s], z.held[s], (size_t)(t->held.side[s].count * r) * sizeof(float));
+    memcpy(t->z.bank[s], z.bank[s], (size_t)(t->held.bank[s].count * r) * sizeof(float));
+  }
+  return UNICON_OK;
+}
+
 /* Makes power and ridges of a setting those in force. */
 static unicon_status take_setting(unicon_ctx *ctx, unicon__trial *t,
                                   const unicon__setting *setting) {
@@ -285,18 +330,13 @@ static unicon_status take_setting(unicon_ctx *ctx, unicon__trial *t,
   const unicon__closed_params params = closed_of(t, setting);
   const int64_t r = t->most;
   unicon__closed closed;
-  unicon__embedded z;
   float *f[2];
   UNICON_TRY(unicon__closed_form(ctx, &t->moments, &params, &closed));
   unicon__state_copy(&t->state, &closed.state);
   for (t->signal = 0; t->signal < r && t->state.s[t->signal] > signal_floor * t->state.s[0];)
     t->signal++;
   UNICON_TRY(unicon__state_factors(ctx, &closed.state, closed.metric, none, &f[0], &f[1]));
-  UNICON_TRY(unicon__validation_embed(ctx, &t->held, (const float *const *)f, r, &z));
-  for (int s = 0; s < 2; s++) {
-    memcpy(t->z.held[s], z.held[s], (size_t)(t->held.side[s].count * r) * sizeof(float));
-    memcpy(t->z.bank[s], z.bank[s], (size_t)(t->held.bank[s].count * r) * sizeof(float));
-  }
+  UNICON_TRY(embed_here_or_there(ctx, t, (const float *const *)f, r));
   t->power = setting->power;
   memcpy(t->ridge, setting->ridge, sizeof t->ridge);
   unicon__frame_close(ctx, frame);
@@ -322,17 +362,28 @@ static unicon_status score_setting(unicon_ctx *ctx, unicon__trial *t,
     UNICON_NEW(ctx, scale[s], rank);
     for (int64_t k = 0; k < rank; k++) scale[s][k] = pow(t->state.s[k] / t->state.s[0], power[s]);
   }
-  UNICON_TRY(unicon__validation_judge(ctx, &t->held, &t->z, rank, (const double *const *)scale,
-                                      setting->balance, score));
+  bool done = false;
+  if (t->away)
+    UNICON_TRY(unicon__judge_tell(ctx, &t->held, &t->judge, rank, (const double *const *)scale,
+                                  setting->balance, score, &done));
+  if (t->away && !done) { /* the judge is out of force: once more */
+    t->power = -1;
+    UNICON_TRY(take_setting(ctx, t, setting));
+  }
+  if (!done)
+    UNICON_TRY(unicon__validation_judge(ctx, &t->held, &t->z, rank, (const double *const *)scale,
+                                        setting->balance, score));
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }
 
 unicon_status unicon__trial_score(unicon_ctx *ctx, unicon__trial *trial,
                                   const unicon__setting *setting, double *score) {
+  const int stage = unicon__stage_begin(ctx, "settings", 1);
   unicon__blas_begin();
   const unicon_status status = score_setting(ctx, trial, setting, score);
   unicon__blas_end();
+  unicon__stage_end(ctx, stage);
   return status;
 }
 
@@ -340,7 +391,8 @@ unicon_status unicon__trial_score(unicon_ctx *ctx, unicon__trial *trial,
 
 /* Training rows in coordinates: all of them, or as many as have room in half of the memory that is
  * still allowed (or 1 GB), which is more than an epoch looks at. */
-static unicon_status open_rows(unicon_ctx *ctx, unicon__trial *t) {
+static unicon_status open_rows(unicon_ctx *ctx, unicon__trial *t,
+                               const unicon__refine_params *params) {
   if (t->rows.pairs) return UNICON_OK;
   const unicon__budget *budget = ctx->arena.budget;
   const uint64_t limit = unicon__budget_limit(budget), used = unicon__budget_used(budget);
@@ -354,10 +406,11 @@ static unicon_status open_rows(unicon_ctx *ctx, unicon__trial *t) {
   const unicon__cut cut = {.size = share < 1 ? (size > 2 ? size : 2) : 0, .seed = t->params->seed};
   UNICON_TRY(unicon__problem_cut(ctx, &cut, &t->part));
   const unicon__batch *batch = &t->part.batch[0];
+  const bool alone = unicon__refine_serves(ctx, params, batch, t->most);
   for (int s = 0; s < 2; s++) {
     const int stage = unicon__stage_begin(ctx, NULL, 0.1);
-    UNICON_TRY(s == 0 ? to_axes(ctx, t, 0, &batch->x, &t->rows.x)
-                      : to_axes(ctx, t, 1, &batch->y, &t->rows.y));
+    UNICON_TRY(to_axes(ctx, t, s, s == 0 ? &batch->x : &batch->y, alone,
+                       s == 0 ? &t->rows.x : &t->rows.y, &t->kept[TRAINING + s]));
     unicon__stage_end(ctx, stage);
   }
   t->rows.pairs = batch->pairs;
@@ -365,22 +418,29 @@ static unicon_status open_rows(unicon_ctx *ctx, unicon__trial *t) {
 }
 
 /* Scores of factors under several ways to balance. */
-static unicon_status balance_factors(unicon_ctx *ctx, const unicon__trial *t,
+static unicon_status balance_factors(unicon_ctx *ctx, unicon__trial *t,
                                      const unicon__whitening metric[2],
                                      const unicon__factors *factors, const unicon__balancing *how,
                                      int hows, double *score) {
   static const double *const as_it_is[2] = {NULL, NULL};
+  const int64_t r = factors->r;
   unicon__embedded z;
   float *f[2];
+  bool done = hows > 0;
   for (int s = 0; s < 2; s++) {
-    UNICON_NEW(ctx, f[s], t->q[s] * factors->r);
-    for (int64_t k = 0; k < t->q[s] * factors->r; k++)
-      f[s][k] = (float)metric[s].scale[k / factors->r] * factors->g[s][k];
+    UNICON_NEW(ctx, f[s], t->q[s] * r);
+    for (int64_t k = 0; k < t->q[s] * r; k++)
+      f[s][k] = (float)metric[s].scale[k / r] * factors->g[s][k];
   }
-  UNICON_TRY(unicon__validation_embed(ctx, &t->held, (const float *const *)f, factors->r, &z));
+  t->power = -1; /* the embeddings in force are others */
+  if (done)
+    UNICON_TRY(unicon__judge_take(ctx, &t->held, &t->judge, (const float *const *)f, r, &done));
+  for (int k = 0; k < hows && done; k++)
+    UNICON_TRY(unicon__judge_tell(ctx, &t->held, &t->judge, r, as_it_is, how[k], &score[k], &done));
+  if (done || hows == 0) return UNICON_OK;
+  UNICON_TRY(unicon__validation_embed(ctx, &t->held, (const float *const *)f, r, &z));
   for (int k = 0; k < hows; k++)
-    UNICON_TRY(
-        unicon__validation_judge(ctx, &t->held, &z, factors->r, as_it_is, how[k], &score[k]));
+    UNICON_TRY(unicon__validation_judge(ctx, &t->held, &z, r, as_it_is, how[k], &score[k]));
   return UNICON_OK;
 }
 
@@ -404,7 +464,7 @@ static unicon_status refine_setting(unicon_ctx *ctx, unicon__trial *t,
   unicon__whitening metric[2] = {{.size = 0}, {.size = 0}};
   unicon__factors factors;
   UNICON_TRY(unicon__trial_turn(ctx, t));
-  UNICON_TRY(open_rows(ctx, t));
+  UNICON_TRY(open_rows(ctx, t, params));
   unicon__block *frame = unicon__frame_open(ctx);
   const unicon__closed_params closed = closed_of(t, setting);
   UNICON_TRY(take_setting(ctx, t, setting));

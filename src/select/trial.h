@@ -11,6 +11,7 @@
 #define UNICON_SELECT_TRIAL_H
 
 #include "features/dataset.h"
+#include "score/judge.h"
 #include "select/params.h"
 
 typedef struct unicon__setting {
@@ -30,15 +31,18 @@ typedef struct unicon__trial {
   int64_t features_used[2], q[2]; /* features, and coordinates, in use */
   float *axes[2];                 /* features by q: eigenvectors by column */
   float *offset[2];               /* q: the mean of the training rows in coordinates */
-  unicon__map seen[2]; /* what rows are seen through: the map about their own mean or, turned,
+  unicon__map seen[2];  /* what rows are seen through: the map about their own mean or, turned,
                           nothing but q columns */
+  unicon__kept kept[6]; /* rows on a device: held-out ones and banks of both sides, training rows */
+  unicon__judge judge;
   unicon__svd_start start;
-  int64_t most; /* highest rank */
+  int64_t most, limit; /* highest rank, and what it can be resized to */
   /* The last setting that was decomposed, and what it made of the held-out and bank rows before
    * the singular values come in: */
   double power, ridge[2];
   unicon__state state;
   int64_t signal; /* directions above rounding */
+  bool away;      /* on the device of the judge, not in z */
   unicon__embedded z;
   /* Training rows in coordinates, for refine; opened on first use. */
   unicon__batch rows;
@@ -54,6 +58,9 @@ void unicon__trial_close(unicon__trial *trial);
 
 /* Turns into eigenvector coordinates: before more than one setting is tried. */
 unicon_status unicon__trial_turn(unicon_ctx *ctx, unicon__trial *trial);
+
+/* Makes `most`, or the limit, the highest rank; what was decomposed is forgotten. */
+unicon_status unicon__trial_resize(unicon_ctx *ctx, unicon__trial *trial, int64_t most);
 
 /* Held-out score of a setting. */
 unicon_status unicon__trial_score(unicon_ctx *ctx, unicon__trial *trial,

@@ -111,6 +111,7 @@ unicon_status unicon__prepare(unicon_ctx *ctx, const unicon__prepare_plan *plan,
   for (int s = 0; s < 2; s++) {
     const double work = work_of(&out->side[s]), other = work_of(&out->side[1 - s]);
     if (!plan->cache && out->side[s].map.kind == UNICON__MAP_LINEAR) continue;
+    if (plan->away && unicon__is_kept(&out->side[s].source)) continue;
     stage = unicon__stage_begin(ctx, NULL, 0.5 * work / (work + other));
     UNICON_TRY(unicon__source_cache(ctx, &out->arena, &out->side[s].source, &out->side[s].cache));
     unicon__stage_end(ctx, stage);
@@ -231,7 +232,8 @@ unicon_status unicon__validation_through(unicon_ctx *ctx, const unicon__validati
     out->side[s].cache = NULL;
     out->side[s].cache_row = NULL;
     out->side[s].kept = NULL;
-    UNICON_TRY(unicon__source_cache(ctx, &ctx->arena, &out->side[s], &cache));
+    if (!unicon__is_kept(&side->source))
+      UNICON_TRY(unicon__source_cache(ctx, &ctx->arena, &out->side[s], &cache));
     if (balance.kind == UNICON__BALANCE_OFF || bank == 0) continue;
     UNICON_TRY(unicon__validation_bank(ctx, &side->source, prepared->pairs, s, bank, seed, out));
   }

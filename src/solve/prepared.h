@@ -33,6 +33,7 @@ typedef struct unicon__prepare_plan {
   const int64_t *landmark[2]; /* rows given as landmarks, or NULL */
   int64_t landmarks;
   bool cache;     /* features will be used many times; those of kernels always are */
+  bool away;      /* ... but not here, where a device keeps them */
   unsigned holds; /* of the statistics */
 } unicon__prepare_plan;
 

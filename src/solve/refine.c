@@ -2,19 +2,23 @@
 #include "solve/refine.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
+#include "base/together.h"
 #include "loss/gradient.h"
 #include "solve/adam.h"
+#include "solve/draw.h"
+#include "solve/refine_device.h"
+#include "features/feed.h"
 #include "features/project.h"
+#include "score/judge.h"
 #include "linalg/tiled.h"
 #include "linalg/vec.h"
 
 /* One side during refinement. */
 typedef struct tuned {
-  const unicon__source *source;
+  unicon__source copy;
+  const unicon__source *source; /* the copy */
   int64_t p, r;
   const float *metric; /* R, or NULL */
   const float *scale;  /* or its diagonal, where R is one */
@@ -23,7 +27,8 @@ typedef struct tuned {
   float *f, *gradient, *half; /* where R G goes; gradient of G; scratch */
   int64_t *row;               /* rows of the batch, ascending */
   int64_t count;
-  float *buffer; /* features of the batch */
+  unicon__share own; /* those of this process */
+  float *buffer;     /* features of the batch */
   const float *features;
   float *z, *dz; /* embeddings of the batch, unit, and what S does to them */
   float *length;
@@ -35,9 +40,8 @@ typedef struct refiner {
   const unicon__refine_params *params;
   unicon__refine_log *log;
   tuned side[2];
-  int64_t *order; /* rows of x that have a positive, shuffled each epoch */
-  int64_t rows, steps, step;
-  unsigned char *seen;               /* y rows of the batch */
+  unicon__draw draw;
+  int64_t steps, step;
   double log_scale, scale_moment[2]; /* log 1/tau */
 } refiner;
 
@@ -46,13 +50,17 @@ unicon_status unicon__whiten_matrix(unicon_ctx *ctx, const unicon__whitening *me
   *out = NULL;
   if (metric->kind == UNICON__WHITEN_NONE || metric->kind == UNICON__WHITEN_DIAGONAL)
     return UNICON_OK;
-  double *identity;
+  double *r;
   UNICON_NEW(ctx, *out, n * n);
-  UNICON_NEW(ctx, identity, n * n);
-  for (int64_t k = 0; k < n; k++) identity[k * n + k] = 1;
-  UNICON_TRY(unicon__whiten_back(ctx, metric, identity, n));
-  for (int64_t k = 0; k < n * n; k++) (*out)[k] = (float)identity[k];
-  unicon__drop(ctx, identity);
+  UNICON_NEW(ctx, r, n * n);
+  if (metric->kind == UNICON__WHITEN_CHOLESKY) {
+    unicon__tiled_inverse(ctx, n, metric->factor, n, r);
+  } else {
+    for (int64_t k = 0; k < n; k++) r[k * n + k] = 1;
+    UNICON_TRY(unicon__whiten_back(ctx, metric, r, n));
+  }
+  for (int64_t k = 0; k < n * n; k++) (*out)[k] = (float)r[k];
+  unicon__drop(ctx, r);
   return UNICON_OK;
 }
 
@@ -62,9 +70,27 @@ int64_t unicon__epoch_steps(const unicon_pairs *pairs, int64_t batch) {
   return steps < 1 ? 1 : steps;
 }
 
+double unicon__refine_rate(const unicon__refine_params *params, int64_t steps, int64_t step) {
+  const double pi = 3.14159265358979;
+  const int epochs = params->schedule > 0 ? params->schedule : params->epochs;
+  return params->rate * 0.5 * (1 + cos(pi * (double)step / (double)(steps * epochs)));
+}
+
 static void unit_mean_square(float *g, int64_t count) {
   const double sum = unicon__vec_best()->dot(g, g, count);
   if (sum > 0) unicon__vec_best()->scale_shift(g, count, (float)sqrt((double)count / sum), NULL);
+}
+
+/* Features that a device has kept, and the host has not. */
+static unicon_status fetch_features(unicon_ctx *ctx, unicon__source *source) {
+  float *cache;
+  if (source->cache || !unicon__is_kept(source)) return UNICON_OK;
+  if (!source->kept->alone) return unicon__source_cache(ctx, &ctx->arena, source, &cache);
+  UNICON_NEW(ctx, cache, source->count * source->map->out);
+  UNICON_TRY(unicon__kept_fetch(ctx, source, cache));
+  source->cache = cache;
+  source->cache_row = NULL;
+  return UNICON_OK;
 }
 
 static unicon_status tuned_open(unicon_ctx *ctx, const refiner *f, const unicon__whitening *metric,
@@ -77,13 +103,15 @@ static unicon_status tuned_open(unicon_ctx *ctx, const refiner *f, const unicon_
     UNICON_NEW(ctx, scale, metric->size);
     for (int64_t k = 0; k < metric->size; k++) scale[k] = (float)metric->scale[k];
   }
-  *t = (tuned){.source = source,
+  *t = (tuned){.copy = *source,
                .p = factors->p[s],
                .r = factors->r,
                .metric = r,
                .scale = scale,
                .g = factors->g[s]};
   const int64_t size = t->p * t->r;
+  t->source = &t->copy;
+  UNICON_TRY(fetch_features(ctx, &t->copy));
   UNICON_NEW(ctx, t->best, size);
   UNICON_TRY(unicon__adam_open(ctx, size, &t->adam));
   UNICON_NEW(ctx, t->f, size);
@@ -94,7 +122,6 @@ static unicon_status tuned_open(unicon_ctx *ctx, const refiner *f, const unicon_
   UNICON_NEW(ctx, t->z, batch * t->r);
   UNICON_NEW(ctx, t->dz, batch * t->r);
   UNICON_NEW(ctx, t->length, batch);
-  unit_mean_square(t->g, size);
   memcpy(t->best, t->g, (size_t)size * sizeof *t->g);
   return UNICON_OK;
 }
@@ -116,61 +143,54 @@ static const float *weights_of(unicon_ctx *ctx, tuned *t) {
 
 /* ---- batches ------------------------------------------------------------------------------ */
 
-/* Rows of x from the shuffled order, and one positive of each. */
 static void draw_batch(refiner *f) {
-  const unicon_pairs *pairs = f->data->pairs;
-  const int64_t wanted = f->params->batch < f->rows ? f->params->batch : f->rows;
-  const uint64_t seed = f->params->seed;
-  tuned *x = &f->side[0], *y = &f->side[1];
-  x->count = wanted;
-  y->count = 0;
-  for (int64_t k = 0; k < wanted; k++) {
-    const int64_t at = f->step * wanted + k, i = f->order[at % f->rows];
-    const unicon__partners p = unicon__positives_x(pairs, i);
-    const int64_t j = unicon__partner(
-        p, unicon__below(seed, UNICON__STREAM_REFINE, (uint64_t)at, UINT32_MAX, p.count));
-    x->row[k] = i;
-    if (f->seen[j]) continue;
-    f->seen[j] = 1;
-    y->row[y->count++] = j;
-  }
-  for (int64_t k = 0; k < y->count; k++) f->seen[y->row[k]] = 0;
-  qsort(x->row, (size_t)x->count, sizeof *x->row, unicon__compare_int64);
-  qsort(y->row, (size_t)y->count, sizeof *y->row, unicon__compare_int64);
+  int64_t *const row[2] = {f->side[0].row, f->side[1].row};
+  int64_t count[2];
+  unicon__draw_batch(&f->draw, f->step, row, count);
+  for (int s = 0; s < 2; s++) f->side[s].count = count[s];
 }
 
-/* Unit embeddings of the batch, and their lengths before. */
-static void embed_batch(unicon_ctx *ctx, tuned *t) {
+/* Unit embeddings of the batch, and their lengths before; features and lengths are those of our own
+ * rows. */
+static unicon_status embed_batch(unicon_ctx *ctx, tuned *t) {
   const float *f = weights_of(ctx, t);
-  t->features = unicon__source_tile(t->source, t->row, 0, t->count, t->buffer);
-  unicon__tiled_sgemm(ctx, false, false, t->count, t->r, t->p, 1, t->features, t->p, f, t->r, 0,
-                      t->z, t->r);
-  for (int64_t i = 0; i < t->count; i++)
-    t->length[i] = (float)sqrt(unicon__vec_best()->sum_squares(t->z + i * t->r, t->r));
-  unicon__scale_rows(t->z, t->count, t->r, t->r, 1);
+  const double row = unicon__feature_flops(t->source) + 4 * (double)t->p * (double)t->r;
+  t->own = unicon__share_of(ctx, t->count, 1, (double)t->count * row);
+  const int64_t count = t->own.count;
+  float *z = t->z + t->own.first * t->r;
+  t->features = unicon__source_tile(t->source, t->row + t->own.first, 0, count, t->buffer);
+  unicon__tiled_sgemm(ctx, false, false, count, t->r, t->p, 1, t->features, t->p, f, t->r, 0, z,
+                      t->r);
+  for (int64_t i = 0; i < count; i++)
+    t->length[i] = (float)sqrt(unicon__vec_best()->sum_squares(z + i * t->r, t->r));
+  unicon__scale_rows(z, count, t->r, t->r, 1);
+  return unicon__gather_rows(ctx, &t->own, t->z, t->r * (int64_t)sizeof *t->z);
 }
 
-/* dz holds S V^; becomes dL/du, then G's gradient. Returns sum_i u^_i (S V^)_i = sum_ij S_ij s_ij.
+/* dz holds S V^; becomes dL/du, then G's gradient. *total is sum_i u^_i (S V^)_i = sum_ij S_ij s_ij.
  */
-static double pull_back(unicon_ctx *ctx, tuned *t) {
+static unicon_status pull_back(unicon_ctx *ctx, tuned *t, double *total) {
   const unicon__vec *vec = unicon__vec_best();
-  double total = 0;
-  for (int64_t i = 0; i < t->count; i++) {
-    float *dz = t->dz + i * t->r;
-    const float *z = t->z + i * t->r;
+  float *own = t->dz + t->own.first * t->r;
+  *total = 0;
+  for (int64_t i = 0; i < t->count; i++)
+    *total += vec->dot(t->z + i * t->r, t->dz + i * t->r, t->r);
+  for (int64_t i = 0; i < t->own.count; i++) {
+    float *dz = own + i * t->r;
+    const float *z = t->z + (t->own.first + i) * t->r;
     const double along = vec->dot(z, dz, t->r);
-    total += along;
     vec->add_scaled(dz, z, t->r, (float)-along);
     vec->scale_shift(dz, t->r, t->length[i] > 0 ? -1 / t->length[i] : 0, NULL);
   }
   float *to = t->metric ? t->half : t->gradient;
-  unicon__tiled_sgemm(ctx, true, false, t->p, t->r, t->count, 1, t->features, t->p, t->dz, t->r, 0,
-                      to, t->r);
+  unicon__tiled_sgemm(ctx, true, false, t->p, t->r, t->own.count, 1, t->features, t->p, own, t->r,
+                      0, to, t->r);
+  UNICON_TRY(unicon__sum_floats(ctx, &t->own, to, t->p * t->r));
   if (t->metric)
     unicon__tiled_sgemm(ctx, true, false, t->p, t->r, t->p, 1, t->metric, t->p, t->half, t->r, 0,
                         t->gradient, t->r);
   if (t->scale) scale_rows(t, t->gradient, t->gradient);
-  return total;
+  return UNICON_OK;
 }
 
 /* ---- steps -------------------------------------------------------------------------------- */
@@ -188,10 +208,10 @@ static unicon_status take_step(unicon_ctx *ctx, refiner *f, double rate, double 
   tuned *x = &f->side[0], *y = &f->side[1];
   unicon_pairs *pairs = NULL;
   unicon__loss_params params = f->params->loss;
-  double value, along;
+  double value, along, across;
   draw_batch(f);
-  embed_batch(ctx, x);
-  embed_batch(ctx, y);
+  UNICON_TRY(embed_batch(ctx, x));
+  UNICON_TRY(embed_batch(ctx, y));
   if (f->params->learn_temperature) params.temperature = exp(-f->log_scale);
   UNICON_TRY(unicon__pairs_subset(ctx, f->data->pairs, x->row, x->count, y->row, y->count, &pairs));
   const unicon_status status =
@@ -202,8 +222,8 @@ static unicon_status take_step(unicon_ctx *ctx, refiner *f, double rate, double 
     return unicon__fail(ctx, UNICON_ERR_NUMERIC,
                         "the loss of a refine batch is not finite; a higher temperature or a "
                         "smaller refine_rate helps");
-  along = pull_back(ctx, x);
-  (void)pull_back(ctx, y);
+  UNICON_TRY(pull_back(ctx, x, &along));
+  UNICON_TRY(pull_back(ctx, y, &across));
   if (f->params->shared) {
     unicon__vec_best()->add_scaled(x->gradient, y->gradient, x->p * x->r, 1);
     memcpy(y->gradient, x->gradient, (size_t)(x->p * x->r) * sizeof *x->gradient);
@@ -223,58 +243,58 @@ static unicon_status judge_now(unicon_ctx *ctx, refiner *f, double *score) {
   *score = 0;
   if (!f->held) return UNICON_OK;
   const float *weights[2] = {weights_of(ctx, &f->side[0]), weights_of(ctx, &f->side[1])};
-  return unicon__validation_score(ctx, f->held, weights, f->side[0].r, score);
+  return unicon__judged(ctx, f->held, weights, f->side[0].r, score);
 }
 
-static void keep_best(refiner *f, int epoch) {
+static void keep_best(refiner *f) {
   for (int s = 0; s < 2; s++) {
     tuned *t = &f->side[s];
     memcpy(t->best, t->g, (size_t)(t->p * t->r) * sizeof *t->g);
   }
-  f->log->best = epoch;
 }
 
-static unicon_status run_epoch(unicon_ctx *ctx, refiner *f, int epoch) {
-  const double pi = 3.14159265358979;
-  const int epochs = f->params->schedule > 0 ? f->params->schedule : f->params->epochs;
-  const double all = (double)(f->steps * epochs);
+static unicon_status run_epoch(unicon_ctx *ctx, refiner *f, int epoch, double *loss) {
   double sum = 0;
-  unicon__permutation(f->params->seed, UNICON__STREAM_REFINE, (uint32_t)epoch, f->rows, f->order);
-  /* the permutation numbers rows of x that have a positive */
-  for (int64_t i = 0, next = 0; i < f->data->pairs->n_x; i++)
-    if (unicon__positives_x(f->data->pairs, i).count > 0) f->order[f->rows + next++] = i;
-  for (int64_t k = 0; k < f->rows; k++) f->order[k] = f->order[f->rows + f->order[k]];
+  unicon__draw_epoch(&f->draw, epoch);
   for (int64_t k = 0; k < f->steps; k++) {
     UNICON_TRY(unicon__stage_step(ctx, f->step, f->steps * f->params->epochs));
-    const double rate = f->params->rate * 0.5 * (1 + cos(pi * (double)f->step / all));
-    UNICON_TRY(take_step(ctx, f, rate, &sum));
+    UNICON_TRY(take_step(ctx, f, unicon__refine_rate(f->params, f->steps, f->step), &sum));
   }
-  if (epoch < UNICON__EPOCH_LOG) f->log->loss[epoch] = sum / (double)f->steps;
+  *loss = sum / (double)f->steps;
   return UNICON_OK;
 }
 
+bool unicon__refine_note(unicon_ctx *ctx, const unicon__validation *held, int epoch, double loss,
+                         double score, double *best, unicon__refine_log *log) {
+  log->epochs = epoch;
+  if (epoch < UNICON__EPOCH_LOG) log->score[epoch] = score;
+  if (epoch < UNICON__EPOCH_LOG) log->loss[epoch] = loss;
+  if (held)
+    unicon__log(ctx, UNICON_LOG_DEBUG, "refine epoch %d: loss %.5f, held-out score %.4f", epoch,
+                loss, score);
+  else
+    unicon__log(ctx, UNICON_LOG_DEBUG, "refine epoch %d: loss %.5f", epoch, loss);
+  if (held && !(score > *best)) return false;
+  *best = score;
+  log->best = epoch;
+  return true;
+}
+
+bool unicon__refine_ends(const unicon__refine_params *params, const unicon__validation *held,
+                         int epoch, double score, const unicon__refine_log *log) {
+  if (params->patience > 0 && epoch - log->best >= params->patience) return true;
+  return held && epoch == 1 && score < params->bar;
+}
+
 static unicon_status run_epochs(unicon_ctx *ctx, refiner *f) {
-  unicon__refine_log *log = f->log;
-  double best, score;
+  double best, score, loss;
   UNICON_TRY(judge_now(ctx, f, &best));
-  log->score[0] = best;
+  f->log->score[0] = best;
   for (int epoch = 1; epoch <= f->params->epochs; epoch++) {
-    UNICON_TRY(run_epoch(ctx, f, epoch));
+    UNICON_TRY(run_epoch(ctx, f, epoch, &loss));
     UNICON_TRY(judge_now(ctx, f, &score));
-    log->epochs = epoch;
-    if (epoch < UNICON__EPOCH_LOG) log->score[epoch] = score;
-    const double loss = epoch < UNICON__EPOCH_LOG ? log->loss[epoch] : 0;
-    if (f->held)
-      unicon__log(ctx, UNICON_LOG_DEBUG, "refine epoch %d: loss %.5f, held-out score %.4f", epoch,
-                  loss, score);
-    else
-      unicon__log(ctx, UNICON_LOG_DEBUG, "refine epoch %d: loss %.5f", epoch, loss);
-    if (!f->held || score > best) {
-      best = score;
-      keep_best(f, epoch);
-    }
-    if (f->params->patience > 0 && epoch - log->best >= f->params->patience) break;
-    if (f->held && epoch == 1 && score < f->params->bar) break;
+    if (unicon__refine_note(ctx, f->held, epoch, loss, score, &best, f->log)) keep_best(f);
+    if (unicon__refine_ends(f->params, f->held, epoch, score, f->log)) break;
   }
   return UNICON_OK;
 }
@@ -296,31 +316,44 @@ unicon_status unicon__factors_of(unicon_ctx *ctx, const unicon__state *state, co
   return UNICON_OK;
 }
 
-unicon_status unicon__refine(unicon_ctx *ctx, const unicon__batch *data,
-                             const unicon__whitening metric[2], const unicon__validation *held,
-                             const unicon__refine_params *params, unicon__factors *factors,
-                             unicon__refine_log *log) {
+/* The road of the host. */
+static unicon_status refine_here(unicon_ctx *ctx, const unicon__batch *data,
+                                 const unicon__whitening metric[2], const unicon__validation *held,
+                                 const unicon__refine_params *params, unicon__factors *factors,
+                                 unicon__refine_log *log) {
   refiner f = {.data = data, .held = held, .params = params, .log = log};
   f.log_scale = log_scale_of(params->loss.temperature);
-  *log = (unicon__refine_log){.temperature = params->loss.temperature};
-  for (int64_t i = 0; i < data->pairs->n_x; i++)
-    f.rows += unicon__positives_x(data->pairs, i).count > 0;
   f.steps = unicon__epoch_steps(data->pairs, params->batch);
-  if (params->epochs > 0 && params->loss.kind == UNICON__LOSS_SPECTRAL)
-    return unicon__fail(
-        ctx, UNICON_ERR_OPTION,
-        "refine works on cosines and loss spectral on dot products; use iterations, "
-        "or another loss");
-  UNICON_NEW(ctx, f.order, 2 * f.rows);
-  UNICON_NEW(ctx, f.seen, data->pairs->n_y);
+  UNICON_TRY(unicon__draw_open(ctx, data->pairs, params->batch, params->seed, &f.draw));
   for (int s = 0; s < 2; s++) UNICON_TRY(tuned_open(ctx, &f, &metric[s], factors, s, &f.side[s]));
-  const int stage = unicon__stage_begin(ctx, "refine", 1);
   UNICON_TRY(run_epochs(ctx, &f));
-  unicon__stage_end(ctx, stage);
   for (int s = 0; s < 2; s++) {
     const tuned *t = &f.side[s];
     memcpy(factors->g[s], t->best, (size_t)(t->p * t->r) * sizeof *t->best);
   }
   if (params->learn_temperature) log->temperature = exp(-f.log_scale);
+  return UNICON_OK;
+}
+
+unicon_status unicon__refine(unicon_ctx *ctx, const unicon__batch *data,
+                             const unicon__whitening metric[2], const unicon__validation *held,
+                             const unicon__refine_params *params, unicon__factors *factors,
+                             unicon__refine_log *log) {
+  const unicon__refine_log start = {.temperature = params->loss.temperature};
+  bool done;
+  if (params->epochs > 0 && params->loss.kind == UNICON__LOSS_SPECTRAL)
+    return unicon__fail(
+        ctx, UNICON_ERR_OPTION,
+        "refine works on cosines and loss spectral on dot products; use iterations, "
+        "or another loss");
+  for (int s = 0; s < 2; s++) unit_mean_square(factors->g[s], factors->p[s] * factors->r);
+  *log = start;
+  const int stage = unicon__stage_begin(ctx, "refine", 1);
+  UNICON_TRY(unicon__refine_on_device(ctx, data, metric, held, params, factors, log, &done));
+  if (!done) {
+    *log = start;
+    UNICON_TRY(refine_here(ctx, data, metric, held, params, factors, log));
+  }
+  unicon__stage_end(ctx, stage);
   return UNICON_OK;
 }

@@ -57,6 +57,14 @@ unicon_status unicon__refine(unicon_ctx *ctx, const unicon__batch *data,
                              const unicon__refine_params *params, unicon__factors *factors,
                              unicon__refine_log *log);
 
+/* For both roads: the length of step `step` of `steps` an epoch; notes an epoch in the log, true: it
+ * is the best so far; is it the last? */
+double unicon__refine_rate(const unicon__refine_params *params, int64_t steps, int64_t step);
+bool unicon__refine_note(unicon_ctx *ctx, const unicon__validation *held, int epoch, double loss,
+                         double score, double *best, unicon__refine_log *log);
+bool unicon__refine_ends(const unicon__refine_params *params, const unicon__validation *held,
+                         int epoch, double score, const unicon__refine_log *log);
+
 /* R of a metric as a float32 matrix in the frame; NULL for the plain metric. */
 unicon_status unicon__whiten_matrix(unicon_ctx *ctx, const unicon__whitening *metric, float **out);
 

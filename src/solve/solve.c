@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "features/feed.h"
 #include "loss/pass.h"
 #include "features/project.h"
 
@@ -27,6 +28,7 @@ typedef struct solver {
   double exponent;  /* of the singular values in the product of the factors */
   double total;     /* where solutions are averaged: the sum of their weights in c */
   int64_t rank;     /* of the step that is made */
+  bool made;        /* has the last look at the loss made C? */
 } solver;
 
 /* ---- factors ------------------------------------------------------------------------------ */
@@ -199,58 +201,103 @@ static unicon_status gather(unicon_ctx *ctx, const float *z, const int64_t *row,
   return UNICON_OK;
 }
 
-/* Loss of one batch; with `cross`, its C is added to s->c. */
-static unicon_status evaluate_batch(solver *s, int64_t b, int64_t r, const float *zx,
-                                    const float *zy, bool cross, double *value) {
+/* Embeddings of all rows, where there is a device there as well. */
+typedef struct embedded {
+  int64_t r;
+  float *z[2];
+  unicon__map map; /* of r columns */
+  unicon__kept kept[2];
+} embedded;
+
+/* What is wanted: the loss, and C if the loss is below `limit` and that costs no more than C. */
+typedef struct wanted {
+  bool cross;
+  double limit;
+} wanted;
+
+/* Loss of one batch; C is added to s->c if it is wanted, and s->made says so. */
+static unicon_status evaluate_batch(solver *s, int64_t b, const embedded *z, wanted want,
+                                    double *value) {
   const unicon__batch *batch = &s->problem->batch[b];
   unicon__block *frame = unicon__frame_open(s->ctx);
   const float *bx, *by;
   unicon__plane plane;
   unicon__loss loss;
-  UNICON_TRY(gather(s->ctx, zx, batch->x_row, batch->x.count, r, &bx));
-  UNICON_TRY(gather(s->ctx, zy, batch->y_row, batch->y.count, r, &by));
-  unicon__plane_init(&plane, batch->pairs, r, bx, by);
+  UNICON_TRY(gather(s->ctx, z->z[0], batch->x_row, batch->x.count, z->r, &bx));
+  UNICON_TRY(gather(s->ctx, z->z[1], batch->y_row, batch->y.count, z->r, &by));
+  unicon__plane_init(&plane, batch->pairs, z->r, bx, by);
+  for (int side = 0; side < 2 && !batch->x_row && !batch->y_row; side++)
+    plane.on[side] = z->kept[side].phi;
   UNICON_TRY(unicon__loss_begin(s->ctx, &s->params->loss, &plane, &loss));
-  if (!cross || !loss.ops->pointwise) UNICON_TRY(unicon__pass_observe(s->ctx, &loss));
+  const bool pointwise = loss.ops->pointwise, any = isinf(want.limit);
+  bool cross = want.cross && (any || !pointwise);
+  if (!cross || !pointwise) UNICON_TRY(unicon__pass_observe(s->ctx, &loss));
+  cross = cross && (any || loss.value < want.limit);
   if (cross) {
     UNICON_TRY(unicon__pass_cross(s->ctx, &loss, &batch->x, &batch->y, s->part));
     UNICON_TRY(take_part(s, b));
   }
+  s->made = s->made && cross;
   *value += s->share[b] * loss.value;
   unicon__frame_close(s->ctx, frame);
   return UNICON_OK;
 }
 
-/* Loss over the batches at embeddings, weighted as their C are; their mean is made if `cross`. */
-static unicon_status evaluate_at(solver *s, const float *zx, const float *zy, int64_t r, bool cross,
-                                 double *value) {
+/* Loss over the batches at embeddings, weighted as their C are; their mean is made if it is wanted,
+ * and s->made says so. */
+static unicon_status evaluate_at(solver *s, const embedded *z, wanted want, double *value) {
   *value = 0;
-  if (cross) clear_mean(s);
+  if (s->problem->batches > 1 && !isinf(want.limit)) want.cross = false;
+  s->made = want.cross;
+  if (want.cross) clear_mean(s);
   for (int64_t b = 0; b < s->problem->batches; b++)
-    if (s->share[b] > 0) UNICON_TRY(evaluate_batch(s, b, r, zx, zy, cross, value));
+    if (s->share[b] > 0) UNICON_TRY(evaluate_batch(s, b, z, want, value));
   return UNICON_OK;
 }
 
-/* All rows through factors, into the frame. */
-static unicon_status embed(solver *s, const float *fx, const float *fy, int64_t r, float **zx,
-                           float **zy) {
+/* Rows of a side through factors, to the host. */
+static unicon_status embed_here(solver *s, int side, const float *f, embedded *z) {
   const unicon__batch *whole = &s->problem->whole;
-  UNICON_NEW(s->ctx, *zx, whole->x.count * r);
-  UNICON_NEW(s->ctx, *zy, whole->y.count * r);
-  UNICON_TRY(
-      unicon__project(s->ctx, &whole->x, fx, r, 0, whole->x.count, s->cosine, false, *zx, r));
-  return unicon__project(s->ctx, &whole->y, fy, r, 0, whole->y.count, s->cosine, false, *zy, r);
+  const unicon__source *rows = side == 0 ? &whole->x : &whole->y;
+  return unicon__project(s->ctx, rows, f, z->r, 0, rows->count, s->cosine, false, z->z[side], z->r);
 }
 
-static unicon_status evaluate(solver *s, const unicon__state *state, bool cross, double *value) {
+/* ... and onto the device. */
+static unicon_status embed_side(solver *s, int side, const float *f, embedded *z) {
+  const unicon__batch *whole = &s->problem->whole;
+  const unicon__source *rows = side == 0 ? &whole->x : &whole->y;
+  const unicon__turn turn = {"embed", rows, f, NULL, s->cosine};
+  unicon__source out = {.rows = rows->rows, .count = rows->count, .map = &z->map};
+  bool there;
+  UNICON_NEW(s->ctx, z->z[side], rows->count * z->r);
+  UNICON_TRY(unicon__keep_turned(s->ctx, &turn, &out, &z->kept[side], &there));
+  if (there) return unicon__kept_fetch(s->ctx, &out, z->z[side]);
+  return embed_here(s, side, f, z);
+}
+
+/* All rows through factors, into the frame and onto the device; then their loss. */
+static unicon_status evaluate_factors(solver *s, const float *fx, const float *fy, int64_t r,
+                                      wanted want, double *value) {
+  embedded z = {.r = r, .map = {.in = r, .out = r}};
+  unicon_status status = embed_side(s, 0, fx, &z);
+  if (status == UNICON_OK) status = embed_side(s, 1, fy, &z);
+  if (status == UNICON_OK) status = evaluate_at(s, &z, want, value);
+  for (int side = 0; side < 2 && status == UNICON_OK && !isfinite(*value); side++)
+    if (z.kept[side].phi) status = embed_here(s, side, side == 0 ? fx : fy, &z); /* says why */
+  for (int side = 0; side < 2; side++) unicon__kept_close(&z.kept[side]);
+  return status;
+}
+
+static unicon_status evaluate(solver *s, const unicon__state *state, wanted want, double *value) {
   unicon__block *frame = unicon__frame_open(s->ctx);
-  float *fx, *fy, *zx, *zy;
+  float *fx, *fy;
   UNICON_TRY(unicon__state_factors(s->ctx, state, s->metric, s->params->power, &fx, &fy));
-  UNICON_TRY(embed(s, fx, fy, state->r, &zx, &zy));
-  UNICON_TRY(evaluate_at(s, zx, zy, state->r, cross, value));
+  UNICON_TRY(evaluate_factors(s, fx, fy, state->r, want, value));
   unicon__frame_close(s->ctx, frame);
   return UNICON_OK;
 }
+
+static const wanted with_cross = {true, INFINITY};
 
 /* ---- the first step ----------------------------------------------------------------------- */
 
@@ -265,7 +312,7 @@ static unicon_status other_start(solver *s) {
   const unicon__batch *whole = &s->problem->whole;
   const bool random = s->params->start == UNICON__START_RANDOM;
   const int64_t r = random ? s->rank : 1;
-  float *f[2], *zx, *zy;
+  float *f[2];
   double value;
   if (random) {
     for (int side = 0; side < 2; side++) {
@@ -274,12 +321,13 @@ static unicon_status other_start(solver *s) {
       unicon__random_factor(s->params->closed.seed, s->params->closed.shared ? 0 : side, p, r,
                             f[side]);
     }
-    UNICON_TRY(embed(s, f[0], f[1], r, &zx, &zy));
+    UNICON_TRY(evaluate_factors(s, f[0], f[1], r, with_cross, &value));
   } else {
-    UNICON_NEW(s->ctx, zx, whole->x.count);
-    UNICON_NEW(s->ctx, zy, whole->y.count);
+    embedded none = {.r = 1};
+    UNICON_NEW(s->ctx, none.z[0], whole->x.count);
+    UNICON_NEW(s->ctx, none.z[1], whole->y.count);
+    UNICON_TRY(evaluate_at(s, &none, with_cross, &value));
   }
-  UNICON_TRY(evaluate_at(s, zx, zy, r, true, &value));
   unicon__frame_close(s->ctx, frame);
   return UNICON_OK;
 }
@@ -329,10 +377,11 @@ static unicon_status safe_step(solver *s, unicon__state *state, const unicon__st
   for (int k = 0; k <= HALVINGS; k++, *eta /= 2) {
     double value;
     UNICON_TRY(unicon__mix(s->ctx, &mix, *eta, &trial));
-    UNICON_TRY(evaluate(s, &trial, false, &value));
-    if (!(value < *loss - enough * fabs(*loss))) continue;
+    const wanted want = {more, *loss - enough * fabs(*loss)};
+    UNICON_TRY(evaluate(s, &trial, want, &value));
+    if (!(value < want.limit)) continue;
     unicon__state_copy(state, &trial);
-    if (more) UNICON_TRY(evaluate(s, state, true, &value));
+    if (more && !s->made) UNICON_TRY(evaluate(s, state, with_cross, &value));
     *loss = value;
     return UNICON_OK;
   }
@@ -381,7 +430,7 @@ static unicon_status iterate(solver *s, unicon__state *state) {
   UNICON_TRY(unicon__state_new(s->ctx, state->m, state->n, state->r, &best));
   UNICON_TRY(unicon__state_new(s->ctx, state->m, state->n, state->r, &before));
   s->rank = state->r;
-  UNICON_TRY(evaluate(s, state, true, &loss));
+  UNICON_TRY(evaluate(s, state, with_cross, &loss));
   UNICON_TRY(note_step(s, state, loss, 0, &best, &best_score));
   for (int step = 0; step < s->params->iterations && !done; step++) {
     UNICON_TRY(unicon__stage_step(s->ctx, step, s->params->iterations));
@@ -400,7 +449,7 @@ static unicon_status iterate(solver *s, unicon__state *state) {
       UNICON_TRY(safe_step(s, state, &candidate, more, &loss, &eta));
     } else {
       unicon__state_copy(state, &candidate);
-      UNICON_TRY(evaluate(s, state, more, &loss));
+      UNICON_TRY(evaluate(s, state, (wanted){more, INFINITY}, &loss));
     }
     UNICON_TRY(settled(s, &before, state, &done));
     unicon__frame_close(s->ctx, frame);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "solve/stats_device.h"
 
+#include "base/sweep.h"
 #include "features/feed.h"
 
 enum { WAYS = 2, WEIGHTS_MOST = 3 };
@@ -210,6 +211,24 @@ static unicon_status fetch_side(unicon_ctx *ctx, const summing *m, int side, res
   return UNICON_OK;
 }
 
+enum { ADD_AT_ONCE = 1 << 15 };
+
+/* A piece of every sum, for the places of a row of cells. */
+static void add_piece(void *state, unicon__cell cell) {
+  const results *all = state;
+  const int64_t first = cell.row * ADD_AT_ONCE;
+  for (int k = 0; k < all->count; k++)
+    for (int64_t i = first; i < first + ADD_AT_ONCE && i < all->size[k]; i++)
+      all->to[k][i] += all->sum[k][i];
+}
+
+static unicon_status add_results(unicon_ctx *ctx, results *all) {
+  int64_t most = 0;
+  for (int k = 0; k < all->count; k++) most = all->size[k] > most ? all->size[k] : most;
+  return unicon__sweep_rows(ctx, NULL, NULL, (most + ADD_AT_ONCE - 1) / ADD_AT_ONCE, add_piece,
+                            all);
+}
+
 unicon_status unicon__stats_road(unicon_ctx *ctx, void *state, unicon__device_room *room) {
   summing m = {.job = state, .room = room};
   results all = {.count = 0};
@@ -217,8 +236,7 @@ unicon_status unicon__stats_road(unicon_ctx *ctx, void *state, unicon__device_ro
   UNICON_TRY(open_feeds(ctx, &m));
   for (int side = 0; side < 2; side++) UNICON_TRY(add_side(ctx, &m, side));
   for (int side = 0; side < 2; side++) UNICON_TRY(fetch_side(ctx, &m, side, &all));
-  for (int k = 0; k < all.count; k++)
-    for (int64_t i = 0; i < all.size[k]; i++) all.to[k][i] += all.sum[k][i];
+  UNICON_TRY(add_results(ctx, &all));
   for (int side = 0; side < 2; side++)
     m.job->stats->rows[side] += m.job->sign * (double)m.job->count[side];
   return UNICON_OK;

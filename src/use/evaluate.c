@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/together.h"
 #include "io/object.h"
 #include "io/result.h"
 #include "model/embed.h"
@@ -301,7 +302,16 @@ unicon_status unicon_evaluate(unicon_ctx *ctx, const unicon_view *x, const unico
                               unicon_result **out) {
   if (out) *out = NULL;
   UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, evaluate_into(ctx, x, y, pairs, options, out));
+  unicon_status status = unicon__together_begin(ctx, options, "eval of %lld and %lld rows",
+                                                x && x->rows ? (long long)x->rows->count : 0,
+                                                y && y->rows ? (long long)y->rows->count : 0);
+  if (status == UNICON_OK) status = evaluate_into(ctx, x, y, pairs, options, out);
+  status = unicon__together_end(ctx, status);
+  if (status != UNICON_OK && out) { /* made here, but not elsewhere */
+    unicon_result_destroy(*out);
+    *out = NULL;
+  }
+  return unicon__leave(ctx, status);
 }
 
 unicon_status unicon_ranks(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,

@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "base/together.h"
 #include "device/use.h"
 #include "io/object.h"
 #include "linalg/blas.h"
@@ -279,6 +280,26 @@ static unicon_status scan_base(unicon_ctx *ctx, const unicon__meeting *meeting, 
   return UNICON_OK;
 }
 
+/* The lists of some queries on the host. */
+static unicon_status find_on_host(unicon_ctx *ctx, const finding *f, const unicon__share *own,
+                                  const unicon__lens *query, const unicon__lens *base) {
+  const int64_t wish = BASE_FLOATS / (f->width > 0 ? f->width : 1);
+  const int64_t block = least(wish < BASE_ROWS ? BASE_ROWS : wish, f->n);
+  search s = {.queries = own->count,
+              .r = f->width,
+              .k = f->k,
+              .q = f->q + own->first * f->width,
+              .longest = unicon__lens_longest(query, f->q, f->queries, f->width),
+              .lens = base};
+  float *room;
+  UNICON_NEW(ctx, room, block * s.r);
+  UNICON_TRY(open_search(ctx, block, &s));
+  UNICON_TRY(scan_base(ctx, f->meeting, f->n, block, room, &s));
+  write_lists(&s, f->ld, f->ids + own->first * f->ld, f->scores + own->first * f->ld);
+  UNICON_TRY(unicon__gather_rows(ctx, own, f->ids, f->ld * (int64_t)sizeof *f->ids));
+  return unicon__gather_rows(ctx, own, f->scores, f->ld * (int64_t)sizeof *f->scores);
+}
+
 unicon_status unicon__search(unicon_ctx *ctx, const unicon_view *queries, const unicon_view *base,
                              int64_t k, int64_t *ids, float *scores) {
   unicon__lens lens_q, lens_b;
@@ -292,35 +313,35 @@ unicon_status unicon__search(unicon_ctx *ctx, const unicon_view *queries, const 
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "k is %lld; accepted: 1 or more", (long long)k);
   UNICON_NEED(ctx, ids);
   UNICON_NEED(ctx, scores);
-  const int64_t n = lens_b.count, kept = least(k, n);
-  search s = {.queries = lens_q.count, .r = meeting.width, .k = kept, .lens = &lens_b};
   finding f = {.meeting = &meeting,
-               .queries = s.queries,
-               .n = n,
-               .width = s.r,
-               .k = kept,
+               .queries = lens_q.count,
+               .n = lens_b.count,
+               .width = meeting.width,
+               .k = least(k, lens_b.count),
                .ld = k,
                .ids = ids,
                .scores = scores};
+  const double flops = 2 * (double)f.queries * (double)f.n * (double)f.width;
+  const unicon__share share = unicon__share_of(ctx, f.queries, QUERY_ROWS, flops);
   bool done;
-  const int64_t wish = BASE_FLOATS / (s.r > 0 ? s.r : 1);
-  const int64_t block = least(wish < BASE_ROWS ? BASE_ROWS : wish, n);
-  float *q, *room;
-  UNICON_NEW(ctx, q, s.queries * s.r);
-  UNICON_TRY(unicon__meeting_queries(ctx, &meeting, 0, s.queries, q));
-  s.q = f.q = q;
+  float *q;
+  UNICON_NEW(ctx, q, f.queries * f.width);
+  UNICON_TRY(unicon__meeting_queries(ctx, &meeting, 0, f.queries, q));
+  f.q = q;
   UNICON_TRY(find_on_device(ctx, &f, &done));
-  if (done) return UNICON_OK;
-  UNICON_NEW(ctx, room, block * s.r);
-  s.longest = unicon__lens_longest(&lens_q, q, s.queries, s.r);
-  UNICON_TRY(open_search(ctx, block, &s));
-  UNICON_TRY(scan_base(ctx, &meeting, n, block, room, &s));
-  write_lists(&s, k, ids, scores);
-  return UNICON_OK;
+  return done ? UNICON_OK : find_on_host(ctx, &f, &share, &lens_q, &lens_b);
+}
+
+static long long rows_in(const unicon_view *view) {
+  return view && view->rows ? (long long)view->rows->count : 0;
 }
 
 unicon_status unicon_search(unicon_ctx *ctx, const unicon_view *queries, const unicon_view *base,
                             int64_t k, int64_t *ids, float *scores) {
   UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, unicon__search(ctx, queries, base, k, ids, scores));
+  unicon_status status =
+      unicon__together_begin(ctx, NULL, "search of %lld rows for %lld, %lld each", rows_in(base),
+                             rows_in(queries), (long long)k);
+  if (status == UNICON_OK) status = unicon__search(ctx, queries, base, k, ids, scores);
+  return unicon__leave(ctx, unicon__together_end(ctx, status));
 }

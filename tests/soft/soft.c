@@ -29,6 +29,7 @@ struct unicon__device {
 enum { USUAL_LIMIT = 1 << 30, USUAL_ROWS = 48 };
 
 static soft_control control = {.version = UNICON__DEVICE_VERSION,
+                               .memory_kind = 1,
                                .most_rows = USUAL_ROWS,
                                .fail_allocation = -1,
                                .fail_launch = -1,
@@ -45,6 +46,25 @@ static bool strikes(int64_t *counter) {
   return *counter >= 0 && (*counter)-- == 0;
 }
 
+/* The hook of device.h. */
+static long hook_after;
+static bool hook_stays, hook_struck;
+
+EXPORTED long unicon__device_fault(long after, int stays);
+long unicon__device_fault(long after, int stays) {
+  const long left = hook_after;
+  hook_after = after;
+  hook_stays = stays != 0;
+  hook_struck = false;
+  return left;
+}
+
+static bool hooked(void) {
+  if (hook_struck && hook_stays) return true;
+  hook_struck = hook_after > 0 && --hook_after == 0;
+  return hook_struck;
+}
+
 static int fail(unicon__device *d, int status, const char *what) {
   snprintf(d->error, sizeof d->error, "%s", what);
   return status;
@@ -55,7 +75,7 @@ static int launch(unicon__device *d, int op) {
   control.calls[op]++;
   if (control.elsewhere == op) return UNICON__DEVICE_ELSEWHERE;
   if (d->host.poll && d->host.poll(d->host.user)) return UNICON__DEVICE_CANCELLED;
-  if (strikes(&control.fail_launch))
+  if (hooked() || strikes(&control.fail_launch))
     return fail(d, UNICON__DEVICE_FAILED, "an operation failed because the test wanted it");
   return UNICON__DEVICE_OK;
 }
@@ -71,6 +91,9 @@ static int matrix_new(unicon__device *d, int64_t rows, int64_t cols, int element
   *out = NULL;
   if (rows < 0 || cols < 0 || (element != UNICON__ELEMENT_F32 && element != UNICON__ELEMENT_F64))
     return fail(d, UNICON__DEVICE_FAILED, "a matrix of no shape or element that there is");
+  if (hooked())
+    return fail(d, hook_stays ? UNICON__DEVICE_FAILED : UNICON__DEVICE_MEMORY,
+                "a matrix failed because the test wanted it");
   const uint64_t bytes = (uint64_t)rows * (uint64_t)cols * (element == UNICON__ELEMENT_F64 ? 8 : 4);
   if (d->used + bytes > d->limit || strikes(&control.fail_allocation)) {
     snprintf(d->error, sizeof d->error, "%llu bytes are needed, %llu of %llu are in use",
@@ -387,12 +410,33 @@ static int combine(unicon__device *d, const unicon__device_sparse *w, const unic
 
 /* ---- the plane ---------------------------------------------------------------------------- */
 
+/* To so many significant bits, if the device is to be less exact: 11 are float16, 8 bfloat16. */
+static double coarse(const unicon__device *d, double v, int bits) {
+  uint64_t word;
+  if (!d->host.reduced || !isfinite(v)) return v;
+  memcpy(&word, &v, sizeof word);
+  const uint64_t last = UINT64_C(1) << (53 - bits);
+  word = (word + last / 2) & ~(last - 1); /* a carry goes into the exponent, as it should */
+  memcpy(&v, &word, sizeof v);
+  return v;
+}
+
 static double score(const unicon__matrix *a, int64_t i, const unicon__matrix *b, int64_t j,
                     int64_t width) {
   const float *x = a->f32 + i * a->cols, *y = b->f32 + j * b->cols;
   double sum = 0;
   for (int64_t k = 0; k < width; k++) sum += (double)x[k] * (double)y[k];
   return sum;
+}
+
+/* One of the plane. */
+static double plane_score(const unicon__device *d, const unicon__device_plane *p, int64_t i,
+                          int64_t j) {
+  if (!d->host.reduced) return score(p->zx, i, p->zy, j, p->r);
+  double sum = 0;
+  for (int64_t k = 0; k < p->r; k++)
+    sum += coarse(d, at(p->zx, i, k), 11) * coarse(d, at(p->zy, j, k), 11);
+  return coarse(d, sum, 11);
 }
 
 /* The entry of a sparse row at a column: its place, or -1. `next` runs along. */
@@ -422,7 +466,7 @@ static int exp_sums(unicon__device *d, const unicon__device_plane *p, const unic
     for (int64_t j = 0; j < p->n_y; j++) {
       const int64_t found = entry_at(e->counts, i, j, &next);
       const double count = found < 0 ? 1 : value_of(e->counts, found);
-      const double v = e->a * score(p->zx, i, p->zy, j, p->r);
+      const double v = e->a * plane_score(d, p, i, j);
       if (count == 0) continue;
       if (e->shifted) {
         lse_add(&e->row_top[i], &e->row_sum[i], v, count);
@@ -470,9 +514,11 @@ static int weigh(unicon__device *d, const unicon__device_plane *p, const unicon_
       const int64_t found = entry_at(w->fixed, i, j, &next);
       const double weight = found >= 0
                                 ? value_of(w->fixed, found)
-                                : weight_of(w, i, j, score(p->zx, i, p->zy, j, p->r), &total);
-      for (int64_t k = 0; w->phi_x && k < w->phi_y->cols; k++)
-        t[k] += weight * at(w->phi_y, w->phi_y0 + j - w->y0, k);
+                                : coarse(d, weight_of(w, i, j, plane_score(d, p, i, j), &total), 8);
+      for (int64_t k = 0; w->phi_x && k < w->phi_y->cols; k++) {
+        const double phi = at(w->phi_y, w->phi_y0 + j - w->y0, k);
+        t[k] += weight * (found >= 0 ? phi : coarse(d, phi, 8));
+      }
     }
     for (int64_t a = 0; w->phi_x && a < w->phi_x->cols; a++)
       for (int64_t k = 0; k < w->phi_y->cols; k++)
@@ -490,11 +536,8 @@ static int descending(const void *a, const void *b) {
   return (left < right) - (left > right);
 }
 
-static int bias(unicon__device *d, const unicon__matrix *z, int64_t first, int64_t count,
-                const unicon__matrix *bank, int form, double strength, float *out) {
-  LAUNCH(d, bias);
-  if (!holds(z, first, count) || z->cols < bank->cols)
-    return fail(d, UNICON__DEVICE_FAILED, "bias of other shapes");
+static void bias_rows(const unicon__matrix *z, int64_t first, int64_t count,
+                      const unicon__matrix *bank, int form, double strength, float *out) {
   double *s = calloc((size_t)bank->rows + 1, sizeof *s);
   if (!s) abort();
   for (int64_t i = 0; i < count; i++) {
@@ -513,6 +556,14 @@ static int bias(unicon__device *d, const unicon__matrix *z, int64_t first, int64
     out[i] = (float)result;
   }
   free(s);
+}
+
+static int bias(unicon__device *d, const unicon__matrix *z, int64_t first, int64_t count,
+                const unicon__matrix *bank, int form, double strength, float *out) {
+  LAUNCH(d, bias);
+  if (!holds(z, first, count) || z->cols < bank->cols)
+    return fail(d, UNICON__DEVICE_FAILED, "bias of other shapes");
+  bias_rows(z, first, count, bank, form, strength, out);
   return UNICON__DEVICE_OK;
 }
 
@@ -541,10 +592,7 @@ static int nearest(unicon__device *d, const unicon__device_scores *s, int64_t k,
   return UNICON__DEVICE_OK;
 }
 
-static int ranks(unicon__device *d, const unicon__device_scores *s, const unicon__device_ranks *r) {
-  LAUNCH(d, ranks);
-  if (!holds(s->query, s->q0, s->queries) || !holds(s->candidate, s->c0, s->candidates))
-    return fail(d, UNICON__DEVICE_FAILED, "ranks of other shapes");
+static void count_ranks(const unicon__device_scores *s, const unicon__device_ranks *r) {
   for (int64_t i = 0; i < s->queries; i++) {
     int64_t next = r->hidden->start[i];
     for (int64_t j = 0; j < s->candidates && r->start[i] < r->start[i + 1]; j++) {
@@ -558,6 +606,13 @@ static int ranks(unicon__device *d, const unicon__device_scores *s, const unicon
       if (r->sum) r->sum[i] += now;
     }
   }
+}
+
+static int ranks(unicon__device *d, const unicon__device_scores *s, const unicon__device_ranks *r) {
+  LAUNCH(d, ranks);
+  if (!holds(s->query, s->q0, s->queries) || !holds(s->candidate, s->c0, s->candidates))
+    return fail(d, UNICON__DEVICE_FAILED, "ranks of other shapes");
+  count_ranks(s, r);
   return UNICON__DEVICE_OK;
 }
 
@@ -668,9 +723,7 @@ static int eigen(unicon__device *d, int64_t n, double *a, double *w) {
   return UNICON__DEVICE_OK;
 }
 
-static int svd(unicon__device *d, int64_t m, int64_t n, double *a, double *s, double *u,
-               double *vt) {
-  LAUNCH(d, svd);
+static void all_triples(int64_t m, int64_t n, const double *a, double *s, double *u, double *vt) {
   const bool wide = m < n;
   const int64_t q = wide ? m : n, large = wide ? n : m;
   double *b = copied(wide ? a : NULL, q * large), *v = copied(NULL, q * q);
@@ -684,6 +737,30 @@ static int svd(unicon__device *d, int64_t m, int64_t n, double *a, double *s, do
   }
   free(b);
   free(v);
+}
+
+static int svd(unicon__device *d, int64_t m, int64_t n, double *a, double *s, double *u,
+               double *vt) {
+  LAUNCH(d, svd);
+  all_triples(m, n, a, s, u, vt);
+  return UNICON__DEVICE_OK;
+}
+
+static int leading(unicon__device *d, int64_t m, int64_t n, int64_t r, const double *a, double *s,
+                   double *u, double *v) {
+  LAUNCH(d, leading);
+  const int64_t q = m < n ? m : n;
+  if (r < 1 || r > q) return fail(d, UNICON__DEVICE_FAILED, "more triples than there are");
+  double *value = copied(NULL, q), *left = copied(NULL, m * q), *right = copied(NULL, q * n);
+  all_triples(m, n, a, value, left, right);
+  for (int64_t k = 0; k <= r; k++) s[k] = k < q ? value[k] : 0;
+  for (int64_t k = 0; k < r; k++) {
+    for (int64_t i = 0; i < m; i++) u[i * r + k] = left[i * q + k];
+    for (int64_t j = 0; j < n; j++) v[j * r + k] = right[k * n + j];
+  }
+  free(value);
+  free(left);
+  free(right);
   return UNICON__DEVICE_OK;
 }
 
@@ -700,6 +777,324 @@ static int product(unicon__device *d, int trans_a, int trans_b, int64_t m, int64
   return UNICON__DEVICE_OK;
 }
 
+/* ---- memory of others -------------------------------------------------------------------- */
+
+static int foreign_holds(unicon__device *d, const unicon__matrix *m, int64_t m_first, int64_t count,
+                         const unicon__foreign *f, int64_t first) {
+  if (!holds(m, m_first, count) || first < 0 || count > f->rows - first || f->cols > m->cols)
+    return fail(d, UNICON__DEVICE_FAILED, "rows of others have other shapes");
+  if (f->number == 0) return UNICON__DEVICE_OK;
+  snprintf(d->error, sizeof d->error, "the rows lie on number %d of the kind, and 0 is in use",
+           (int)f->number);
+  return UNICON__DEVICE_FAILED;
+}
+
+static int receive(unicon__device *d, unicon__matrix *to, int64_t to_first, int64_t count,
+                   const unicon__foreign *from, int64_t first) {
+  LAUNCH(d, receive);
+  const int said = foreign_holds(d, to, to_first, count, from, first);
+  if (said != UNICON__DEVICE_OK) return said;
+  control.last_stream = from->stream;
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t k = 0; k < from->cols; k++)
+      put(to, to_first + i, k,
+          element_value((const unsigned char *)from->data + (first + i) * from->row_stride +
+                            k * from->col_stride,
+                        from->element));
+  return UNICON__DEVICE_OK;
+}
+
+static int hand(unicon__device *d, const unicon__matrix *from, int64_t from_first, int64_t count,
+                const unicon__foreign *to, int64_t first) {
+  LAUNCH(d, hand);
+  const int said = foreign_holds(d, from, from_first, count, to, first);
+  if (said != UNICON__DEVICE_OK) return said;
+  for (int64_t i = 0; i < count; i++)
+    memcpy((unsigned char *)to->data + (first + i) * to->row_stride,
+           from->f32 + (from_first + i) * from->cols, (size_t)to->cols * sizeof(float));
+  return UNICON__DEVICE_OK;
+}
+
+static int flaw(unicon__device *d, const unicon__matrix *m, int64_t first, int64_t count, int zero,
+                int64_t *row) {
+  LAUNCH(d, flaw);
+  if (!holds(m, first, count)) return fail(d, UNICON__DEVICE_FAILED, "flaw past the end");
+  *row = -1;
+  for (int64_t i = 0; i < count && *row < 0; i++) {
+    bool good = true, all_zero = true;
+    for (int64_t k = 0; k < m->cols; k++) {
+      const double value = at(m, first + i, k);
+      good = good && isfinite(value);
+      all_zero = all_zero && value == 0;
+    }
+    if (!good || (zero && all_zero)) *row = i;
+  }
+  return UNICON__DEVICE_OK;
+}
+
+static int room_new(unicon__device *d, uint64_t bytes, void **out, int32_t *number) {
+  *number = 0;
+  *out = hooked() || strikes(&control.fail_allocation) ? NULL : calloc(bytes + 1, 1);
+  if (!*out) return fail(d, UNICON__DEVICE_MEMORY, "there is no room for others");
+  control.rooms++;
+  return UNICON__DEVICE_OK;
+}
+
+static void room_free(void *room, int32_t number) {
+  (void)number;
+  control.rooms--;
+  free(room);
+}
+
+/* ---- refine ------------------------------------------------------------------------------- */
+
+/* One side of a batch, in float64. */
+typedef struct half {
+  const unicon__device_tuned *t;
+  const int64_t *row;
+  int64_t n, p, r;
+  double *z, *d, *length; /* n by r, n by r, n */
+  double *sum, *weight;   /* n: N, R */
+} half;
+
+static void make_factors(const unicon__device_tuned *t) {
+  for (int64_t i = 0; i < t->g->rows; i++)
+    for (int64_t k = 0; k < t->g->cols; k++) {
+      double value = at(t->g, i, k) * (t->scale ? at(t->scale, 0, i) : 1);
+      if (t->whole) value = 0;
+      for (int64_t j = 0; t->whole && j < t->g->rows; j++)
+        value += at(t->whole, i, j) * at(t->g, j, k);
+      put(t->f, i, k, value);
+    }
+}
+
+static void embed_half(half *b) {
+  make_factors(b->t);
+  for (int64_t i = 0; i < b->n; i++) {
+    double square = 0;
+    for (int64_t k = 0; k < b->r; k++) {
+      double sum = 0;
+      for (int64_t j = 0; j < b->p; j++) sum += at(b->t->phi, b->row[i], j) * at(b->t->f, j, k);
+      b->z[i * b->r + k] = sum;
+      square += sum * sum;
+    }
+    b->length[i] = sqrt(square);
+    for (int64_t k = 0; k < b->r && square > 0; k++) b->z[i * b->r + k] /= b->length[i];
+  }
+}
+
+static double row_product(const half *x, int64_t i, const half *y, int64_t j) {
+  double sum = 0;
+  for (int64_t k = 0; k < x->r; k++) sum += x->z[i * x->r + k] * y->z[j * y->r + k];
+  return sum;
+}
+
+static double denominator(const unicon__device_steps *k, double u, double n) {
+  return k->own * exp(u) + n;
+}
+
+static double rho_of(const unicon__device_steps *k, double u, double n) {
+  const double d = denominator(k, u, n);
+  if (d == 0) return 0;
+  if (k->phi == UNICON__DEVICE_LOG) return 1 / d;
+  if (k->phi == UNICON__DEVICE_LOG1P) return 1 / (d + exp(k->nu * u));
+  return k->a * exp(-k->nu * u);
+}
+
+static double slope_of(const unicon__device_steps *k, double u, double n) {
+  return rho_of(k, u, n) * (k->nu * n - (1 - k->nu) * k->own * exp(u));
+}
+
+static double part_of(const unicon__device_steps *k, double u, double n) {
+  const double d = denominator(k, u, n);
+  if (d == 0) return 0;
+  if (k->phi == UNICON__DEVICE_LOG) return (log(d) - k->nu * u) / k->a;
+  if (k->phi == UNICON__DEVICE_LOG1P) return log1p(d * exp(-k->nu * u)) / k->a;
+  return d * exp(-k->nu * u);
+}
+
+/* The value of batch t; d of both sides. `first`: number of its first row of x. */
+static double weigh_halves(const unicon__device_steps *k, half *x, half *y, int64_t first) {
+  const unicon__device_sparse *e = k->entries;
+  double value = 0;
+  for (int pass = 0; pass < 3; pass++) /* N, R, S */
+    for (int64_t i = 0; i < x->n; i++) {
+      int64_t next = e->start[first + i];
+      for (int64_t j = 0; j < y->n; j++) {
+        const int64_t found = entry_at(e, first + i, j, &next);
+        const double u = k->a * row_product(x, i, y, j), count = found < 0 ? 1 : value_of(e, found);
+        const double ox = found < 0 ? 0 : k->omega_x[found], oy = found < 0 ? 0 : k->omega_y[found];
+        if (pass == 0) x->sum[i] += count * exp(u), y->sum[j] += count * exp(u);
+        if (pass == 1 && ox > 0) x->weight[i] += ox * rho_of(k, u, x->sum[i]);
+        if (pass == 1 && oy > 0) y->weight[j] += oy * rho_of(k, u, y->sum[j]);
+        if (pass < 2) continue;
+        double s = -count * exp(u) * (x->weight[i] + y->weight[j]);
+        if (ox > 0) s += ox * slope_of(k, u, x->sum[i]), value += ox * part_of(k, u, x->sum[i]);
+        if (oy > 0) s += oy * slope_of(k, u, y->sum[j]), value += oy * part_of(k, u, y->sum[j]);
+        for (int64_t c = 0; c < x->r; c++) {
+          x->d[i * x->r + c] += s * y->z[j * y->r + c];
+          y->d[j * y->r + c] += s * x->z[i * x->r + c];
+        }
+      }
+    }
+  return value;
+}
+
+/* dG of a side, p by r. */
+static double *gradient_of(half *b) {
+  const unicon__device_tuned *t = b->t;
+  double *plain = copied(NULL, b->p * b->r), *out = copied(NULL, b->p * b->r);
+  for (int64_t i = 0; i < b->n; i++) {
+    double *d = b->d + i * b->r, along = 0;
+    const double *z = b->z + i * b->r;
+    for (int64_t k = 0; k < b->r; k++) along += d[k] * z[k];
+    for (int64_t k = 0; k < b->r; k++)
+      d[k] = b->length[i] > 0 ? (along * z[k] - d[k]) / b->length[i] : 0;
+    for (int64_t j = 0; j < b->p; j++)
+      for (int64_t k = 0; k < b->r; k++) plain[j * b->r + k] += at(t->phi, b->row[i], j) * d[k];
+  }
+  for (int64_t j = 0; j < b->p; j++)
+    for (int64_t k = 0; k < b->r; k++) {
+      double sum = plain[j * b->r + k] * (t->scale ? at(t->scale, 0, j) : 1);
+      if (t->whole) sum = 0;
+      for (int64_t i = 0; t->whole && i < b->p; i++)
+        sum += at(t->whole, i, j) * plain[i * b->r + k];
+      out[j * b->r + k] = sum;
+    }
+  free(plain);
+  return out;
+}
+
+static void adam_half(half *b, double n, double rate, double decay) {
+  const unicon__device_tuned *t = b->t;
+  double *gradient = gradient_of(b), square = 0;
+  for (int64_t k = 0; k < b->p * b->r; k++) square += gradient[k] * gradient[k];
+  const double floor = 1e-4 * sqrt(square / (double)(b->p * b->r)) + 1e-20;
+  for (int64_t i = 0; i < b->p; i++)
+    for (int64_t k = 0; k < b->r; k++) {
+      const double d = gradient[i * b->r + k];
+      put(t->mean, i, k, 0.9 * at(t->mean, i, k) + 0.1 * d);
+      put(t->square, i, k, 0.999 * at(t->square, i, k) + 0.001 * d * d);
+      const double m = at(t->mean, i, k) / (1 - pow(0.9, n));
+      const double s = sqrt(at(t->square, i, k) / (1 - pow(0.999, n)));
+      put(t->g, i, k, (1 - rate * decay) * at(t->g, i, k) - rate * m / (s + floor));
+    }
+  free(gradient);
+}
+
+static half open_half(const unicon__device_tuned *t, const unicon__device_steps *k, int s,
+                      int64_t step) {
+  half b = {.t = t, .row = k->row[s] + k->start[s][step], .p = t->g->rows, .r = t->g->cols};
+  b.n = k->start[s][step + 1] - k->start[s][step];
+  b.z = copied(NULL, b.n * b.r);
+  b.d = copied(NULL, b.n * b.r);
+  b.length = copied(NULL, b.n);
+  b.sum = copied(NULL, b.n);
+  b.weight = copied(NULL, b.n);
+  return b;
+}
+
+static int refine(unicon__device *d, const unicon__device_tuned side[2],
+                  const unicon__device_steps *k) {
+  LAUNCH(d, refine);
+  for (int s = 0; s < 2; s++)
+    for (int64_t i = 0; i < (k->steps ? k->start[s][k->steps] : 0); i++)
+      if (!holds(side[s].phi, k->row[s][i], 1) || side[s].phi->cols != side[s].g->rows)
+        return fail(d, UNICON__DEVICE_FAILED, "refine of other shapes");
+  for (int64_t t = 0; t < k->steps; t++) {
+    half b[2] = {open_half(&side[0], k, 0, t), open_half(&side[1], k, 1, t)};
+    for (int s = 0; s < 2; s++) embed_half(&b[s]);
+    k->value[t] = weigh_halves(k, &b[0], &b[1], k->start[0][t]);
+    for (int s = 0; s < 2; s++) {
+      adam_half(&b[s], (double)(k->first + t + 1), k->rate[t], k->decay);
+      free(b[s].z), free(b[s].d), free(b[s].length), free(b[s].sum), free(b[s].weight);
+    }
+  }
+  for (int s = 0; s < 2; s++) make_factors(&side[s]);
+  return UNICON__DEVICE_OK;
+}
+
+/* ---- held-out rows -------------------------------------------------------------------------- */
+
+/* To the nearest number of float16, ties to even. */
+static double to_half(double v) {
+  int exponent;
+  if (v == 0 || !isfinite(v)) return v;
+  frexp(v, &exponent);
+  const int least = exponent - 11 < -24 ? -24 : exponent - 11;
+  const double rounded = ldexp(nearbyint(ldexp(v, -least)), least);
+  return fabs(rounded) > 65504 ? copysign(INFINITY, v) : rounded;
+}
+
+/* Unit rows of the leading columns with one more, which is 0. */
+static unicon__matrix unit_rows(const unicon__matrix *from, int64_t rank, const double *scale,
+                                bool rounded, bool wider) {
+  unicon__matrix m = {.rows = from->rows, .cols = rank + wider};
+  m.f32 = calloc((size_t)(m.rows * m.cols) + 1, sizeof *m.f32);
+  if (!m.f32) abort();
+  for (int64_t i = 0; i < m.rows; i++) {
+    double square = 0;
+    for (int64_t k = 0; k < rank; k++) {
+      put(&m, i, k, at(from, i, k) * (scale ? scale[k] : 1));
+      square += at(&m, i, k) * at(&m, i, k);
+    }
+    for (int64_t k = 0; k < rank && square > 0; k++) {
+      put(&m, i, k, at(&m, i, k) / sqrt(square));
+      if (rounded) put(&m, i, k, to_half(at(&m, i, k)));
+    }
+  }
+  return m;
+}
+
+/* The last column of candidates: minus their biases by a bank. */
+static void set_biases(const unicon__device_judge *j, unicon__matrix *z, const unicon__matrix *bank,
+                       float *room) {
+  bias_rows(z, 0, z->rows, bank, j->form, j->strength, room);
+  for (int64_t i = 0; i < z->rows; i++) put(z, i, z->cols - 1, -fmax(-1, fmin(1, (double)room[i])));
+}
+
+static void judge_direction(const unicon__device_judge *j, int way, const unicon__matrix *query,
+                            const unicon__matrix *candidate) {
+  const unicon__device_ranks *of = &j->of[way];
+  for (int64_t i = 0; i < query->rows; i++) {
+    double *threshold = j->threshold[way] + of->start[i];
+    const int64_t count = of->start[i + 1] - of->start[i];
+    for (int64_t k = 0; k < count; k++)
+      threshold[k] = score(query, i, candidate, j->match[way][of->start[i] + k], query->cols);
+    qsort(threshold, (size_t)count, sizeof *threshold, descending);
+    for (int64_t k = 0; k < count; k++) of->above[of->start[i] + k] = 0;
+    if (of->top) of->top[i] = -INFINITY;
+    if (of->sum) of->sum[i] = 0;
+  }
+  const unicon__device_scores s = {.query = query,
+                                   .candidate = candidate,
+                                   .queries = query->rows,
+                                   .candidates = candidate->rows,
+                                   .width = query->cols,
+                                   .self = j->self[way]};
+  count_ranks(&s, of);
+}
+
+static int judge(unicon__device *d, const unicon__device_judge *j) {
+  const bool balanced = j->bank[0] && j->bank[1];
+  unicon__matrix z[2], bank[2] = {{.rows = 0}, {.rows = 0}};
+  LAUNCH(d, judge);
+  float *room = calloc((size_t)(j->held[0]->rows + j->held[1]->rows) + 1, sizeof *room);
+  if (!room) abort();
+  for (int s = 0; s < 2; s++) {
+    z[s] = unit_rows(j->held[s], j->rank, j->scale[s], false, balanced);
+    if (balanced) bank[s] = unit_rows(j->bank[s], j->rank, j->scale[s], true, false);
+  }
+  for (int way = 0; way < 2; way++) {
+    for (int64_t i = 0; i < z[way].rows && balanced; i++) put(&z[way], i, j->rank, 1);
+    if (balanced) set_biases(j, &z[1 - way], &bank[way], room);
+    judge_direction(j, way, &z[way], &z[1 - way]);
+  }
+  for (int s = 0; s < 2; s++) free(z[s].f32), free(bank[s].f32);
+  free(room);
+  return UNICON__DEVICE_OK;
+}
+
 /* ---- the table ---------------------------------------------------------------------------- */
 
 static int usable(char *text, size_t size) {
@@ -713,7 +1108,7 @@ static int open_device(const unicon__device_host *host, uint64_t limit, unicon__
                        char *text, size_t size) {
   unicon__device *d = calloc(1, sizeof *d);
   *out = NULL;
-  if (strikes(&control.fail_launch)) {
+  if (hooked() || strikes(&control.fail_launch)) {
     free(d);
     snprintf(text, size, "it did not start because the test wanted it");
     return UNICON__DEVICE_FAILED;
@@ -750,6 +1145,8 @@ const unicon__device_table *unicon__device_entry(void) {
                                        .memory = memory_of,
                                        .matrix_new = matrix_new,
                                        .matrix_free = matrix_free,
+                                       .room_new = room_new,
+                                       .room_free = room_free,
 #define SOFT_ENTRY(op) .op = op,
                                        SOFT_OPS(SOFT_ENTRY)
 #undef SOFT_ENTRY
@@ -758,5 +1155,7 @@ const unicon__device_table *unicon__device_entry(void) {
   table.most_rows = control.most_rows;
   table.least_flops = control.least_flops;
   table.preference = control.preference;
+  const char *kind = getenv("UNICON_SOFT_KIND");
+  table.memory_kind = kind && atoi(kind) > 0 ? atoi(kind) : control.memory_kind;
   return &table;
 }

@@ -15,9 +15,40 @@ int gpu_fail(gpu *g, int code, const char *format, ...) {
   return code;
 }
 
+/* Events of all devices that fail, for tests of the host (device.h). */
+#ifdef UNICON_CUDA_FAULTS
+static long hook_after;
+static int hook_stays, hook_struck;
+
+extern "C" __attribute__((visibility("default"))) long unicon__device_fault(long after, int stays) {
+  const long left = hook_after;
+  hook_after = after;
+  hook_stays = stays;
+  hook_struck = 0;
+  return left;
+}
+
+static int hooked(void) {
+  if (hook_struck && hook_stays) return 1;
+  return hook_struck = hook_after > 0 && --hook_after == 0;
+}
+
+static int gone(void) {
+  return hook_struck && hook_stays;
+}
+#else
+static int hooked(void) {
+  return 0;
+}
+
+static int gone(void) {
+  return 0;
+}
+#endif
+
 /* Is this the call that a test wants to fail? */
 static int faulty(gpu *g) {
-  return g->fault > 0 && --g->fault == 0;
+  return (g->fault > 0 && --g->fault == 0) || hooked();
 }
 
 int gpu_check(gpu *g, cudaError_t code, const char *what) {
@@ -194,7 +225,9 @@ static int take_new(gpu *g, size_t bytes, gpu_block **out) {
 int gpu_take(gpu *g, size_t bytes, void **out) {
   bytes = (bytes + 511) / 512 * 512;
   *out = NULL;
-  if (faulty(g)) return gpu_fail(g, GPU_MEMORY, "the GPU has no memory left for a matrix");
+  if (faulty(g))
+    return gone() ? gpu_fail(g, GPU_FAILED, "the GPU does not answer")
+                  : gpu_fail(g, GPU_MEMORY, "the GPU has no memory left for a matrix");
   gpu_block *block = find_free(g, bytes);
   if (!block) GPU_TRY(take_new(g, bytes, &block));
   block->taken = ++g->takes;
@@ -204,6 +237,17 @@ int gpu_take(gpu *g, size_t bytes, void **out) {
 }
 
 /* ---- copies --------------------------------------------------------------------------------- */
+
+/* Between host memory and a pinned buffer. */
+static void copy_rows(gpu *g, void *to, int64_t to_stride, const void *from, int64_t from_stride,
+                      int64_t bytes, int64_t rows) {
+  if (g->copy) {
+    g->copy(g->user, to, to_stride, from, from_stride, bytes, rows);
+    return;
+  }
+  for (int64_t i = 0; i < rows; i++)
+    memcpy((char *)to + i * to_stride, (const char *)from + i * from_stride, (size_t)bytes);
+}
 
 /* Pieces of whole rows through two pinned buffers: one is filled while the other travels. */
 int gpu_upload(gpu *g, void *to, const void *from, size_t row_bytes, int64_t rows, int64_t stride) {
@@ -225,11 +269,10 @@ int gpu_upload(gpu *g, void *to, const void *from, size_t row_bytes, int64_t row
     char *buffer = (char *)g->pinned[turn];
     GPU_TRY(gpu_check(g, cudaEventSynchronize(g->copied[turn]), "waiting for a copy"));
     if (dense)
-      memcpy(buffer, source + done, now);
+      copy_rows(g, buffer, (int64_t)now, source + done, (int64_t)now, (int64_t)now, 1);
     else
-      for (size_t i = 0; i < now / row_bytes; i++)
-        memcpy(buffer + i * row_bytes, source + (int64_t)(done / row_bytes + i) * stride,
-               row_bytes);
+      copy_rows(g, buffer, (int64_t)row_bytes, source + (int64_t)(done / row_bytes) * stride, stride,
+                (int64_t)row_bytes, (int64_t)(now / row_bytes));
     GPU_TRY(
         gpu_check(g, cudaMemcpyAsync(target + done, buffer, now, cudaMemcpyHostToDevice, g->stream),
                   "copying to the GPU"));
@@ -246,7 +289,8 @@ int gpu_download(gpu *g, void *to, const void *from, size_t bytes) {
   for (size_t done = 0; done < bytes || waiting[0] || waiting[1]; turn ^= 1) {
     if (waiting[turn]) {
       GPU_TRY(gpu_check(g, cudaEventSynchronize(g->copied[turn]), "copying from the GPU"));
-      memcpy(target + place[turn], g->pinned[turn], waiting[turn]);
+      copy_rows(g, target + place[turn], (int64_t)waiting[turn], g->pinned[turn],
+                (int64_t)waiting[turn], (int64_t)waiting[turn], 1);
       waiting[turn] = 0;
     }
     if (done >= bytes) continue;

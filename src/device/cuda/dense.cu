@@ -204,17 +204,18 @@ static __global__ void columns_times(double *m, int64_t rows, int64_t r, const d
   if (at < rows * r) m[at] *= factor[at % r];
 }
 
-static int svd_top(gpu *g, int64_t m, int64_t n, const double *a, int64_t r, double *s, double *u,
-                   double *v) {
+/* `values` of s, at least r. */
+static int svd_top(gpu *g, int64_t m, int64_t n, const double *a, int64_t r, int64_t values,
+                   double *s, double *u, double *v) {
   const bool wide = m <= n;
   const int64_t q = wide ? m : n, other = wide ? n : m;
   double *gram, *w, *inverse, *near = wide ? u : v, *far = wide ? v : u;
   GPU_TRY(gpu_new(g, &gram, q * q));
   GPU_TRY(gpu_new(g, &w, q));
-  GPU_TRY(gpu_new(g, &inverse, r));
+  GPU_TRY(gpu_new(g, &inverse, values));
   GPU_TRY(gpu_dgemm(g, !wide, wide, q, q, other, 1, a, n, a, n, 0, gram, q));
   GPU_TRY(gpu_eigen(g, q, gram, w));
-  roots_kernel<<<(unsigned)((r + 127) / 128), 128, 0, g->stream>>>(w, q, r, s, inverse);
+  roots_kernel<<<(unsigned)((values + 127) / 128), 128, 0, g->stream>>>(w, q, values, s, inverse);
   leading_kernel<<<(unsigned)((q * r + 255) / 256), 256, 0, g->stream>>>(gram, q, r, near);
   GPU_TRY(gpu_launched(g, "singular values"));
   GPU_TRY(gpu_dgemm(g, wide, 0, other, r, q, 1, a, n, near, r, 0, far, r));
@@ -225,7 +226,15 @@ static int svd_top(gpu *g, int64_t m, int64_t n, const double *a, int64_t r, dou
 int gpu_svd_top(gpu *g, int64_t m, int64_t n, const double *a, int64_t r, double *s, double *u,
                 double *v) {
   const long mark = gpu_mark(g);
-  const int code = svd_top(g, m, n, a, r, s, u, v);
+  const int code = svd_top(g, m, n, a, r, r, s, u, v);
+  gpu_release(g, mark);
+  return code;
+}
+
+int gpu_svd_leading(gpu *g, int64_t m, int64_t n, const double *a, int64_t r, double *s, double *u,
+                    double *v) {
+  const long mark = gpu_mark(g);
+  const int code = svd_top(g, m, n, a, r, gpu_least(r + 1, gpu_least(m, n)), s, u, v);
   gpu_release(g, mark);
   return code;
 }

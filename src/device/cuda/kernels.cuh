@@ -50,6 +50,8 @@ typedef struct gpu {
   int64_t search_x, search_y; /* queries and candidates at a time, likewise */
   long fault;                 /* tests: the call that fails, counted down; 0: none */
   int (*poll)(void *user);
+  void (*copy)(void *user, void *to, int64_t to_stride, const void *from, int64_t from_stride,
+               int64_t bytes, int64_t rows); /* NULL: memcpy */
   void *user;
   char error[400];
 } gpu;
@@ -211,6 +213,9 @@ int gpu_svd(gpu *g, int64_t m, int64_t n, double *a, double *s, double *u, doubl
  * Of singular values below about 1e-7 of the largest nothing is left. */
 int gpu_svd_top(gpu *g, int64_t m, int64_t n, const double *a, int64_t r, double *s, double *u,
                 double *v);
+/* The same with one more of s, where there is one. */
+int gpu_svd_leading(gpu *g, int64_t m, int64_t n, const double *a, int64_t r, double *s, double *u,
+                    double *v);
 /* Lower Cholesky factor in place; GPU_ELSEWHERE where it is not positive definite. */
 int gpu_cholesky(gpu *g, int64_t n, double *a);
 /* B (n by m) = op(L)^{-1} B; B (m by n) = B op(L)^{-1}. */
@@ -259,5 +264,75 @@ int gpu_nearest(gpu *g, const gpu_scores *s, int64_t k, double *score, int64_t *
 /* Device memory; start[queries] thresholds in all. top, sum NULL: not wanted. */
 int gpu_ranks(gpu *g, const gpu_scores *s, const int64_t *start, const double *threshold,
               gpu_lists hidden, int64_t *above, double *top, double *sum);
+
+/* ---- memory of others (foreign.cu) ---------------------------------------------------------- */
+
+/* As unicon__foreign. */
+typedef struct gpu_foreign {
+  void *data;
+  int64_t rows, cols, row_stride, col_stride; /* bytes */
+  int element, number;
+  uint64_t stream;
+} gpu_foreign;
+
+int gpu_receive(gpu *g, const gpu_foreign *f, int64_t first, int64_t count, float *to, int64_t ld);
+int gpu_hand(gpu *g, const float *from, int64_t ld, int64_t count, const gpu_foreign *f,
+             int64_t first);
+/* The first row with an infinity or NaN or, if `zero`, of zeros alone; -1: none. */
+int gpu_flaw(gpu *g, const float *m, int64_t rows, int64_t cols, int64_t ld, int zero,
+             int64_t *row);
+/* Not of the room that is kept and counted. */
+int gpu_room_new(gpu *g, uint64_t bytes, void **out);
+void gpu_room_free(void *room);
+
+/* ---- refine (refine.cu) --------------------------------------------------------------------- */
+
+typedef struct gpu_tuned {
+  const float *phi, *scale, *whole;
+  int64_t p;
+  float *g, *mean, *square, *f;
+} gpu_tuned;
+
+/* As unicon__device_steps. */
+typedef struct gpu_steps {
+  int64_t steps, first;
+  const int64_t *start[2], *entry_from;       /* host: of batches; of the entries of each row of x */
+  const int64_t *row[2];                      /* device memory, from here on */
+  const int64_t *entry_row, *entry_column;    /* within their batch */
+  const int64_t *list_start[2], *by_column;   /* entries of each row, and of each column */
+  const double *value, *omega[2];
+  double a, nu, own;
+  int phi;
+  const double *rate; /* host */
+  double decay;
+  double *loss; /* device: of each step */
+} gpu_steps;
+int gpu_refine(gpu *g, const gpu_tuned side[2], const gpu_steps *steps, int64_t r);
+
+/* ---- held-out rows (judge.cu) --------------------------------------------------------------- */
+
+typedef struct gpu_rows {
+  const float *data;
+  int64_t rows, ld;
+} gpu_rows;
+
+/* Device memory. top and sum NULL: not wanted. */
+typedef struct gpu_judge_lists {
+  const int64_t *start, *match, *self;
+  gpu_lists hidden;
+  double *threshold, *top, *sum;
+  int64_t *above;
+} gpu_judge_lists;
+
+enum { GPU_MOST_MATCHES = 256 };
+typedef struct gpu_judge {
+  gpu_rows held[2], bank[2];
+  int64_t rank;
+  const double *scale[2];
+  int csls;
+  double strength;
+  gpu_judge_lists of[2];
+} gpu_judge;
+int gpu_judge_rows(gpu *g, const gpu_judge *judge);
 
 #endif

@@ -25,14 +25,28 @@ struct unicon__device {
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
+/* Why the driver counts no devices. */
+static void why_none(cudaError_t code, char *text, size_t size) {
+  int driver = 0, needed = 0;
+  cudaGetLastError();
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&needed);
+  if (driver == 0)
+    snprintf(text, size, "there is no NVIDIA driver");
+  else if (code == cudaErrorInsufficientDriver)
+    snprintf(text, size, "the NVIDIA driver is for CUDA %d.%d, and CUDA %d.%d is needed",
+             driver / 1000, driver % 1000 / 10, needed / 1000, needed % 1000 / 10);
+  else
+    snprintf(text, size, "there is no NVIDIA GPU that can be used: %s",
+             code != cudaSuccess ? cudaGetErrorString(code) : "none was found");
+}
+
 static int usable(char *text, size_t size) {
   int count = 0, major = 0;
   cudaDeviceProp about;
   const cudaError_t code = cudaGetDeviceCount(&count);
   if (code != cudaSuccess || count == 0) {
-    cudaGetLastError();
-    snprintf(text, size, "there is no NVIDIA GPU that can be used: %s",
-             code != cudaSuccess ? cudaGetErrorString(code) : "none was found");
+    why_none(code, text, size);
     return 0;
   }
   if (cudaGetDeviceProperties(&about, 0) != cudaSuccess) {
@@ -65,7 +79,9 @@ static int open_device(const unicon__device_host *host, uint64_t limit, unicon__
     return code;
   }
   d->host = *host;
+  d->g.reduced = d->host.reduced != 0;
   d->g.poll = d->host.poll;
+  d->g.copy = d->host.copy;
   d->g.user = d->host.user;
   *out = d;
   return GPU_OK;
@@ -441,6 +457,27 @@ static int svd(unicon__device *d, int64_t m, int64_t n, double *a, double *s, do
   IN_ROOM(d, svd_in_room(g, m, n, a, s, u, vt));
 }
 
+static int leading_in_room(gpu *g, int64_t m, int64_t n, int64_t r, const double *a, double *s,
+                           double *u, double *v) {
+  const int64_t values = gpu_least(r + 1, gpu_least(m, n));
+  double *own, *value, *left, *right;
+  GPU_TRY(send(g, a, m * n, &own));
+  GPU_TRY(gpu_new(g, &value, values));
+  GPU_TRY(gpu_new(g, &left, m * r));
+  GPU_TRY(gpu_new(g, &right, n * r));
+  GPU_TRY(gpu_svd_leading(g, m, n, own, r, value, left, right));
+  s[r] = 0;
+  GPU_TRY(gpu_download(g, s, value, (size_t)values * sizeof *s));
+  GPU_TRY(gpu_download(g, u, left, (size_t)(m * r) * sizeof *u));
+  return gpu_download(g, v, right, (size_t)(n * r) * sizeof *v);
+}
+
+static int leading(unicon__device *d, int64_t m, int64_t n, int64_t r, const double *a, double *s,
+                   double *u, double *v) {
+  if (r < 1 || r > gpu_least(m, n)) return GPU_ELSEWHERE;
+  IN_ROOM(d, leading_in_room(g, m, n, r, a, s, u, v));
+}
+
 static int product_in_room(gpu *g, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
                            const double *a, const double *b, double *c) {
   double *left, *right, *out;
@@ -456,6 +493,200 @@ static int product(unicon__device *d, int trans_a, int trans_b, int64_t m, int64
                    const double *a, const double *b, double *c) {
   if (m == 0 || n == 0 || k == 0) return GPU_ELSEWHERE;
   IN_ROOM(d, product_in_room(g, trans_a, trans_b, m, n, k, a, b, c));
+}
+
+/* ---- memory of others ----------------------------------------------------------------------- */
+
+static gpu_foreign foreign_of(const unicon__foreign *f) {
+  return {f->data,          f->rows,         f->cols,        f->row_stride,
+          f->col_stride,    (int)f->element, (int)f->number, f->stream};
+}
+
+static int check_shapes(gpu *g, const unicon__matrix *m, int64_t m_first, int64_t count,
+                        const unicon__foreign *f, int64_t first) {
+  if (m->element == UNICON__ELEMENT_F32 && f->cols <= m->cols && m_first >= 0 && first >= 0 &&
+      count <= m->rows - m_first && count <= f->rows - first)
+    return GPU_OK;
+  return gpu_fail(g, GPU_FAILED, "rows of others have other shapes");
+}
+
+static int receive(unicon__device *d, unicon__matrix *to, int64_t to_first, int64_t count,
+                   const unicon__foreign *from, int64_t first) {
+  const gpu_foreign own = foreign_of(from);
+  GPU_TRY(check_shapes(&d->g, to, to_first, count, from, first));
+  return gpu_receive(&d->g, &own, first, count, row_of(to, to_first), to->cols);
+}
+
+static int hand(unicon__device *d, const unicon__matrix *from, int64_t from_first, int64_t count,
+                const unicon__foreign *to, int64_t first) {
+  const gpu_foreign own = foreign_of(to);
+  GPU_TRY(check_shapes(&d->g, from, from_first, count, to, first));
+  return gpu_hand(&d->g, row_of(from, from_first), from->cols, count, &own, first);
+}
+
+static int flaw(unicon__device *d, const unicon__matrix *m, int64_t first, int64_t count, int zero,
+                int64_t *row) {
+  return gpu_flaw(&d->g, row_of(m, first), count, m->cols, m->cols, zero, row);
+}
+
+static int room_new(unicon__device *d, uint64_t bytes, void **out, int32_t *number) {
+  *number = d->g.device;
+  return gpu_room_new(&d->g, bytes, out);
+}
+
+static void room_free(void *room, int32_t number) {
+  (void)number; /* addresses are of one space */
+  gpu_room_free(room);
+}
+
+/* ---- refine --------------------------------------------------------------------------------- */
+
+/* Lists of all batches, as the kernels want them: host memory. */
+typedef struct batch_lists {
+  int64_t *entry_row, *column_start, *by_column;
+} batch_lists;
+
+static void free_lists(batch_lists *l) {
+  free(l->entry_row);
+  free(l->column_start);
+  free(l->by_column);
+}
+
+/* Entries of each row of y, in the order of the rows of x; fails where there is no memory. */
+static int make_lists(gpu *g, const unicon__device_steps *k, batch_lists *l) {
+  const int64_t rows = k->start[1][k->steps], count = k->entries->start[k->entries->rows];
+  l->entry_row = (int64_t *)calloc((size_t)count + 1, sizeof *l->entry_row);
+  l->by_column = (int64_t *)calloc((size_t)count + 1, sizeof *l->by_column);
+  l->column_start = (int64_t *)calloc((size_t)rows + 2, sizeof *l->column_start);
+  if (!l->entry_row || !l->by_column || !l->column_start)
+    return gpu_fail(g, GPU_MEMORY, "the host has no memory left for the lists of batches");
+  int64_t *at = l->column_start + 1; /* counts, then starts; when all are in, ends */
+  const int64_t *start = k->entries->start, *column = k->entries->column;
+  for (int64_t t = 0; t < k->steps; t++)
+    for (int64_t e = start[k->start[0][t]]; e < start[k->start[0][t + 1]]; e++)
+      at[k->start[1][t] + column[e] + 1]++;
+  for (int64_t j = 1; j < rows; j++) at[j] += at[j - 1];
+  for (int64_t t = 0; t < k->steps; t++)
+    for (int64_t i = k->start[0][t]; i < k->start[0][t + 1]; i++)
+      for (int64_t e = start[i]; e < start[i + 1]; e++) {
+        l->entry_row[e] = i - k->start[0][t];
+        l->by_column[at[k->start[1][t] + column[e]]++] = e;
+      }
+  return GPU_OK;
+}
+
+static int send_steps(gpu *g, const unicon__device_steps *k, const batch_lists *l,
+                      gpu_steps *out) {
+  const int64_t count = k->entries->start[k->entries->rows];
+  int64_t *own[7];
+  double *value, *omega[2];
+  for (int s = 0; s < 2; s++) GPU_TRY(send(g, k->row[s], k->start[s][k->steps], &own[s]));
+  GPU_TRY(send(g, l->entry_row, count, &own[2]));
+  GPU_TRY(send(g, k->entries->column, count, &own[3]));
+  GPU_TRY(send(g, k->entries->start, k->entries->rows + 1, &own[4]));
+  GPU_TRY(send(g, l->column_start, k->start[1][k->steps] + 1, &own[5]));
+  GPU_TRY(send(g, l->by_column, count, &own[6]));
+  GPU_TRY(send(g, k->entries->value, count, &value));
+  GPU_TRY(send(g, k->omega_x, count, &omega[0]));
+  GPU_TRY(send(g, k->omega_y, count, &omega[1]));
+  *out = {k->steps, k->first, {k->start[0], k->start[1]}, k->entries->start,
+          {own[0], own[1]}, own[2], own[3], {own[4], own[5]}, own[6],
+          value, {omega[0], omega[1]}, k->a, k->nu, k->own,
+          k->phi, k->rate, k->decay, NULL};
+  return gpu_new(g, &out->loss, k->steps);
+}
+
+static gpu_tuned tuned_of(const unicon__device_tuned *t) {
+  return {data_of(t->phi),          data_of(t->scale),           data_of(t->whole),
+          t->g->rows,               (float *)t->g->data,         (float *)t->mean->data,
+          (float *)t->square->data, (float *)t->f->data};
+}
+
+static int refine_in_room(gpu *g, const unicon__device_tuned side[2],
+                          const unicon__device_steps *k, batch_lists *lists) {
+  const gpu_tuned own[2] = {tuned_of(&side[0]), tuned_of(&side[1])};
+  gpu_steps steps = {};
+  if (k->steps > 0) {
+    GPU_TRY(make_lists(g, k, lists));
+    GPU_TRY(send_steps(g, k, lists, &steps));
+  }
+  GPU_TRY(gpu_refine(g, own, &steps, side[0].g->cols));
+  if (k->steps == 0) return GPU_OK;
+  return gpu_download(g, k->value, steps.loss, (size_t)k->steps * sizeof *k->value);
+}
+
+static int refine(unicon__device *d, const unicon__device_tuned side[2],
+                  const unicon__device_steps *steps) {
+  gpu *g = &d->g;
+  const long mark = gpu_mark(g);
+  batch_lists lists = {};
+  const int code = refine_in_room(g, side, steps, &lists);
+  free_lists(&lists);
+  gpu_release(g, mark);
+  return code;
+}
+
+/* ---- held-out rows -------------------------------------------------------------------------- */
+
+static gpu_rows rows_of(const unicon__matrix *m) {
+  if (!m) return {NULL, 0, 0};
+  return {data_of(m), m->rows, m->cols};
+}
+
+/* Room for what a direction finds, and its lists. */
+static int send_direction(gpu *g, const unicon__device_judge *j, int d, gpu_judge_lists *out) {
+  const unicon__device_ranks *of = &j->of[d];
+  const int64_t n = j->held[d]->rows, count = of->start[n];
+  int64_t *start, *match, *self;
+  GPU_TRY(send(g, of->start, n + 1, &start));
+  GPU_TRY(send(g, j->match[d], count, &match));
+  GPU_TRY(send(g, j->self[d], n, &self));
+  *out = {start, match, self, {0, NULL, NULL, NULL}, NULL, NULL, NULL, NULL};
+  GPU_TRY(send_lists(g, of->hidden, &out->hidden));
+  GPU_TRY(gpu_new(g, &out->threshold, count));
+  GPU_TRY(gpu_new(g, &out->above, count));
+  if (of->top) GPU_TRY(gpu_new(g, &out->top, n));
+  if (of->sum) GPU_TRY(gpu_new(g, &out->sum, n));
+  GPU_TRY(gpu_check(g, cudaMemsetAsync(out->above, 0, (size_t)count * sizeof *out->above, g->stream),
+                    "ranks"));
+  if (!out->sum) return GPU_OK;
+  return gpu_check(g, cudaMemsetAsync(out->sum, 0, (size_t)n * sizeof *out->sum, g->stream),
+                   "ranks");
+}
+
+static int fetch_direction(gpu *g, const unicon__device_judge *j, int d,
+                           const gpu_judge_lists *from) {
+  const unicon__device_ranks *of = &j->of[d];
+  const int64_t n = j->held[d]->rows, count = of->start[n];
+  GPU_TRY(gpu_download(g, j->threshold[d], from->threshold, (size_t)count * sizeof(double)));
+  GPU_TRY(gpu_download(g, of->above, from->above, (size_t)count * sizeof *of->above));
+  if (of->top) GPU_TRY(gpu_download(g, of->top, from->top, (size_t)n * sizeof *of->top));
+  return of->sum ? gpu_download(g, of->sum, from->sum, (size_t)n * sizeof *of->sum) : GPU_OK;
+}
+
+static int judge_in_room(gpu *g, const unicon__device_judge *j) {
+  gpu_judge own = {};
+  own.rank = j->rank;
+  own.csls = j->form == UNICON__DEVICE_CSLS;
+  own.strength = j->strength;
+  for (int s = 0; s < 2; s++) {
+    double *scale;
+    own.held[s] = rows_of(j->held[s]);
+    own.bank[s] = rows_of(j->bank[s]);
+    GPU_TRY(send(g, j->scale[s], j->rank, &scale));
+    own.scale[s] = scale;
+    GPU_TRY(send_direction(g, j, s, &own.of[s]));
+  }
+  GPU_TRY(gpu_judge_rows(g, &own));
+  for (int d = 0; d < 2; d++) GPU_TRY(fetch_direction(g, j, d, &own.of[d]));
+  return GPU_OK;
+}
+
+static int judge(unicon__device *d, const unicon__device_judge *j) {
+  for (int s = 0; s < 2; s++)
+    for (int64_t i = 0; i < j->held[s]->rows; i++)
+      if (j->of[s].start[i + 1] - j->of[s].start[i] > GPU_MOST_MATCHES) return GPU_ELSEWHERE;
+  IN_ROOM(d, judge_in_room(g, j));
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -490,7 +721,16 @@ static unicon__device_table make_table(void) {
   t.ranks = ranks;
   t.eigen = eigen;
   t.svd = svd;
+  t.leading = leading;
   t.product = product;
+  t.memory_kind = 2;
+  t.receive = receive;
+  t.hand = hand;
+  t.flaw = flaw;
+  t.room_new = room_new;
+  t.room_free = room_free;
+  t.refine = refine;
+  t.judge = judge;
   return t;
 }
 

@@ -345,11 +345,16 @@ static int nearest_block(gpu *g, const screen *w, const gpu_scores *s, const wan
   return count > 0 ? meet_again(g, w, s, q, row, count, score, id) : GPU_OK;
 }
 
+/* Is there so much to do, and memory, that blocks twice as large are worth it? */
+static bool is_large(const gpu *g, const gpu_scores *s) {
+  return s->queries >= 65536 && s->candidates >= 65536 && gpu_left(g) > (uint64_t)4 << 30;
+}
+
 static int nearest(gpu *g, const gpu_scores *s, int64_t k, double *score, int64_t *id, int *spilled,
                    int64_t *row) {
   screen w;
   wanted q = {};
-  const int64_t rows = g->search_x > 0 ? g->search_x : 4096;
+  const int64_t rows = g->search_x > 0 ? g->search_x : is_large(g, s) ? 10240 : 4096;
   GPU_TRY(screen_open(g, s, 1, rows, g->search_y > 0 ? g->search_y : 16384, &w));
   q.rows = w.rows;
   q.ld = s->ld_query;
@@ -636,7 +641,7 @@ static int find_kinds(gpu *g, const int64_t *start, int64_t queries, kinds *out)
 static int rank_all(gpu *g, const gpu_scores *s, const ranking *k) {
   screen w;
   kinds what;
-  const int64_t rows = g->search_x > 0 ? g->search_x : 8192;
+  const int64_t rows = g->search_x > 0 ? g->search_x : is_large(g, s) ? 16384 : 8192;
   GPU_TRY(find_kinds(g, k->start, s->queries, &what));
   GPU_TRY(screen_open(g, s, k->top ? 3 : 1, rows, g->search_y > 0 ? g->search_y : 8192, &w));
   for (int64_t first = 0; first < s->queries; first += w.rows) {
