@@ -28,7 +28,7 @@ import zlib
 
 import numpy as np
 
-TEXTS, IMAGES, SIDE = 34000, 13000, 144
+TEXTS, IMAGES, SIDE = 13000, 9000, 128
 
 
 def unit(rows):

@@ -41,7 +41,7 @@ def test_decision_and_map(moving, rewriting):
     assert (mapped * more_new).sum(1).mean() > .95
     assert np.allclose(rewriting.embed(more_new, of="new"), more_new, atol=1e-6)
     one = np.stack([rewriting.embed_one(row) for row in more_old[:20]])
-    assert np.allclose(one, mapped[:20], atol=1e-5)
+    assert np.allclose(one, mapped[:20], atol=1e-4)
 
 
 def test_the_map_is_a_kernel_ridge(moving, rewriting):
@@ -100,7 +100,7 @@ def test_a_stop_can_be_gone_on_from(rewriting, tmp_path, moving):
     out = tmp_path / "long.npy"
 
     def stop(_phase, share, _left):
-        return share > 0
+        return share > 0.05  # some blocks are there, however slow the machine
 
     with pytest.raises(unicon.CancelledError):
         rewriting.rewrite(index, out, progress=stop)

@@ -140,12 +140,13 @@ typedef struct unicon__outcome {
   /* How the score of a rewrite grows with the pairs, and what twice as many would add: */
   int64_t curve_pairs[UNICON__POINTS];
   double curve_score[UNICON__POINTS], more;
+  double missing; /* what the pairs of a fold would add, which maps were judged without */
   int curve_points;
   bool enough;
-  /* How its overlap@k falls with the items searched, by maps of half and of a quarter of the pairs,
-   * and what to expect of an index: */
+  /* How its overlap@k falls with the items searched, by maps of half of the pairs, and what to
+   * expect of an index: */
   int64_t size_items[UNICON__SIZES];
-  double size_score[2][UNICON__SIZES][UNICON__CUTS];
+  double size_score[UNICON__SIZES][UNICON__CUTS];
   int size_points;
   int64_t index_rows; /* 0: not asked */
   double index_score, index_low, index_high;

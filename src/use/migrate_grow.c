@@ -39,6 +39,11 @@ unicon_status unicon__outcome_learn(unicon_ctx *ctx, unicon__outcome *o) {
   const double before = fmax(1e-6, o->curve_score[last - 1] - o->curve_score[last - 2]);
   o->more = gain * fmin(1, fmax(0.3, gain / before));
   o->enough = o->more < 0.01;
+  /* Every item was left out with its fold; the map that is deployed has all pairs. */
+  unicon__entry *entry = &o->entry[UNICON__ROW_REWRITE];
+  o->missing = gain * log2((double)move->n / (double)entry->pairs);
+  for (int f = 0; f < UNICON__FIGURES; f++)
+    entry->figures.high[f] = fmin(1, entry->figures.high[f] + o->missing);
   return UNICON_OK;
 }
 
@@ -110,9 +115,8 @@ static double logit(double share) {
 
 /* Least squares of logit overlap@k among n items on 1, x, log k and, with `bent`, x^2, x =
  * log(n/k): what the place of the cut among all items says, and how many are cut off. Solves the
- * normal equations by elimination; predicts for ten of `rows`. `share` 0: half of the pairs, 1: a
- * quarter. */
-static double fit_sizes(const unicon__outcome *o, int share, bool bent, double rows) {
+ * normal equations by elimination; predicts for ten of `rows`. */
+static double fit_sizes(const unicon__outcome *o, bool bent, double rows) {
   enum { MOST = 4 };
   double a[MOST][MOST + 1] = {{0}}, x = log(rows / UNICON__NEIGHBOURS), out = 0;
   const int m = bent ? MOST : MOST - 1;
@@ -120,7 +124,7 @@ static double fit_sizes(const unicon__outcome *o, int share, bool bent, double r
     for (int c = 0; c < UNICON__CUTS; c++) {
       const double k = unicon__cuts[c], n = (double)o->size_items[p];
       const double v[MOST + 1] = {1, log(n / k), log(k), log(n / k) * log(n / k),
-                                  logit(o->size_score[share][p][c])};
+                                  logit(o->size_score[p][c])};
       if (n < 4 * k) continue;
       for (int i = 0; i < m; i++)
         for (int j = 0; j <= m; j++) a[i][j] += v[i] * v[j < m ? j : MOST];
@@ -139,19 +143,15 @@ static double share_of(double logit_value) {
   return 1 / (1 + exp(-logit_value));
 }
 
-/* How much the logit of overlap@10 changes from one size of the index to another, for all pairs: a
- * better map loses less, and what doubling the pairs spared from a quarter to a half it spares
- * again from a half to all. */
+/* How much the logit of overlap@10 changes from one size of the index to another. */
 static double change_of(const unicon__outcome *o, bool bent, double from, double to) {
-  const double half = fit_sizes(o, 0, bent, to) - fit_sizes(o, 0, bent, from);
-  const double quarter = fit_sizes(o, 1, bent, to) - fit_sizes(o, 1, bent, from);
-  return half + fmin(0.5 * fabs(half), fmax(-0.5 * fabs(half), half - quarter));
+  return fit_sizes(o, bent, to) - fit_sizes(o, bent, from);
 }
 
 /* What to expect of an index of another size: overlap@10 in a large index is like overlap@1 in one
  * of a tenth, and that is seen here already. The mean of a straight and a bent fit, from the figure
  * of the rewrite on; as uncertain as they differ and the change is large (docs/migration.md has it
- * on four pairs of models). */
+ * on five pairs of models). */
 static void extrapolate(unicon__outcome *o) {
   const unicon__entry *entry = &o->entry[UNICON__ROW_REWRITE];
   const unicon__figures *f = &entry->figures;
@@ -159,7 +159,8 @@ static void extrapolate(unicon__outcome *o) {
   o->index_rows = unicon__integer(o->move->options, UNICON__INDEX_ROWS);
   const double rows = (double)o->index_rows, items = (double)entry->items;
   const double straight = change_of(o, false, items, rows), bent = change_of(o, true, items, rows);
-  const double change = (straight + bent) / 2, at = logit(f->value[UNICON__OVERLAP]) + change;
+  const double change = (straight + bent) / 2,
+               at = logit(f->value[UNICON__OVERLAP] + o->missing) + change;
   const double half = fabs(straight - bent) / 2 + 0.15 * fabs(change) +
                       (logit(f->high[UNICON__OVERLAP]) - logit(f->low[UNICON__OVERLAP])) / 2;
   o->index_score = share_of(at);
@@ -195,11 +196,10 @@ unicon_status unicon__outcome_shrink(unicon_ctx *ctx, unicon__outcome *o) {
   for (int p = 0; p < UNICON__SIZES; p++)
     o->size_items[p] = (move->items / 2) >> (UNICON__SIZES - 1 - p);
   UNICON_NEW(ctx, left, (move->items / 2 + 1) * move->d[UNICON__NEW]);
-  for (int share = 0; share < 2; share++)
-    for (int half = 0; half < 2; half++) {
-      UNICON_TRY(map_half(ctx, o, half, move->n / 2 / (share + 1), left));
-      UNICON_TRY(slice_half(ctx, o, half, left, o->size_score[share]));
-    }
+  for (int half = 0; half < 2; half++) {
+    UNICON_TRY(map_half(ctx, o, half, move->n / 2, left));
+    UNICON_TRY(slice_half(ctx, o, half, left, o->size_score));
+  }
   unicon__drop(ctx, left);
   o->size_points = UNICON__SIZES;
   extrapolate(o);

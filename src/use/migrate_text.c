@@ -304,7 +304,7 @@ static void add_growth(paper *p, const unicon__outcome *o) {
     for (int c = 0; c < UNICON__CUTS; c++) {
       char cut[24];
       snprintf(cut, sizeof cut, "overlap@%d", unicon__cuts[c]);
-      add_real(p, cut, o->size_score[0][k][c]);
+      add_real(p, cut, o->size_score[k][c]);
     }
     close_with(p, "}");
   }

@@ -168,11 +168,43 @@ unicon_status unicon__panel_open(unicon_ctx *ctx, const float *query, const floa
   return UNICON_OK;
 }
 
+/* The 97.5 % point of Student's t (Cornish and Fisher's series). */
+static double student(double freedom) {
+  const double z = 1.96, cube = z * z * z;
+  return z + (cube + z) / (4 * freedom) +
+         (5 * cube * z * z + 16 * cube + 3 * z) / (96 * freedom * freedom);
+}
+
+/* Other queries would have other neighbours among other items, and a fold is a small index of its
+ * own: how the means of the folds differ goes into the interval beside how the queries do. Maps of
+ * the folds share most of their pairs, and other pairs would give other maps: hence the second term
+ * (Nadeau and Bengio). `fold` holds figures of every fold. */
+static void widen(const double *fold, int64_t folds, unicon__figures *out) {
+  const double n = (double)folds;
+  if (folds < 2) return;
+  for (int f = 0; f < UNICON__FIGURES; f++) {
+    double sum = 0, square = 0;
+    for (int64_t k = 0; k < folds; k++) sum += fold[k * UNICON__FIGURES + f] / n;
+    for (int64_t k = 0; k < folds; k++) square += pow(fold[k * UNICON__FIGURES + f] - sum, 2);
+    const double own = student(n - 1) * sqrt(square / (n - 1) * (1 / n + 1 / (n - 1)));
+    out->low[f] = fmax(0, out->value[f] - hypot(out->value[f] - out->low[f], own));
+    out->high[f] = fmin(1, out->value[f] + hypot(out->high[f] - out->value[f], own));
+  }
+}
+
+/* Means over the queries of a fold. */
+static void fold_mean(const double *each, int64_t queries, double *mean) {
+  unicon__figures figures;
+  unicon__figures_of(each, queries, &figures);
+  memcpy(mean, figures.value, sizeof figures.value);
+}
+
 unicon_status unicon__panel_rows(unicon_ctx *ctx, const unicon__panel *panel, const float *query,
                                  const float *item, int64_t width, double *each,
                                  unicon__figures *out) {
   const int64_t numbers = panel->queries * UNICON__FIGURES;
-  double *fold;
+  double *fold, *mean;
+  UNICON_NEW(ctx, mean, panel->folds * UNICON__FIGURES);
   UNICON_NEW(ctx, fold, numbers);
   memset(each, 0, (size_t)numbers * sizeof *each);
   for (int64_t f = 0; f < panel->folds; f++) {
@@ -180,13 +212,17 @@ unicon_status unicon__panel_rows(unicon_ctx *ctx, const unicon__panel *panel, co
     if (panel->self) {
       UNICON_TRY(unicon__jury_rows(ctx, &panel->jury[f], query + first * width,
                                    item + first * width, width, each + first * UNICON__FIGURES));
+      fold_mean(each + first * UNICON__FIGURES, panel->jury[f].queries, mean + f * UNICON__FIGURES);
       continue;
     }
     UNICON_TRY(unicon__jury_rows(ctx, &panel->jury[f], query, item + first * width, width, fold));
+    fold_mean(fold, panel->queries, mean + f * UNICON__FIGURES);
     for (int64_t k = 0; k < numbers; k++) each[k] += fold[k] / (double)panel->folds;
   }
   unicon__drop(ctx, fold);
   unicon__figures_of(each, panel->queries, out);
+  widen(mean, panel->folds, out);
+  unicon__drop(ctx, mean);
   if (out->queries > 0) return UNICON_OK;
   return unicon__fail(ctx, UNICON_ERR_PAIRS, "no query has a right answer to be judged by");
 }

@@ -26,10 +26,14 @@ for row in ways.values():
         f = row[name]
         assert 0 <= f["low"] <= f["value"] <= f["high"] <= 1, row
 assert ways["reembed"]["overlap@10"]["value"] == 1
-assert ways["rewrite"]["overlap@10"]["low"] > ways["keep"]["overlap@10"]["high"]
+assert ways["rewrite"]["overlap@10"]["value"] > ways["keep"]["overlap@10"]["value"] + 0.02
+f = ways["rewrite"]["overlap@10"]  # four folds differ, and what the pairs of a fold add counts upwards
+assert 0.01 < f["value"] - f["low"] <= f["high"] - f["value"] < 0.1, f
 assert ways["naive"]["overlap@10"]["value"] < 0.15 and ways["rewrite"]["pairs"] == 525
 best = max(t["score"] for t in j["tried"] if t["way"] == "rewrite" and t["pairs"] == 700)
-assert abs(best - ways["rewrite"]["overlap@10"]["value"]) < 0.0031, "the best setting is deployed, or one as good"
+assert 0.985 * best - 1e-6 <= ways["rewrite"]["overlap@10"]["value"] <= best + 1e-6, "the best setting is deployed, or one as good"
+kernel = [t["ridge"] for t in j["tried"] if t["method"] == "kernel" and t["way"] == "rewrite" and t["score"] > 0.985 * best]
+assert float(ways["rewrite"]["how"].split("ridge ")[1]) < 1.05 * max(kernel), "a small ridge among those as good"
 assert {t["method"] for t in j["tried"]} == {"procrustes", "ridge", "kernel"}
 scores = [p["score"] for p in j["by_pairs"]]
 assert len(scores) == 4 and scores[0] < scores[-1] and "enough_pairs" in j
@@ -150,7 +154,7 @@ npy.save("centred.npy", "f4", [[v - m for v, m in zip(row, mean)] for row in shi
 PYTHON
 run 0 rewrite moved/model.safetensors long.npy -o long.out.npy
 says "its rows have lengths around"
-npy close long.out.npy index.npy 1e-5
+npy close long.out.npy index.npy 1e-4
 run 0 migrate shifted.npy $new --into new -o shifted
 refused 1 "their mean is gone" rewrite shifted/model.safetensors centred.npy -o no.npy
 run 0 migrate $old shuffled.npy -o shuffled
