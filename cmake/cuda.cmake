@@ -20,6 +20,10 @@ target_include_directories(unicon_cuda_objects PRIVATE src)
 target_compile_options(unicon_cuda_objects PRIVATE
   $<$<BOOL:${UNICON_WERROR}>:--Werror=all-warnings -Xcompiler=-Wall,-Wextra,-Werror>)
 set_target_properties(unicon_cuda_objects PROPERTIES CUDA_VISIBILITY_PRESET hidden)
+option(UNICON_CUDA_FAULTS "Let tests make calls of the CUDA plugin fail (tests/test_device_faults.c)" OFF)
+if(UNICON_CUDA_FAULTS)
+  target_compile_definitions(unicon_cuda_objects PRIVATE UNICON_CUDA_FAULTS)
+endif()
 
 add_library(unicon_cuda MODULE $<TARGET_OBJECTS:unicon_cuda_objects>)
 set_target_properties(unicon_cuda PROPERTIES
@@ -27,6 +31,18 @@ set_target_properties(unicon_cuda PROPERTIES
   CUDA_RUNTIME_LIBRARY Static LINKER_LANGUAGE CUDA)
 target_link_libraries(unicon_cuda PRIVATE CUDA::cublas CUDA::cusolver)
 target_link_options(unicon_cuda PRIVATE LINKER:--no-undefined LINKER:--exclude-libs,ALL)
+option(UNICON_CUDA_WHEEL "Build the CUDA plugin as its wheel has it (scripts/wheels.sh --cuda)" OFF)
+if(UNICON_CUDA_WHEEL)
+  # NVIDIA's wheels lie beside it: one folder from CUDA 13 on, one for each library before.
+  set(beside "$ORIGIN/../nvidia")
+  set(folders "${beside}/cu${CUDAToolkit_VERSION_MAJOR}/lib")
+  if(CUDAToolkit_VERSION_MAJOR LESS 13)
+    set(folders "${beside}/cublas/lib" "${beside}/cusolver/lib" "${beside}/cuda_runtime/lib")
+  endif()
+  set_target_properties(unicon_cuda PROPERTIES CUDA_RUNTIME_LIBRARY Shared
+    BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${folders}")
+  target_link_options(unicon_cuda PRIVATE LINKER:-s)
+endif()
 install(TARGETS unicon_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 # Checks of every kernel, and their times; without a GPU it says so and is skipped.

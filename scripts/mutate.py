@@ -71,7 +71,7 @@ FORMULAS = (  # these carry the mathematics: three times as many
 TESTS = {
     "auto": "test_auto", "batch": "test_solve test_fit test_map_fused",
     "check": "test_check", "classify": "test_classify", "contest": "test_auto test_fit", "convert": "test_convert test_npy",
-    "dataset": "test_dataset test_fit",
+    "dataset": "test_dataset test_fit", "embed_memory": "test_memory", "feed": "test_device_roads test_memory",
     "embed": "test_search test_map_fused", "feature": "test_feature test_map",
     "adam": "test_adam test_refine", "idle": "test_fit_limits",
     "fit": "test_fit test_fit_limits test_auto test_map_fused", "gradient": "test_refine",

@@ -548,6 +548,25 @@ static void many_rows_hold_out_few(void **state) {
   problem_free(&p);
 }
 
+/* Pairs that are nearly exact have more directions in common than the usual rank; others do not. */
+static void many_common_directions_take_more_rank(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  enum { ROWS = 2400, WIDTH = 320 };
+  for (int exact = 0; exact < 2; exact++) {
+    problem p;
+    problem_make(ctx, 7, ROWS, WIDTH, WIDTH, exact ? WIDTH : 40, exact ? 30 : 8, &p);
+    unicon_options *options =
+        support_options(ctx, "preset", "auto", "kernel", "linear", "refine", "0", "metric",
+                        "whiten", "ridge", "0.3", "exponent", "1", "balance", "off", NULL);
+    unicon_model *model = support_fit(ctx, p.rows_x, p.rows_y, NULL, options);
+    const int64_t rank = unicon_model_rank(model);
+    assert_true(exact ? rank > 256 : rank <= 256);
+    unicon_model_destroy(model);
+    unicon_options_destroy(options);
+    problem_free(&p);
+  }
+}
+
 /* Keeps the first warning of its kind. */
 static void hear_left_out(void *user, unicon_log_level level, const char *text) {
   char *kept = user;
@@ -655,6 +674,7 @@ int main(void) {
       SCRATCH_TEST(shared_encoder_is_shared),
       SCRATCH_TEST(exponent_is_a_power),
       SCRATCH_TEST(kernels_must_fit_the_limit),
+      SCRATCH_TEST(many_common_directions_take_more_rank),
       SCRATCH_TEST(shared_encoder_finds_principal_axes),
       SCRATCH_TEST(many_rows_hold_out_few),
   };

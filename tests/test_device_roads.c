@@ -112,6 +112,73 @@ static void fits_run_there_and_agree(void **state) {
   problem_free(&p);
 }
 
+/* What reduced scores and weights do to the cosines of a fit with ridge .01: more than rounding, and
+ * no more than docs/numerics.md says. */
+static void reduced_precision_is_coarse_and_bounded(void **state) {
+  scratch *s = *state;
+  static const double bound[] = {1e-2, 3e-2, 1e-2};
+  static const int tried[] = {4, 5, 7}; /* clip, cold clip, siglip */
+  soft_control *soft = soft_reset();
+  problem p;
+  problem_make(s->ctx, 5, N, DX, DY, 8, 0.3, &p);
+  for (int t = 0; t < 3; t++) {
+    const kind *k = &kinds[tried[t]];
+    unicon_model *model;
+    double *want = cpu_cosines(s->ctx, &p, k);
+    CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "precision", "reduced"));
+    soft_use(s->ctx, "soft");
+    CHECK_OK(s->ctx, fit(s->ctx, &p, k, &model));
+    assert_string_equal(unicon_model_meta(model, "precision"), "reduced");
+    double *got = cosines(s->ctx, model, &p);
+    unicon_model_destroy(model);
+    const double far = support_distance(got, want, (int64_t)N * N);
+    if (!(far < bound[t] && far > rounding))
+      print_error("%s, reduced: cosines are off by %g\n", k->name, far);
+    assert_true(far < bound[t] && far > rounding);
+    free(got), free(want);
+    CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "precision", "full"));
+  }
+  assert_true(soft->calls[SOFT_weigh] > 0);
+  problem_free(&p);
+}
+
+/* It changes nothing where nothing has it, and the log says so. A change takes hold in a device that
+ * is open. */
+static void reduced_precision_says_where_it_has_no_effect(void **state) {
+  scratch *s = *state;
+  soft_control *soft = soft_reset();
+  problem p;
+  problem_make(s->ctx, 5, N, DX, DY, 8, 0.3, &p);
+  static const struct {
+    const char *device;
+    int kind;
+    const char *precision, *why;
+  } tries[] = {{"cpu", 4, "full", "the fit ran on the CPU"},
+               {"soft", 0, "full", "no iteration ran on the device"},
+               {"soft", 4, "reduced", NULL}};
+  for (size_t t = 0; t < 3; t++) {
+    log_book book = {.count = {0}};
+    unicon_model *model;
+    unicon_ctx_set_log(s->ctx, support_log, &book);
+    soft_use(s->ctx, tries[t].device);
+    CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "precision", "reduced"));
+    CHECK_OK(s->ctx, fit(s->ctx, &p, &kinds[tries[t].kind], &model));
+    assert_string_equal(unicon_model_meta(model, "precision"), tries[t].precision);
+    assert_string_equal(unicon_model_meta(model, "device"), tries[t].device);
+    assert_int_equal(book.count[UNICON_LOG_WARNING], tries[t].why != NULL);
+    if (tries[t].why) {
+      assert_non_null(strstr(book.last[UNICON_LOG_WARNING], "precision reduced has no effect"));
+      assert_non_null(strstr(book.last[UNICON_LOG_WARNING], tries[t].why));
+    }
+    unicon_model_destroy(model);
+    CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "precision", "full"));
+    assert_int_equal(soft->opened, 0);
+  }
+  unicon_ctx_set_log(s->ctx, NULL, NULL);
+  CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "device", "cpu"));
+  problem_free(&p);
+}
+
 /* A fit with held-out pairs that chooses its settings. */
 static unicon_status choose(unicon_ctx *ctx, const problem *p, const problem *held,
                             unicon_model **model) {
@@ -393,6 +460,8 @@ static void fits_can_be_cancelled(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {SCRATCH_TEST(fits_run_there_and_agree),
+                                     SCRATCH_TEST(reduced_precision_is_coarse_and_bounded),
+                                     SCRATCH_TEST(reduced_precision_says_where_it_has_no_effect),
                                      SCRATCH_TEST(choices_run_there_and_agree),
                                      SCRATCH_TEST(choices_may_fail),
                                      SCRATCH_TEST(use_runs_there_and_agrees),

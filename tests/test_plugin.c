@@ -64,10 +64,10 @@ static void absent_and_unusable_ones_are_refused(void **state) {
   refused(s, "soft", UNICON_ERR_DEVICE, "device soft", "the test says that it is not");
   soft->unusable = 0;
   soft->version = UNICON__DEVICE_VERSION + 1;
-  char other[40], own[40];
-  snprintf(other, sizeof other, "interface version %d", UNICON__DEVICE_VERSION + 1);
-  snprintf(own, sizeof own, "takes %d", UNICON__DEVICE_VERSION);
-  refused(s, "soft", UNICON_ERR_DEVICE, other, own);
+  char theirs[40], ours[40];
+  snprintf(theirs, sizeof theirs, "interface version %d", UNICON__DEVICE_VERSION + 1);
+  snprintf(ours, sizeof ours, "takes %d", UNICON__DEVICE_VERSION);
+  refused(s, "soft", UNICON_ERR_DEVICE, theirs, ours);
   soft->version = UNICON__DEVICE_VERSION;
   soft->fail_launch = 0;
   refused(s, "soft", UNICON_ERR_DEVICE, "device soft", "it did not start");

@@ -227,6 +227,48 @@ UNICON_CALL unicon_status unicon_devices(unicon_ctx *ctx, unicon_device *list, s
  * code. To be given before option device. */
 UNICON_CALL unicon_status unicon_device_folder(unicon_ctx *ctx, const char *folder);
 
+/* A matrix in memory of the host or of a device, as other libraries hand it over (DLPack,
+ * __cuda_array_interface__). */
+typedef struct unicon_memory {
+  size_t size; /* set by UNICON_MEMORY */
+  void *data;  /* element (0, 0) */
+  int64_t rows, cols;
+  int64_t row_stride, col_stride; /* bytes */
+  uint64_t stream; /* on which it is being made: of CUDA 1 and 2, the default streams, or a
+                    * cudaStream_t; 0: it is there */
+  unicon_dtype dtype;
+  int kind;     /* DLPack's number: 1 and 3 are the host's memory, 2 is CUDA's */
+  int number;   /* on which device of the kind */
+  int reserved; /* 0 */
+} unicon_memory;
+
+#define UNICON_MEMORY(...) ((unicon_memory){.size = sizeof(unicon_memory), __VA_ARGS__})
+
+/* The kind of memory that the device in force has, which is started; 1 for the CPU. */
+UNICON_CALL unicon_status unicon_memory_kind(unicon_ctx *ctx, int *kind);
+
+/* unicon_rows_wrap of memory of any kind. What lies on a device is borrowed and read there by the
+ * stages that run there; the others (the check of rows and their hash, the CPU's roads) read a
+ * float32 copy, which is made now and counts as the library's memory. The device must be the one in
+ * force, whenever the rows are used. */
+UNICON_CALL unicon_status unicon_rows_wrap_memory(unicon_ctx *ctx, const char *name,
+                                                  const unicon_memory *memory, unicon_rows **out);
+
+/* Embeds all rows of `from` into `to`: float32, as many rows, the columns of the form (RAW or UNIT),
+ * side by side. Where one of them lies on a device nothing passes through the host, unless the
+ * model is made of parts; `name` is what errors call the rows. */
+UNICON_CALL unicon_status unicon_embed_memory(unicon_ctx *ctx, const unicon_model *model,
+                                              unicon_side side, unicon_form form, const char *name,
+                                              const unicon_memory *from, const unicon_memory *to);
+
+/* Memory for `rows` by `cols` float32 numbers on the device in force, or on the host where that is
+ * the CPU. It outlives the context, and any thread may destroy it. */
+typedef struct unicon_room unicon_room;
+UNICON_CALL unicon_status unicon_room_create(unicon_ctx *ctx, int64_t rows, int64_t cols,
+                                             unicon_room **out);
+UNICON_API void unicon_room_memory(const unicon_room *room, unicon_memory *out);
+UNICON_API void unicon_room_destroy(unicon_room *room);
+
 #ifdef __cplusplus
 }
 #endif

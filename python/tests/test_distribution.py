@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is passed on: the reference is that of the docstrings, and the sdist holds what a build needs
 and nothing else."""
+import importlib.util
 import os
 import re
 import subprocess
@@ -88,3 +89,33 @@ def test_the_page_on_the_index_stands_alone():
     """Links of the README that the index shows would lead nowhere if they were relative."""
     readme = (ROOT / "python" / "README.md").read_text()
     assert not re.findall(r"\]\((?!https?://|#)[^)]*\)", readme)
+
+
+def test_the_wheel_of_the_plugin(tmp_path, monkeypatch):
+    """One library in a folder, with NVIDIA's wheels as what it needs; a plugin that is not linked so is
+    refused."""
+    script = ROOT / "scripts" / "wheel_cuda.py"
+    soft = os.environ.get("UNICON_SOFT_FOLDER")
+    if not script.exists() or not soft:
+        pytest.skip("needs the scripts and UNICON_SOFT_FOLDER")
+    spec = importlib.util.spec_from_file_location("wheel_cuda", script)
+    wheel_cuda = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(wheel_cuda)
+    plugin = os.path.join(soft, "libunicon_soft.so")
+    with pytest.raises(SystemExit, match="not linked with cuBLAS and the runtime"):
+        wheel_cuda.main(plugin, tmp_path)
+    monkeypatch.setattr(wheel_cuda, "cuda_of", lambda _: 13)
+    wheel_cuda.main(plugin, tmp_path)
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.name.startswith(f"unicon_align_cuda13-{unicon.__version__}-py3-none-linux_")
+    done = subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", tmp_path / "in",
+                           wheel], capture_output=True, text=True)
+    if "No module named pip" in done.stderr:
+        pytest.skip("there is no pip")
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "in"
+    assert (folder / "unicon_cuda13" / "libunicon_cuda.so").read_bytes() == open(plugin, "rb").read()
+    told = next(folder.glob("*.dist-info")).joinpath("METADATA").read_text()
+    for need in (f"unicon-align=={unicon.__version__}", "nvidia-cublas>=13.0,<14", "nvidia-cusolver>=12.0,<13",
+                 "nvidia-cuda-runtime>=13.0,<14"):
+        assert f"Requires-Dist: {need}\n" in told

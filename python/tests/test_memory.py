@@ -19,7 +19,7 @@ x, y = base[:, :64], base[:, 64:]                # strided views
 if {torch}:
     import torch
     x, y = torch.from_numpy(x), torch.from_numpy(y)
-aligner = unicon.Aligner(preset="fast", rank=8, threads=1)
+aligner = unicon.Aligner(preset="fast", rank=8, threads=1, device="cpu")
 small = aligner.fit(x[:1000], y[:1000])          # what BLAS and the code need is there now
 open("/proc/self/clear_refs", "w").write("5")    # the peak starts here
 before = memory("VmRSS")

@@ -22,6 +22,8 @@ from ._library import text as _text
 from ._options import TABLE as _TABLE
 from ._options import Option, presets
 from ._pairs import Pairs
+from ._devices import devices
+from ._room import DeviceArray
 from ._rows import Matrix, read_rows
 from ._split import Items, Paired, Part, Split, paired, split
 from ._tool import command, compare, report
@@ -47,10 +49,10 @@ def options() -> list[Option]:
 
 
 __all__ = [
-    "Aligner", "ArgumentError", "CancelledError", "DataError", "DeviceError", "FileError", "Folder", "FormatError",
+    "Aligner", "ArgumentError", "CancelledError", "DataError", "DeviceArray", "DeviceError", "FileError", "Folder", "FormatError",
     "Items", "Matrix", "MemoryLimitError", "Migration", "Model", "NotFittedError", "NumericError",
     "Option", "OptionError", "Paired", "Pairs", "PairsError", "Part", "Progress", "ShapeError",
     "Split", "Stats", "UniconError", "UniconWarning", "UnsupportedError", "build_info", "check",
-    "classify", "clip_retrieval", "command", "compare", "evaluate", "open_folder", "options", "paired", "plan",
+    "classify", "clip_retrieval", "command", "compare", "devices", "evaluate", "open_folder", "options", "paired", "plan",
     "presets", "probe", "read_rows", "report", "search", "split", "synth", "weights",
 ]

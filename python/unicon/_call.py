@@ -10,12 +10,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import logging
+import os
 import signal
 import threading
 import warnings
 from typing import Any, Callable, Iterator, Mapping, Optional, Union
 
-from ._library import (LOG_FUNCTION, PROGRESS_FUNCTION, SCOPE_CONTEXT, Handle, lib, text)
+from ._library import (FOLDER, LOG_FUNCTION, PROGRESS_FUNCTION, SCOPE_CONTEXT, Handle, lib, text)
 from ._options import TABLE, as_text, names_of, unknown
 from .errors import ArgumentError, OptionError, UniconWarning, error_of, refuse_nul
 
@@ -83,6 +84,8 @@ class Call:
                 raise error_of(status, "there is no memory for a context")
             self._ctx = out
             stack.callback(lib.unicon_ctx_destroy, out)
+            if FOLDER:
+                self("device_folder", os.fsencode(FOLDER))
             self.options = self.make("options_create", lib.unicon_options_destroy, stack=stack)
             for name, value in self._given.items():
                 self._set(name, value)
@@ -136,6 +139,10 @@ class Call:
         self(function, *arguments, ctypes.byref(out))
         (stack or self._stack).callback(Handle(out, destroy, keep)._end)
         return out
+
+    def given(self, name: str) -> Any:
+        """The value that the caller gave an option, or None."""
+        return self._given.get(name)
 
     def value(self, name: str) -> str:
         """The value in force of an option."""

@@ -7,9 +7,10 @@ ctypes releases the GIL during every call.
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import os
 import weakref
-from ctypes import (CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_float, c_int, c_int64,
+from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int, c_int64,
                     c_size_t, c_uint, c_uint64, c_void_p)
 from pathlib import Path
 from typing import Any, Callable
@@ -53,6 +54,20 @@ class MigrationData(_Sized):
                 ("queries_new", c_void_p), ("judgements", c_void_p)]
 
 
+class Memory(_Sized):
+    """unicon_memory."""
+
+    _fields_ = [("size", c_size_t), ("data", c_void_p), ("rows", c_int64), ("cols", c_int64),
+                ("row_stride", c_int64), ("col_stride", c_int64), ("stream", c_uint64),
+                ("dtype", c_int), ("kind", c_int), ("number", c_int), ("reserved", c_int)]
+
+
+class Device(Structure):
+    """unicon_device."""
+
+    _fields_ = [("name", c_char * 24), ("text", c_char * 256), ("usable", c_int), ("chosen", c_int)]
+
+
 def _open() -> ctypes.CDLL:
     path = os.environ.get("UNICON_LIBRARY") or Path(__file__).with_name("libunicon.so")
     if not os.path.exists(path):
@@ -61,7 +76,20 @@ def _open() -> ctypes.CDLL:
     return ctypes.CDLL(os.fspath(path))
 
 
+def _plugins() -> str:
+    """The folder in which plugins of devices are looked for first: that of UNICON_DEVICES, or of a
+    wheel with one, which is not imported. "": beside the library."""
+    if "UNICON_DEVICES" in os.environ:
+        return os.environ["UNICON_DEVICES"]
+    for name in ("unicon_cuda13", "unicon_cuda12"):
+        found = importlib.util.find_spec(name)
+        if found and found.submodule_search_locations:
+            return str(found.submodule_search_locations[0])
+    return ""
+
+
 lib = _open()
+FOLDER = _plugins()
 
 _out = POINTER(c_void_p)
 _text_out = POINTER(c_char_p)
@@ -73,6 +101,12 @@ _status_functions: dict[str, list[Any]] = {
     "options_set": [_handle, c_char_p, c_char_p],
     "rows_open": [c_char_p, _out],
     "rows_read": [_handle, c_int64, c_int64, c_void_p],
+    "rows_wrap_memory": [c_char_p, POINTER(Memory), _out],
+    "embed_memory": [_handle, c_int, c_int, c_char_p, POINTER(Memory), POINTER(Memory)],
+    "room_create": [c_int64, c_int64, _out],
+    "memory_kind": [POINTER(c_int)],
+    "device_folder": [c_char_p],
+    "devices": [POINTER(Device), c_size_t, POINTER(c_size_t)],
     "rows_wrap": [c_char_p, c_void_p, c_int, c_int64, c_int64, c_int64, c_int64, _out],
     "pairs_identity": [c_int64, c_int64, _out],
     "pairs_per_x": [c_int64, c_int64, c_int64, _out],
@@ -133,6 +167,8 @@ _other_functions: dict[str, tuple[Any, list[Any]]] = {
     "status_name": (c_char_p, [c_int]),
     "ctx_create": (c_int, [_out]),
     "ctx_destroy": (None, [_handle]),
+    "room_memory": (None, [_handle, POINTER(Memory)]),
+    "room_destroy": (None, [_handle]),
     "ctx_error": (c_char_p, [_handle]),
     "ctx_memory_peak": (c_uint64, [_handle]),
     "ctx_set_log": (None, [_handle, LOG_FUNCTION, c_void_p]),

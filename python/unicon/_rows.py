@@ -5,32 +5,26 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 import numpy as np
 
 from ._arrow import matrix_of, speaks_arrow
 from ._call import Call
+from ._dlpack import Layout, layout_of, lies_away
 from ._files import parquet_parts, read_parquet
 from ._library import SCOPE_CONTEXT, lib
 from .errors import ArgumentError, DataError, ShapeError
 
 Matrix = Any
-"""Rows of vectors: a NumPy array or memmap, a CPU torch tensor, a table or column that speaks Arrow
+"""Rows of vectors: a NumPy array or memmap, a torch tensor, an array of a GPU that speaks DLPack or
+__cuda_array_interface__ (torch, CuPy, JAX), read where it is, a table or column that speaks Arrow
 (pyarrow, polars, DuckDB, pandas) or makes one that does (Lance, Hugging Face datasets), anything with
 __dlpack__ or __array__, a list of lists, the path of a file or folder that the library reads itself, or
 of Parquet: FILE.parquet or FILE.parquet:COLUMN."""
 
 # unicon_dtype
 _codes = {"float16": 0, "bfloat16": 1, "float32": 2, "float64": 3, "int8": 4, "uint8": 5}
-
-
-class _Layout(NamedTuple):
-    pointer: int
-    dtype: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]  # in bytes
-    keep: Any
 
 
 def is_path(data: Any) -> bool:
@@ -47,11 +41,20 @@ def open_rows(call: Call, name: str, data: Matrix) -> ctypes.c_void_p:
         if parquet is None:
             return call.make("rows_open", lib.unicon_rows_close, os.fsencode(data))
         name, data = os.fsdecode(data), read_parquet(*parquet)
-    layout = _layout(name, data)
-    if len(layout.shape) != 2:
-        raise ShapeError(_not_a_matrix(name, layout.shape))
-    return call.make("rows_wrap", lib.unicon_rows_close, name.encode(), layout.pointer,
-                     layout.dtype, *layout.shape, *layout.strides, keep=layout.keep)
+    found = matrix_layout(name, data)
+    if not found.is_host():
+        return call.make("rows_wrap_memory", lib.unicon_rows_close, name.encode(),
+                         ctypes.byref(found.memory()), keep=found.keep)
+    return call.make("rows_wrap", lib.unicon_rows_close, name.encode(), found.pointer,
+                     found.dtype, *found.shape, *found.strides, keep=found.keep)
+
+
+def matrix_layout(name: str, data: Any) -> Layout:
+    """Where a matrix lies; what has other dimensions is refused."""
+    found = layout(name, data)
+    if len(found.shape) != 2:
+        raise ShapeError(_not_a_matrix(name, found.shape))
+    return found
 
 
 def _not_a_matrix(name: str, shape: tuple[int, ...]) -> str:
@@ -62,27 +65,38 @@ def _not_a_matrix(name: str, shape: tuple[int, ...]) -> str:
     return sentence
 
 
-def _layout(name: str, data: Any) -> _Layout:
+def layout(name: str, data: Any) -> Layout:
+    """Where an array lies, and how; one that the library cannot read is converted."""
+    if not isinstance(data, np.ndarray) and lies_away(data):
+        return layout_of(name, data)
     if type(data).__module__.partition(".")[0] == "torch" and hasattr(data, "data_ptr"):
         return _torch_layout(name, data)
+    if not hasattr(data, "__array__") and hasattr(data, "__dlpack__"):
+        return _shared_layout(name, data)
     array = _as_array(name, data)
-    return _Layout(array.ctypes.data, _codes[array.dtype.name], array.shape, array.strides, array)
+    return Layout(array.ctypes.data, _codes[array.dtype.name], array.shape, array.strides, array)
 
 
-def _torch_layout(name: str, tensor: Any) -> _Layout:
-    if tensor.device.type != "cpu":
-        raise ArgumentError(f"{name} is on {tensor.device}, but the library works on the CPU: pass "
-                            f"{name}.cpu()")
+def _torch_layout(name: str, tensor: Any) -> Layout:
     if str(tensor.layout) != "torch.strided":
         raise ArgumentError(f"{name} is a sparse tensor; a dense matrix is needed")
     tensor = tensor.detach()
     code = _codes.get(str(tensor.dtype).partition(".")[2])
     if code is None or tensor.is_neg():
-        return _layout(name, tensor.resolve_neg().numpy())
+        return layout(name, tensor.resolve_neg().numpy())
     size = tensor.element_size()
     strides = tuple(step * size for step in tensor.stride())
     # An empty tensor has no memory; the library then only says that it is empty.
-    return _Layout(tensor.data_ptr() or id(tensor), code, tuple(tensor.shape), strides, tensor)
+    return Layout(tensor.data_ptr() or id(tensor), code, tuple(tensor.shape), strides, tensor)
+
+
+def _shared_layout(name: str, data: Any) -> Layout:
+    """Of an object that speaks DLPack alone; types that the library does not read are NumPy's to
+    convert."""
+    try:
+        return layout_of(name, data)
+    except DataError:
+        return layout(name, np.from_dlpack(data))
 
 
 def _as_table(data: Any) -> Any:
@@ -131,9 +145,9 @@ def _as_array(name: str, data: Any) -> np.ndarray:
 
 def writable(name: str, data: Matrix) -> np.ndarray:
     """The rows as an array that np.save writes and the library reads again."""
-    layout = _layout(name, data)
-    if isinstance(layout.keep, np.ndarray) and layout.keep.dtype.kind in "fiu":
-        return layout.keep
+    found = layout(name, data)
+    if isinstance(found.keep, np.ndarray) and found.keep.dtype.kind in "fiu":
+        return found.keep
     return read_rows(data)  # bfloat16
 
 

@@ -158,7 +158,8 @@ class Migration:
         with Call(options, SCOPE_CONTEXT, progress) as call:
             self._refuse_moved(call, rows)
             self._check(call, of or "rows", rows, side, trust)
-        return self.model.embed(rows, side, form, progress=progress, **options)
+        made: np.ndarray = self.model.embed(rows, side, form, progress=progress, **options)
+        return made
 
     def embed_one(self, row: np.ndarray, of: Optional[str] = None) -> np.ndarray:
         """One query, by the shortest way."""

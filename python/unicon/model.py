@@ -16,6 +16,8 @@ from ._library import (SCOPE_BALANCE, SCOPE_CHECK, SCOPE_CONTEXT, SCOPE_FIT, SCO
                        Data, Handle, lib, text)
 from ._measure import Rivals
 from ._pairs import Pairs, add_list, group_numbers, make_pairs, with_labels
+from ._room import embed as embed_there
+from ._room import wants_room
 from ._rows import Matrix, open_rows
 from ._tool import report
 from ._view import Balance, count, form_number, open_vectors, open_view, side_number
@@ -28,7 +30,7 @@ _OTHER_FORMATS = (".pt", ".pth", ".bin", ".npy", ".npz", ".pkl", ".onnx")
 class Model(Handle):
     """A fitted model: immutable, shared freely between threads, pickled as its file.
 
-    Made by `Aligner.fit`, `Model.load`. Options of the methods: threads, max_mem.
+    Made by `Aligner.fit`, `Model.load`. Options of the methods: threads, max_mem, device.
 
     Scores are balanced as the model says: the score of a candidate is its cosine less a bias, which
     is large for rows that are near everything. `balance` says otherwise: "off", "softmax:BETA" or
@@ -156,8 +158,8 @@ class Model(Handle):
         return model
 
     def embed(self, rows: Matrix, side: str, form: str = "unit", *, balance: Any = None,
-              bank_x: Matrix = None, bank_y: Matrix = None, out: Optional[np.ndarray] = None,
-              progress: Progress = None, **options: Any) -> np.ndarray:
+              bank_x: Matrix = None, bank_y: Matrix = None, out: Any = None,
+              progress: Progress = None, **options: Any) -> Any:
         """Rows of one side as vectors of the shared space, float32.
 
         `form`: "unit", rows of length 1; "raw", as they are. An index for inner products ranks as
@@ -166,9 +168,17 @@ class Model(Handle):
         "query_cosine", one column wider, all of one length. Only the index forms read `balance`,
         `bank_x` and `bank_y`. `out`, a C-order float32 array of that shape (a memmap will do),
         receives the result.
+
+        Rows on a GPU (torch, CuPy, JAX: anything with DLPack or __cuda_array_interface__) are read
+        there. The result is an array of NumPy all the same, unless `out` is "device", which gives a
+        DeviceArray where the embeddings were made, "like", which gives an array of the library that
+        the rows are of, or an array on the GPU, which receives it. Forms "unit" and "raw" alone.
         """
         with Call(options, SCOPE_CONTEXT, progress) as call:
             number, name = form_number(form), side.upper() if side in SIDES else "rows"
+            side_number(side)
+            if wants_room(rows, out) and (out is not None or form in ("unit", "raw")):
+                return embed_there(call, self, rows, side, form, out)
             how = Balance(balance, bank_x, bank_y).open(call, self)
             view = open_view(call, name, rows, self, side, how)
             shape = (count(view), lib.unicon_form_width(self.rank, number))

@@ -187,7 +187,7 @@ unicon_status unicon__enter(unicon_ctx *ctx) {
   if (!ctx || !take(ctx)) return UNICON_ERR_ARGUMENT;
   unicon__clear_error(ctx);
   ctx->warned[0] = '\0';
-  ctx->where.used = ctx->where.told = false;
+  ctx->where.used = ctx->where.lowered = ctx->where.told = false;
   unicon__progress_reset(ctx);
   ctx->frame = unicon__frame_open(ctx);
   return UNICON_OK;

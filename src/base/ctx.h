@@ -23,7 +23,9 @@ typedef struct unicon__where {
   uint64_t limit;                           /* bytes of the device's memory; 0: all it has */
   char folder[1024];                        /* where plugins are looked for first, or "" */
   bool settled;                             /* a device has been looked for */
+  bool reduced;                             /* option precision */
   bool used;                                /* a stage of this call ran on it */
+  bool lowered;                             /* ... in reduced precision */
   int said;                                 /* its last status */
   bool told;                                /* the log knows that it has no form of a loss */
   int64_t process;                          /* that opened it */

@@ -67,12 +67,25 @@ typedef struct unicon__device_host {
   int (*poll)(void *user);
   void (*copy)(void *user, void *to, int64_t to_stride, const void *from, int64_t from_stride,
                int64_t bytes, int64_t rows);
+  /* 1: exp_sums and weigh may round scores and weights to 16 bits, as docs/numerics.md says; all
+   * other operations are as they are. */
+  int32_t reduced;
 } unicon__device_host;
 
 typedef struct unicon__device_memory {
   uint64_t used, peak; /* bytes of matrices and of all room that operations keep or had at once */
   uint64_t left;       /* until the limit, or until the device is full */
 } unicon__device_memory;
+
+/* Rows in memory of a kind of device that others have filled or will read: where they lie, and how.
+ * `number` says on which device of the kind. Work on them is in order on `stream`, as the kind has
+ * it (CUDA: 1 and 2 are the default streams, else the stream itself); 0: none is under way. */
+typedef struct unicon__foreign {
+  void *data;                                 /* element (0, 0) */
+  int64_t rows, cols, row_stride, col_stride; /* bytes */
+  int32_t element, number;
+  uint64_t stream;
+} unicon__foreign;
 
 /* ---- rows to features ----------------------------------------------------------------------- */
 
@@ -383,6 +396,26 @@ typedef struct unicon__device_table {
   int (*product)(unicon__device *device, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
                  const double *a, const double *b, double *c);
 
+  /* ---- memory of others; all or none of these */
+
+  /* The kind of memory that matrices lie in, as DLPack numbers it: 1 is the host's, 2 CUDA's. */
+  int32_t memory_kind;
+  /* Rows to_first.. of `to` (F32) = rows first.. of `from`, converted as `upload` does. Both have
+   * run when it returns. FAILED with a sentence where the memory is not of this device. */
+  int (*receive)(unicon__device *device, unicon__matrix *to, int64_t to_first, int64_t count,
+                 const unicon__foreign *from, int64_t first);
+  /* Rows first.. of `to` (F32, elements side by side) = the leading columns of rows from_first.. of
+   * `from`. */
+  int (*hand)(unicon__device *device, const unicon__matrix *from, int64_t from_first, int64_t count,
+              const unicon__foreign *to, int64_t first);
+  /* The first of rows first .. first + count - 1 of m (F32) that has an infinity or NaN, or, if
+   * `zero`, is all 0; relative to `first`; -1: none. */
+  int (*flaw)(unicon__device *device, const unicon__matrix *m, int64_t first, int64_t count,
+              int zero, int64_t *row);
+  /* Memory that outlives the open device and may be freed by any thread; `number` is its device's. */
+  int (*room_new)(unicon__device *device, uint64_t bytes, void **out, int32_t *number);
+  void (*room_free)(void *room, int32_t number);
+
   /* ---- refine and held-out rows: NULL where the host does it */
 
   int (*refine)(unicon__device *device, const unicon__device_tuned side[2],
@@ -392,6 +425,13 @@ typedef struct unicon__device_table {
 
 /* Returns the table, which lives as long as the library is loaded. */
 typedef const unicon__device_table *(*unicon__device_entry_fn)(void);
+
+/* Plugins built for tests (-DUNICON_CUDA_FAULTS=ON; the soft device) also export this hook: the
+ * `after`-th event from now on fails, of all open devices: an allocation, a copy, a launch, an
+ * opening. `stays`: all that follow fail as well, as those of a GPU that has been taken away; `after`
+ * 0: none does. Returns how many events were left before the one that was set; 0: it has struck. */
+#define UNICON__DEVICE_FAULT "unicon__device_fault"
+typedef long (*unicon__device_fault_fn)(long after, int stays);
 
 #ifdef __cplusplus
 }

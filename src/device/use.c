@@ -76,7 +76,7 @@ static void take_plugin(unicon_ctx *ctx, const unicon__plugin *plugin) {
 /* Opens it; on failure `text` has the sentence. */
 static bool open_device(unicon_ctx *ctx, char text[UNICON__PLUGIN_TEXT]) {
   unicon__where *where = &ctx->where;
-  const unicon__device_host host = {sizeof host, ctx, poll_host, copy_host};
+  const unicon__device_host host = {sizeof host, ctx, poll_host, copy_host, where->reduced};
   const double begun = unicon__now();
   text[0] = '\0';
   const int said =
@@ -123,6 +123,17 @@ static void settle(unicon_ctx *ctx) {
   if (where->settled) return;
   where->settled = true;
   if (!where->name[0] || strcmp(where->name, "auto") == 0) choose_best(ctx);
+}
+
+/* A device that is open is opened anew when it is next needed. */
+static void set_precision(unicon_ctx *ctx, bool reduced) {
+  unicon__where *where = &ctx->where;
+  if (where->reduced == reduced) return;
+  where->reduced = reduced;
+  if (where->device && where->process == (int64_t)getpid()) {
+    where->table->close(where->device);
+    where->device = NULL;
+  }
 }
 
 /* NAME or NAME:SIZE. */
@@ -173,20 +184,42 @@ const char *unicon__device_name(const unicon_ctx *ctx) {
   return ctx->where.table && ctx->where.used ? ctx->where.table->name : "cpu";
 }
 
-bool unicon__device_has(unicon_ctx *ctx, size_t place, double flops) {
+const char *unicon__device_precision(unicon_ctx *ctx) {
+  const unicon__where *where = &ctx->where;
+  if (where->lowered) return "reduced";
+  if (where->reduced)
+    unicon__log(ctx, UNICON_LOG_WARNING, "precision reduced has no effect: %s",
+                where->used ? "no iteration ran on the device" : "the fit ran on the CPU");
+  return "full";
+}
+
+/* Opens the device that was found, unless it is open; if it cannot be, the CPU goes on. */
+static bool is_open(unicon_ctx *ctx) {
   unicon__where *where = &ctx->where;
   char why[UNICON__PLUGIN_TEXT];
+  if (where->device || open_device(ctx, why)) return true;
+  unicon__log(ctx, UNICON_LOG_WARNING, "device %s cannot be opened, the CPU goes on: %s",
+              where->table->name, why);
+  where->table = NULL;
+  return false;
+}
+
+bool unicon__device_has(unicon_ctx *ctx, size_t place, double flops) {
+  unicon__where *where = &ctx->where;
   void (*entry)(void);
   if (!where->settled && flops < worth_looking) return false;
   settle(ctx);
   if (!where->table || flops < where->table->least_flops) return false;
   memcpy(&entry, (const char *)where->table + place, sizeof entry);
   where->said = UNICON__DEVICE_OK;
-  if (!entry || where->device || open_device(ctx, why)) return entry != NULL;
-  unicon__log(ctx, UNICON_LOG_WARNING, "device %s cannot be opened, the CPU goes on: %s",
-              where->table->name, why);
-  where->table = NULL;
-  return false;
+  return entry != NULL && is_open(ctx);
+}
+
+bool unicon__device_reads(unicon_ctx *ctx, int kind) {
+  settle(ctx);
+  const unicon__device_table *table = ctx->where.table;
+  return table && table->receive && table->hand && table->flaw && table->memory_kind == kind &&
+         is_open(ctx);
 }
 
 unicon_status unicon__device_check(unicon_ctx *ctx, int said) {
@@ -301,7 +334,9 @@ static unicon_status set_context(unicon_ctx *ctx, const char *name, const char *
   int id;
   UNICON_TRY(unicon__context_value(ctx, name, value, &id, &parsed));
   if (id == UNICON__DEVICE) return unicon__device_set(ctx, value);
-  if (id == UNICON__THREADS)
+  if (id == UNICON__PRECISION)
+    set_precision(ctx, parsed.word == 1);
+  else if (id == UNICON__THREADS)
     unicon__ctx_set_threads(ctx, parsed.word == 0 ? unicon__processor_count() : (int)parsed.number);
   else
     unicon__budget_set_limit(ctx->arena.budget,

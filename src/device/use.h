@@ -21,11 +21,17 @@ unicon_status unicon__device_set(unicon_ctx *ctx, const char *text);
 
 /* The device that stages of this call ran on: its name, or "cpu". */
 const char *unicon__device_name(const unicon_ctx *ctx);
+/* The precision that they had there: "full" or "reduced". Says so where reduced was asked for and
+ * no stage has it. */
+const char *unicon__device_precision(unicon_ctx *ctx);
 
 /* Is there a device with this entry of the table (its place), for so many flops? */
 bool unicon__device_has(unicon_ctx *ctx, size_t place, double flops);
 #define unicon__device_serves(ctx, entry, flops) \
   unicon__device_has((ctx), offsetof(unicon__device_table, entry), (flops))
+
+/* Is there a device, open now, that reads and writes memory of this kind in place? */
+bool unicon__device_reads(unicon_ctx *ctx, int kind);
 
 /* What the device returned, as a status with its sentence. */
 unicon_status unicon__device_check(unicon_ctx *ctx, int said);

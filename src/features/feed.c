@@ -96,15 +96,43 @@ static const unicon__segment *lies_in(const unicon__source *source, const int64_
   return NULL;
 }
 
+/* Do these rows lie in memory that the device in force can read? */
+static bool lies_away(const unicon_ctx *ctx, const unicon__segment *s) {
+  return s && s->away && ctx->where.table->receive &&
+         s->away->kind == ctx->where.table->memory_kind;
+}
+
+/* Rows of a segment, in their own type, to the room for raw rows. */
+static unicon_status send_raw(unicon_ctx *ctx, const unicon__feed *f, const unicon__segment *s,
+                              int64_t first, int64_t count) {
+  if (lies_away(ctx, s))
+    return unicon__on(ctx, receive, f->raw, 0, count, &s->away->row,
+                      s->away_first + first - s->first);
+  return unicon__on(ctx, upload, f->raw, 0, count, s->data + (first - s->first) * s->row_stride,
+                    (int)s->dtype, s->row_stride);
+}
+
+/* Looks there for a row that cannot be used, and fetches it to say why. */
+static unicon_status check_away(unicon_ctx *ctx, const unicon__feed *f, int64_t first,
+                                int64_t count) {
+  const int64_t width = f->source->rows->width;
+  int64_t bad = -1, column = UNICON__ROW_ZERO;
+  UNICON_TRY(unicon__on(ctx, flaw, f->raw, 0, count, f->need == UNICON__ROW_DIRECTED, &bad));
+  if (bad < 0) return UNICON_OK;
+  UNICON_TRY(unicon__on(ctx, download, f->raw, bad, 1, f->staging, width * 4));
+  (void)unicon__first_bad_row(f->staging, 1, width, f->need, &column);
+  return unicon__bad_row(ctx, f->source->rows, first + bad, column);
+}
+
 /* To rows to_first.. of `to`, as the next one. */
 static unicon_status feed_raw(unicon_ctx *ctx, const unicon__feed *f, const int64_t *pick,
                               int64_t first, int64_t count, unicon__matrix *to, int64_t to_first) {
   const int64_t width = f->source->rows->width;
-  const unicon__segment *s = f->check ? NULL : lies_in(f->source, pick, first, count);
-  if (s) {
-    UNICON_TRY(unicon__on(ctx, upload, f->raw, 0, count,
-                          s->data + (first - s->first) * s->row_stride, (int)s->dtype,
-                          s->row_stride));
+  const unicon__segment *s = lies_in(f->source, pick, first, count);
+  const bool there = lies_away(ctx, s) && f->need != UNICON__ROW_SQUARED;
+  if (s && (there || !f->check)) {
+    UNICON_TRY(send_raw(ctx, f, s, first, count));
+    if (f->check) UNICON_TRY(check_away(ctx, f, first, count));
   } else {
     UNICON_TRY(load(ctx, f, pick, first, count));
     UNICON_TRY(unicon__on(ctx, upload, f->raw, 0, count, f->staging, UNICON__ELEMENT_F32,

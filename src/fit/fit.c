@@ -123,6 +123,7 @@ static unicon_status describe(unicon_ctx *ctx, const fit *f, const unicon__part_
   UNICON_TRY(describe_counts(ctx, f, model));
   UNICON_TRY(unicon__model_note_integer(ctx, model, "rank", model->rank));
   UNICON_TRY(unicon__model_note_text(ctx, model, "device", unicon__device_name(ctx)));
+  UNICON_TRY(unicon__model_note_text(ctx, model, "precision", unicon__device_precision(ctx)));
   UNICON_TRY(unicon__model_note_text(ctx, model, "svd_method", log->solve.method));
   /* below, it is the order of sums that shows */
   UNICON_TRY(

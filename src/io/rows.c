@@ -188,9 +188,10 @@ static unicon_status check_wrapped(unicon_ctx *ctx, const char *name, const unic
   return UNICON_OK;
 }
 
-static unicon_status rows_wrap(unicon_ctx *ctx, const char *name, const unicon__segment *segment,
-                               int64_t width, unicon_rows **out) {
+unicon_status unicon__rows_wrap(unicon_ctx *ctx, const char *name, const unicon__segment *segment,
+                                int64_t width, unicon_rows **out) {
   UNICON_NEED(ctx, out);
+  *out = NULL;
   UNICON_TRY(check_wrapped(ctx, name, segment, width));
   unicon_rows *rows = NULL;
   unicon_status status = rows_new(ctx, name, &rows);
@@ -209,8 +210,8 @@ unicon_status unicon_rows_wrap(unicon_ctx *ctx, const char *name, const void *da
                                int64_t col_stride, unicon_rows **out) {
   if (out) *out = NULL;
   UNICON_TRY(unicon__enter(ctx));
-  const unicon__segment segment = {data, 0, count, row_stride, col_stride, dtype};
-  return unicon__leave(ctx, rows_wrap(ctx, name, &segment, width, out));
+  const unicon__segment segment = {data, 0, count, row_stride, col_stride, dtype, NULL, 0};
+  return unicon__leave(ctx, unicon__rows_wrap(ctx, name, &segment, width, out));
 }
 
 void unicon_rows_close(unicon_rows *rows) {
@@ -252,6 +253,7 @@ static int64_t cut_segments(const unicon_rows *rows, const int64_t *index, int64
     if (segment) {
       segment[used] = *from;
       segment[used].data = from->data + (row - from->first) * from->row_stride;
+      segment[used].away_first = from->away_first + row - from->first;
       segment[used].first = k;
       segment[used].count = run;
     }

@@ -4,7 +4,14 @@
 #ifndef UNICON_IO_ROWS_H
 #define UNICON_IO_ROWS_H
 
+#include "device/device.h"
 #include "io/bytes.h"
+
+/* Rows that lie in memory of a device as well: `row` are they, of memory of that kind. */
+typedef struct unicon__away {
+  unicon__foreign row;
+  int32_t kind;
+} unicon__away;
 
 typedef struct unicon__segment {
   const unsigned char *data; /* element (0, 0) */
@@ -12,6 +19,8 @@ typedef struct unicon__segment {
   int64_t count;
   int64_t row_stride, col_stride; /* bytes */
   unicon_dtype dtype;
+  const unicon__away *away; /* where the device finds them, or NULL ... */
+  int64_t away_first;       /* ... and the number that the first row has there */
 } unicon__segment;
 
 struct unicon_rows {
@@ -24,6 +33,10 @@ struct unicon_rows {
   unicon__bytes *map; /* files to unmap */
   int64_t maps;
 };
+
+/* unicon_rows_wrap, inside a call. */
+unicon_status unicon__rows_wrap(unicon_ctx *ctx, const char *name, const unicon__segment *segment,
+                                int64_t width, unicon_rows **out);
 
 /* Rows index[0..count-1], or first..first+count-1 when index is NULL, as float32 into out with
  * leading dimension ld. Thread-safe; does not allocate; the caller keeps indices in range. */
@@ -39,8 +52,8 @@ unicon_status unicon__rows_select(unicon_ctx *ctx, const unicon_rows *rows, cons
 static inline unicon_rows unicon__rows_over(const char *name, const float *data, int64_t count,
                                             int64_t width, unicon__segment *segment) {
   const int64_t size = (int64_t)sizeof *data;
-  *segment =
-      (unicon__segment){(const unsigned char *)data, 0, count, width * size, size, UNICON_F32};
+  *segment = (unicon__segment){
+      (const unsigned char *)data, 0, count, width * size, size, UNICON_F32, NULL, 0};
   return (unicon_rows){.name = (char *)(uintptr_t)name,
                        .count = count,
                        .width = width,

@@ -42,7 +42,8 @@ unicon_status unicon__faiss_parse(unicon_ctx *ctx, const char *name, unicon__byt
                         "%s: its header promises %" PRIu64 " rows of %" PRIu64 " and %" PRIu64
                         " float32 numbers, but %" PRIu64 " bytes of data follow",
                         name, count, width, values, left);
-  out->rows = (unicon__segment){p + start, 0, (int64_t)count, 4 * (int64_t)width, 4, UNICON_F32};
+  out->rows =
+      (unicon__segment){p + start, 0, (int64_t)count, 4 * (int64_t)width, 4, UNICON_F32, NULL, 0};
   out->width = (int64_t)width;
   return UNICON_OK;
 }

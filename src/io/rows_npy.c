@@ -230,8 +230,8 @@ unicon_status unicon__npy_parse(unicon_ctx *ctx, const char *name, unicon__bytes
                                 unicon__matrix *out) {
   unicon__npy npy = {.rows = 0};
   UNICON_TRY(npy_open(ctx, name, bytes, &for_rows, &npy));
-  out->rows =
-      (unicon__segment){npy.data, 0, npy.rows, npy.row_stride, npy.col_stride, dtype_of(npy.descr)};
+  out->rows = (unicon__segment){
+      npy.data, 0, npy.rows, npy.row_stride, npy.col_stride, dtype_of(npy.descr), NULL, 0};
   out->width = npy.cols;
   return UNICON_OK;
 }

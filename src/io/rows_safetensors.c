@@ -73,7 +73,8 @@ unicon_status unicon__tensor_parse(unicon_ctx *ctx, const char *name, unicon__by
     if (strcmp(tensor->dtype, dtypes[k].name) != 0) continue;
     const int64_t size = unicon__dtype_size(dtypes[k].dtype);
     const int64_t stride = tensor->shape[0] == 0 ? 0 : size * tensor->shape[1];
-    out->rows = (unicon__segment){tensor->data, 0, tensor->shape[0], stride, size, dtypes[k].dtype};
+    out->rows = (unicon__segment){tensor->data, 0, tensor->shape[0], stride, size, dtypes[k].dtype,
+                                  NULL,         0};
     out->width = tensor->shape[1];
     return UNICON_OK;
   }

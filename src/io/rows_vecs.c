@@ -46,7 +46,7 @@ static unicon_status parse_vecs(unicon_ctx *ctx, const char *name, unicon__bytes
                         "%s is cut off: %" PRId64 " bytes are not a multiple of the %" PRId64
                         " bytes of a row",
                         name, size, stride);
-  out->rows = (unicon__segment){bytes.data + 4, 0, size / stride, stride, element, dtype};
+  out->rows = (unicon__segment){bytes.data + 4, 0, size / stride, stride, element, dtype, NULL, 0};
   out->width = width;
   return UNICON_OK;
 }
@@ -74,7 +74,7 @@ static unicon_status parse_bin(unicon_ctx *ctx, const char *name, unicon__bytes 
                         "%s: the header promises %" PRId64 " rows of %" PRId64 " values of %" PRId64
                         " byte%s, but %zu bytes of data follow",
                         name, count, width, element, element == 1 ? "" : "s", bytes.size - 8);
-  out->rows = (unicon__segment){bytes.data + 8, 0, count, element * width, element, dtype};
+  out->rows = (unicon__segment){bytes.data + 8, 0, count, element * width, element, dtype, NULL, 0};
   out->width = width;
   return UNICON_OK;
 }

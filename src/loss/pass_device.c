@@ -71,6 +71,7 @@ unicon_status unicon__device_observe(unicon_ctx *ctx, unicon__loss *loss, bool *
   if (!may_run(ctx, loss, served, loss->ops->ask_sums != NULL)) return UNICON_OK;
   const int stage = unicon__stage_begin(ctx, "loss", 0);
   UNICON_TRY(unicon__device_run(ctx, "loss", sums_road, &w, done));
+  if (*done) ctx->where.lowered = ctx->where.reduced;
   unicon__stage_end(ctx, stage);
   return *done ? loss->ops->settle(ctx, loss, 0) : UNICON_OK;
 }
@@ -145,6 +146,7 @@ unicon_status unicon__device_cross(unicon_ctx *ctx, unicon__loss *loss, const un
   if (!may_run(ctx, loss, served, loss->ops->ask_weights != NULL)) return UNICON_OK;
   const int stage = unicon__stage_begin(ctx, "weights", 0);
   UNICON_TRY(unicon__device_run(ctx, "weights", weights_road, &w, done));
+  if (*done) ctx->where.lowered = ctx->where.reduced;
   unicon__stage_end(ctx, stage);
   return UNICON_OK;
 }

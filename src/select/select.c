@@ -201,23 +201,23 @@ static unicon_status refine_once(unicon_ctx *ctx, unicon__selection *w, unicon__
 
 /* Refines a kernel's best setting at three times its ridge: the true loss fits the training pairs
  * more closely than the closed form, so it wants more shrinkage. Near-exact pairs, which score
- * high, like half the temperature; preset best asks for the ridge itself as well. What is behind
- * the best after an epoch stays behind and is given up. */
+ * high, want none, and may like half the temperature; preset best asks for the other ridge as well.
+ * What is behind the best after an epoch stays behind and is given up. */
 static unicon_status refine_kernel(unicon_ctx *ctx, unicon__selection *w,
                                    const unicon__candidate *from,
                                    const unicon__refine_params *params, unicon__candidate *best) {
-  const bool ridge = w->params->open.ridge;
-  const double near_exact = 0.7;
+  const bool ridge = w->params->open.ridge, near_exact = from->score > 0.7;
   unicon__candidate own = *from, start = *from;
   unicon__refine_params next = *params;
   unicon__opened *o = NULL;
   UNICON_TRY(unicon__kernel_open(ctx, w, from->kernel, &o));
-  if (ridge) unicon__scale_ridge(&start.setting, &from->setting, 3);
+  if (ridge && !near_exact) unicon__scale_ridge(&start.setting, &from->setting, 3);
   UNICON_TRY(refine_once(ctx, w, o, &start, &next, false, &own));
-  start.setting = from->setting;
-  if (ridge && w->larger && refine_time(w, params) < unicon__seconds_left(w, 0.8))
+  if (ridge && w->larger && refine_time(w, params) < unicon__seconds_left(w, 0.8)) {
+    unicon__scale_ridge(&start.setting, &from->setting, near_exact ? 3 : 1);
     UNICON_TRY(refine_once(ctx, w, o, &start, &next, true, &own));
-  if (own.epochs > 0 && own.score > near_exact && w->params->open.temperature &&
+  }
+  if (own.epochs > 0 && near_exact && w->params->open.temperature &&
       refine_time(w, params) < unicon__seconds_left(w, 0.8)) {
     memcpy(start.setting.ridge, own.setting.ridge, sizeof start.setting.ridge);
     next.loss.temperature /= 2;

@@ -84,6 +84,21 @@ static unicon_status open_results(unicon_ctx *ctx, unicon__trial *t) {
   return unicon__svd_start_open(ctx, t->q[0], t->q[1], r, t->params->seed, &t->start);
 }
 
+unicon_status unicon__trial_resize(unicon_ctx *ctx, unicon__trial *trial, int64_t most) {
+  if (most > trial->limit) most = trial->limit;
+  if (most == trial->most) return UNICON_OK;
+  for (int s = 0; s < 2; s++) {
+    unicon__drop(ctx, trial->z.held[s]);
+    unicon__drop(ctx, trial->z.bank[s]);
+  }
+  unicon__drop(ctx, trial->state.u);
+  unicon__drop(ctx, trial->state.s);
+  unicon__drop(ctx, trial->state.v);
+  unicon__drop(ctx, trial->start.basis);
+  trial->most = most;
+  return open_results(ctx, trial);
+}
+
 /* The map about the mean of the training rows. */
 static unicon_status open_map(unicon_ctx *ctx, unicon__trial *t, int s) {
   float *mean;
@@ -110,12 +125,12 @@ unicon_status unicon__trial_open(unicon_ctx *ctx, const unicon__params *params,
     out->q[s] = map->factor && map->out > MOST_LEAD ? MOST_LEAD : map->out;
     kept = kept || prepared->side[s].cache || unicon__is_kept(&prepared->side[s].source);
   }
-  const int64_t allowed = unicon__most_rank(params, prepared);
-  out->most = most < allowed ? most : allowed;
-  if (out->train.x.count - 1 < out->most) out->most = out->train.x.count - 1;
-  if (out->train.y.count - 1 < out->most) out->most = out->train.y.count - 1;
+  out->limit = unicon__most_rank(params, prepared);
+  if (out->train.x.count - 1 < out->limit) out->limit = out->train.x.count - 1;
+  if (out->train.y.count - 1 < out->limit) out->limit = out->train.y.count - 1;
   for (int s = 0; s < 2; s++)
-    if (out->q[s] < out->most) out->most = out->q[s];
+    if (out->q[s] < out->limit) out->limit = out->q[s];
+  out->most = most < out->limit ? most : out->limit;
   UNICON_TRY(open_moments(ctx, held, out));
   UNICON_TRY(unicon__moments_check(ctx, prepared, &out->moments));
   UNICON_TRY(open_held(ctx, held, out));
@@ -248,6 +263,7 @@ static unicon_status turn(unicon_ctx *ctx, unicon__trial *t) {
   unicon__drop(ctx, vectors[1]);
   unicon__drop(ctx, vectors[0]);
   for (int s = 0; s < 2; s++) {
+    if (t->q[s] < t->limit) t->limit = t->q[s];
     if (t->q[s] < t->most) t->most = t->q[s];
     UNICON_TRY(
         to_axes(ctx, t, s, &t->features.side[s], false, &t->held.side[s], &t->kept[HELD + s]));

@@ -36,7 +36,7 @@ typedef struct unicon__trial {
   unicon__kept kept[6]; /* rows on a device: held-out ones and banks of both sides, training rows */
   unicon__judge judge;
   unicon__svd_start start;
-  int64_t most; /* highest rank */
+  int64_t most, limit; /* highest rank, and what it can be resized to */
   /* The last setting that was decomposed, and what it made of the held-out and bank rows before
    * the singular values come in: */
   double power, ridge[2];
@@ -58,6 +58,9 @@ void unicon__trial_close(unicon__trial *trial);
 
 /* Turns into eigenvector coordinates: before more than one setting is tried. */
 unicon_status unicon__trial_turn(unicon_ctx *ctx, unicon__trial *trial);
+
+/* Makes `most`, or the limit, the highest rank; what was decomposed is forgotten. */
+unicon_status unicon__trial_resize(unicon_ctx *ctx, unicon__trial *trial, int64_t most);
 
 /* Held-out score of a setting. */
 unicon_status unicon__trial_score(unicon_ctx *ctx, unicon__trial *trial,

@@ -36,6 +36,16 @@ for device in cpu soft soft:4M; do
   run 0 info "$device.safetensors"
   grep -q "^  device  *${device%%:*}\$" out || fail "$last: the model does not say where it was fitted"
 done
+run 0 fit d/x.train.npy d/y.train.npy --preset fast --iterations 1 --balance softmax:5 \
+  -o reduced.safetensors --device soft --precision reduced
+run 0 info reduced.safetensors
+grep -q '^  precision  *reduced$' out || fail "the model does not say its precision"
+cmp -s reduced.safetensors soft.safetensors && fail "reduced is full"
+run 0 fit d/x.train.npy d/y.train.npy --preset fast -o m.safetensors --device cpu --precision reduced
+says 'precision reduced has no effect: the fit ran on the CPU'
+run 2 fit d/x.train.npy d/y.train.npy -o m.safetensors --precision half
+says 'full|reduced'
+
 python3 - eval.cpu eval.soft eval.soft:4M <<'PYTHON' || fail "devices disagree"
 import json, sys
 found = [json.load(open(path))["x_to_y"]["mrr"] for path in sys.argv[1:]]

@@ -11,7 +11,7 @@ export UNICON PYTHONDONTWRITEBYTECODE=1
 experiments=$UNICON_SOURCE_DIR/experiments
 for script in "$experiments"/*.py; do
   name=$(basename "$script" .py)
-  case $name in common | data | figure | reference | collect | cifar_features | migration_features | torch_*) continue ;; esac
+  case $name in common | data | figure | reference | collect | cifar_features | migration_features | beside | torch_*) continue ;; esac
   grep -q "\b$name\b" "$experiments/run.sh" || { echo "FAIL: run.sh does not run $name"; exit 1; }
 done
 

@@ -31,7 +31,9 @@ static inline soft_control *soft_reset(void) {
   }
   assert_int_equal(control->opened, 0);
   assert_int_equal(control->matrices, 0);
+  assert_int_equal(control->rooms, 0);
   *control = (soft_control){.version = UNICON__DEVICE_VERSION,
+                            .memory_kind = 1,
                             .most_rows = 48,
                             .fail_allocation = -1,
                             .fail_launch = -1,

@@ -29,6 +29,7 @@ struct unicon__device {
 enum { USUAL_LIMIT = 1 << 30, USUAL_ROWS = 48 };
 
 static soft_control control = {.version = UNICON__DEVICE_VERSION,
+                               .memory_kind = 1,
                                .most_rows = USUAL_ROWS,
                                .fail_allocation = -1,
                                .fail_launch = -1,
@@ -45,6 +46,25 @@ static bool strikes(int64_t *counter) {
   return *counter >= 0 && (*counter)-- == 0;
 }
 
+/* The hook of device.h. */
+static long hook_after;
+static bool hook_stays, hook_struck;
+
+EXPORTED long unicon__device_fault(long after, int stays);
+long unicon__device_fault(long after, int stays) {
+  const long left = hook_after;
+  hook_after = after;
+  hook_stays = stays != 0;
+  hook_struck = false;
+  return left;
+}
+
+static bool hooked(void) {
+  if (hook_struck && hook_stays) return true;
+  hook_struck = hook_after > 0 && --hook_after == 0;
+  return hook_struck;
+}
+
 static int fail(unicon__device *d, int status, const char *what) {
   snprintf(d->error, sizeof d->error, "%s", what);
   return status;
@@ -55,7 +75,7 @@ static int launch(unicon__device *d, int op) {
   control.calls[op]++;
   if (control.elsewhere == op) return UNICON__DEVICE_ELSEWHERE;
   if (d->host.poll && d->host.poll(d->host.user)) return UNICON__DEVICE_CANCELLED;
-  if (strikes(&control.fail_launch))
+  if (hooked() || strikes(&control.fail_launch))
     return fail(d, UNICON__DEVICE_FAILED, "an operation failed because the test wanted it");
   return UNICON__DEVICE_OK;
 }
@@ -71,6 +91,9 @@ static int matrix_new(unicon__device *d, int64_t rows, int64_t cols, int element
   *out = NULL;
   if (rows < 0 || cols < 0 || (element != UNICON__ELEMENT_F32 && element != UNICON__ELEMENT_F64))
     return fail(d, UNICON__DEVICE_FAILED, "a matrix of no shape or element that there is");
+  if (hooked())
+    return fail(d, hook_stays ? UNICON__DEVICE_FAILED : UNICON__DEVICE_MEMORY,
+                "a matrix failed because the test wanted it");
   const uint64_t bytes = (uint64_t)rows * (uint64_t)cols * (element == UNICON__ELEMENT_F64 ? 8 : 4);
   if (d->used + bytes > d->limit || strikes(&control.fail_allocation)) {
     snprintf(d->error, sizeof d->error, "%llu bytes are needed, %llu of %llu are in use",
@@ -387,12 +410,33 @@ static int combine(unicon__device *d, const unicon__device_sparse *w, const unic
 
 /* ---- the plane ---------------------------------------------------------------------------- */
 
+/* To so many significant bits, if the device is to be less exact: 11 are float16, 8 bfloat16. */
+static double coarse(const unicon__device *d, double v, int bits) {
+  uint64_t word;
+  if (!d->host.reduced || !isfinite(v)) return v;
+  memcpy(&word, &v, sizeof word);
+  const uint64_t last = UINT64_C(1) << (53 - bits);
+  word = (word + last / 2) & ~(last - 1); /* a carry goes into the exponent, as it should */
+  memcpy(&v, &word, sizeof v);
+  return v;
+}
+
 static double score(const unicon__matrix *a, int64_t i, const unicon__matrix *b, int64_t j,
                     int64_t width) {
   const float *x = a->f32 + i * a->cols, *y = b->f32 + j * b->cols;
   double sum = 0;
   for (int64_t k = 0; k < width; k++) sum += (double)x[k] * (double)y[k];
   return sum;
+}
+
+/* One of the plane. */
+static double plane_score(const unicon__device *d, const unicon__device_plane *p, int64_t i,
+                          int64_t j) {
+  if (!d->host.reduced) return score(p->zx, i, p->zy, j, p->r);
+  double sum = 0;
+  for (int64_t k = 0; k < p->r; k++)
+    sum += coarse(d, at(p->zx, i, k), 11) * coarse(d, at(p->zy, j, k), 11);
+  return coarse(d, sum, 11);
 }
 
 /* The entry of a sparse row at a column: its place, or -1. `next` runs along. */
@@ -422,7 +466,7 @@ static int exp_sums(unicon__device *d, const unicon__device_plane *p, const unic
     for (int64_t j = 0; j < p->n_y; j++) {
       const int64_t found = entry_at(e->counts, i, j, &next);
       const double count = found < 0 ? 1 : value_of(e->counts, found);
-      const double v = e->a * score(p->zx, i, p->zy, j, p->r);
+      const double v = e->a * plane_score(d, p, i, j);
       if (count == 0) continue;
       if (e->shifted) {
         lse_add(&e->row_top[i], &e->row_sum[i], v, count);
@@ -470,9 +514,11 @@ static int weigh(unicon__device *d, const unicon__device_plane *p, const unicon_
       const int64_t found = entry_at(w->fixed, i, j, &next);
       const double weight = found >= 0
                                 ? value_of(w->fixed, found)
-                                : weight_of(w, i, j, score(p->zx, i, p->zy, j, p->r), &total);
-      for (int64_t k = 0; w->phi_x && k < w->phi_y->cols; k++)
-        t[k] += weight * at(w->phi_y, w->phi_y0 + j - w->y0, k);
+                                : coarse(d, weight_of(w, i, j, plane_score(d, p, i, j), &total), 8);
+      for (int64_t k = 0; w->phi_x && k < w->phi_y->cols; k++) {
+        const double phi = at(w->phi_y, w->phi_y0 + j - w->y0, k);
+        t[k] += weight * (found >= 0 ? phi : coarse(d, phi, 8));
+      }
     }
     for (int64_t a = 0; w->phi_x && a < w->phi_x->cols; a++)
       for (int64_t k = 0; k < w->phi_y->cols; k++)
@@ -729,6 +775,75 @@ static int product(unicon__device *d, int trans_a, int trans_b, int64_t m, int64
       c[i * n + j] = sum;
     }
   return UNICON__DEVICE_OK;
+}
+
+/* ---- memory of others -------------------------------------------------------------------- */
+
+static int foreign_holds(unicon__device *d, const unicon__matrix *m, int64_t m_first, int64_t count,
+                         const unicon__foreign *f, int64_t first) {
+  if (!holds(m, m_first, count) || first < 0 || count > f->rows - first || f->cols > m->cols)
+    return fail(d, UNICON__DEVICE_FAILED, "rows of others have other shapes");
+  if (f->number == 0) return UNICON__DEVICE_OK;
+  snprintf(d->error, sizeof d->error, "the rows lie on number %d of the kind, and 0 is in use",
+           (int)f->number);
+  return UNICON__DEVICE_FAILED;
+}
+
+static int receive(unicon__device *d, unicon__matrix *to, int64_t to_first, int64_t count,
+                   const unicon__foreign *from, int64_t first) {
+  LAUNCH(d, receive);
+  const int said = foreign_holds(d, to, to_first, count, from, first);
+  if (said != UNICON__DEVICE_OK) return said;
+  control.last_stream = from->stream;
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t k = 0; k < from->cols; k++)
+      put(to, to_first + i, k,
+          element_value((const unsigned char *)from->data + (first + i) * from->row_stride +
+                            k * from->col_stride,
+                        from->element));
+  return UNICON__DEVICE_OK;
+}
+
+static int hand(unicon__device *d, const unicon__matrix *from, int64_t from_first, int64_t count,
+                const unicon__foreign *to, int64_t first) {
+  LAUNCH(d, hand);
+  const int said = foreign_holds(d, from, from_first, count, to, first);
+  if (said != UNICON__DEVICE_OK) return said;
+  for (int64_t i = 0; i < count; i++)
+    memcpy((unsigned char *)to->data + (first + i) * to->row_stride,
+           from->f32 + (from_first + i) * from->cols, (size_t)to->cols * sizeof(float));
+  return UNICON__DEVICE_OK;
+}
+
+static int flaw(unicon__device *d, const unicon__matrix *m, int64_t first, int64_t count, int zero,
+                int64_t *row) {
+  LAUNCH(d, flaw);
+  if (!holds(m, first, count)) return fail(d, UNICON__DEVICE_FAILED, "flaw past the end");
+  *row = -1;
+  for (int64_t i = 0; i < count && *row < 0; i++) {
+    bool good = true, all_zero = true;
+    for (int64_t k = 0; k < m->cols; k++) {
+      const double value = at(m, first + i, k);
+      good = good && isfinite(value);
+      all_zero = all_zero && value == 0;
+    }
+    if (!good || (zero && all_zero)) *row = i;
+  }
+  return UNICON__DEVICE_OK;
+}
+
+static int room_new(unicon__device *d, uint64_t bytes, void **out, int32_t *number) {
+  *number = 0;
+  *out = hooked() || strikes(&control.fail_allocation) ? NULL : calloc(bytes + 1, 1);
+  if (!*out) return fail(d, UNICON__DEVICE_MEMORY, "there is no room for others");
+  control.rooms++;
+  return UNICON__DEVICE_OK;
+}
+
+static void room_free(void *room, int32_t number) {
+  (void)number;
+  control.rooms--;
+  free(room);
 }
 
 /* ---- refine ------------------------------------------------------------------------------- */
@@ -993,7 +1108,7 @@ static int open_device(const unicon__device_host *host, uint64_t limit, unicon__
                        char *text, size_t size) {
   unicon__device *d = calloc(1, sizeof *d);
   *out = NULL;
-  if (strikes(&control.fail_launch)) {
+  if (hooked() || strikes(&control.fail_launch)) {
     free(d);
     snprintf(text, size, "it did not start because the test wanted it");
     return UNICON__DEVICE_FAILED;
@@ -1030,6 +1145,8 @@ const unicon__device_table *unicon__device_entry(void) {
                                        .memory = memory_of,
                                        .matrix_new = matrix_new,
                                        .matrix_free = matrix_free,
+                                       .room_new = room_new,
+                                       .room_free = room_free,
 #define SOFT_ENTRY(op) .op = op,
                                        SOFT_OPS(SOFT_ENTRY)
 #undef SOFT_ENTRY
@@ -1038,5 +1155,7 @@ const unicon__device_table *unicon__device_entry(void) {
   table.most_rows = control.most_rows;
   table.least_flops = control.least_flops;
   table.preference = control.preference;
+  const char *kind = getenv("UNICON_SOFT_KIND");
+  table.memory_kind = kind && atoi(kind) > 0 ? atoi(kind) : control.memory_kind;
   return &table;
 }

@@ -5,18 +5,32 @@
 
 #include "device/device.h"
 
+/* clang-format off */
 #define SOFT_OPS(X) \
-  X(upload)         \
-  X(download)       \
-  X(features)       \
-  X(gather)         \
-  X(shift)          \
-  X(embed)          \
-  X(add_product)    \
-  X(add_sums)       \
-  X(combine)        \
-  X(exp_sums)       \
-  X(weigh) X(bias) X(nearest) X(ranks) X(eigen) X(svd) X(leading) X(product) X(refine) X(judge)
+  X(upload) \
+  X(download) \
+  X(features) \
+  X(gather) \
+  X(shift) \
+  X(embed) \
+  X(add_product) \
+  X(add_sums) \
+  X(combine) \
+  X(exp_sums) \
+  X(weigh) \
+  X(bias) \
+  X(nearest) \
+  X(ranks) \
+  X(eigen) \
+  X(svd) \
+  X(leading) \
+  X(product) \
+  X(refine) \
+  X(judge) \
+  X(receive) \
+  X(hand) \
+  X(flaw)
+/* clang-format on */
 
 enum {
 #define SOFT_ID(op) SOFT_##op,
@@ -29,6 +43,7 @@ typedef struct soft_control {
   /* Of the next table that is asked for. */
   uint32_t version;
   int unusable;
+  int memory_kind; /* UNICON_SOFT_KIND in the environment wins */
   int64_t most_rows;
   double least_flops;
   int preference;
@@ -37,7 +52,8 @@ typedef struct soft_control {
   int elsewhere; /* an operation that says ELSEWHERE, or -1 */
   /* What has happened. */
   int64_t calls[SOFT_OP_COUNT];
-  int64_t opened, matrices; /* now */
+  int64_t opened, matrices, rooms; /* now */
+  uint64_t last_stream;            /* of `receive` */
 } soft_control;
 
 typedef soft_control *(*soft_control_fn)(void);

@@ -15,9 +15,40 @@ int gpu_fail(gpu *g, int code, const char *format, ...) {
   return code;
 }
 
+/* Events of all devices that fail, for tests of the host (device.h). */
+#ifdef UNICON_CUDA_FAULTS
+static long hook_after;
+static int hook_stays, hook_struck;
+
+extern "C" __attribute__((visibility("default"))) long unicon__device_fault(long after, int stays) {
+  const long left = hook_after;
+  hook_after = after;
+  hook_stays = stays;
+  hook_struck = 0;
+  return left;
+}
+
+static int hooked(void) {
+  if (hook_struck && hook_stays) return 1;
+  return hook_struck = hook_after > 0 && --hook_after == 0;
+}
+
+static int gone(void) {
+  return hook_struck && hook_stays;
+}
+#else
+static int hooked(void) {
+  return 0;
+}
+
+static int gone(void) {
+  return 0;
+}
+#endif
+
 /* Is this the call that a test wants to fail? */
 static int faulty(gpu *g) {
-  return g->fault > 0 && --g->fault == 0;
+  return (g->fault > 0 && --g->fault == 0) || hooked();
 }
 
 int gpu_check(gpu *g, cudaError_t code, const char *what) {
@@ -194,7 +225,9 @@ static int take_new(gpu *g, size_t bytes, gpu_block **out) {
 int gpu_take(gpu *g, size_t bytes, void **out) {
   bytes = (bytes + 511) / 512 * 512;
   *out = NULL;
-  if (faulty(g)) return gpu_fail(g, GPU_MEMORY, "the GPU has no memory left for a matrix");
+  if (faulty(g))
+    return gone() ? gpu_fail(g, GPU_FAILED, "the GPU does not answer")
+                  : gpu_fail(g, GPU_MEMORY, "the GPU has no memory left for a matrix");
   gpu_block *block = find_free(g, bytes);
   if (!block) GPU_TRY(take_new(g, bytes, &block));
   block->taken = ++g->takes;

@@ -265,6 +265,26 @@ int gpu_nearest(gpu *g, const gpu_scores *s, int64_t k, double *score, int64_t *
 int gpu_ranks(gpu *g, const gpu_scores *s, const int64_t *start, const double *threshold,
               gpu_lists hidden, int64_t *above, double *top, double *sum);
 
+/* ---- memory of others (foreign.cu) ---------------------------------------------------------- */
+
+/* As unicon__foreign. */
+typedef struct gpu_foreign {
+  void *data;
+  int64_t rows, cols, row_stride, col_stride; /* bytes */
+  int element, number;
+  uint64_t stream;
+} gpu_foreign;
+
+int gpu_receive(gpu *g, const gpu_foreign *f, int64_t first, int64_t count, float *to, int64_t ld);
+int gpu_hand(gpu *g, const float *from, int64_t ld, int64_t count, const gpu_foreign *f,
+             int64_t first);
+/* The first row with an infinity or NaN or, if `zero`, of zeros alone; -1: none. */
+int gpu_flaw(gpu *g, const float *m, int64_t rows, int64_t cols, int64_t ld, int zero,
+             int64_t *row);
+/* Not of the room that is kept and counted. */
+int gpu_room_new(gpu *g, uint64_t bytes, void **out);
+void gpu_room_free(void *room);
+
 /* ---- refine (refine.cu) --------------------------------------------------------------------- */
 
 typedef struct gpu_tuned {

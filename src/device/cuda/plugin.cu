@@ -25,14 +25,28 @@ struct unicon__device {
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
+/* Why the driver counts no devices. */
+static void why_none(cudaError_t code, char *text, size_t size) {
+  int driver = 0, needed = 0;
+  cudaGetLastError();
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&needed);
+  if (driver == 0)
+    snprintf(text, size, "there is no NVIDIA driver");
+  else if (code == cudaErrorInsufficientDriver)
+    snprintf(text, size, "the NVIDIA driver is for CUDA %d.%d, and CUDA %d.%d is needed",
+             driver / 1000, driver % 1000 / 10, needed / 1000, needed % 1000 / 10);
+  else
+    snprintf(text, size, "there is no NVIDIA GPU that can be used: %s",
+             code != cudaSuccess ? cudaGetErrorString(code) : "none was found");
+}
+
 static int usable(char *text, size_t size) {
   int count = 0, major = 0;
   cudaDeviceProp about;
   const cudaError_t code = cudaGetDeviceCount(&count);
   if (code != cudaSuccess || count == 0) {
-    cudaGetLastError();
-    snprintf(text, size, "there is no NVIDIA GPU that can be used: %s",
-             code != cudaSuccess ? cudaGetErrorString(code) : "none was found");
+    why_none(code, text, size);
     return 0;
   }
   if (cudaGetDeviceProperties(&about, 0) != cudaSuccess) {
@@ -65,6 +79,7 @@ static int open_device(const unicon__device_host *host, uint64_t limit, unicon__
     return code;
   }
   d->host = *host;
+  d->g.reduced = d->host.reduced != 0;
   d->g.poll = d->host.poll;
   d->g.copy = d->host.copy;
   d->g.user = d->host.user;
@@ -480,6 +495,50 @@ static int product(unicon__device *d, int trans_a, int trans_b, int64_t m, int64
   IN_ROOM(d, product_in_room(g, trans_a, trans_b, m, n, k, a, b, c));
 }
 
+/* ---- memory of others ----------------------------------------------------------------------- */
+
+static gpu_foreign foreign_of(const unicon__foreign *f) {
+  return {f->data,          f->rows,         f->cols,        f->row_stride,
+          f->col_stride,    (int)f->element, (int)f->number, f->stream};
+}
+
+static int check_shapes(gpu *g, const unicon__matrix *m, int64_t m_first, int64_t count,
+                        const unicon__foreign *f, int64_t first) {
+  if (m->element == UNICON__ELEMENT_F32 && f->cols <= m->cols && m_first >= 0 && first >= 0 &&
+      count <= m->rows - m_first && count <= f->rows - first)
+    return GPU_OK;
+  return gpu_fail(g, GPU_FAILED, "rows of others have other shapes");
+}
+
+static int receive(unicon__device *d, unicon__matrix *to, int64_t to_first, int64_t count,
+                   const unicon__foreign *from, int64_t first) {
+  const gpu_foreign own = foreign_of(from);
+  GPU_TRY(check_shapes(&d->g, to, to_first, count, from, first));
+  return gpu_receive(&d->g, &own, first, count, row_of(to, to_first), to->cols);
+}
+
+static int hand(unicon__device *d, const unicon__matrix *from, int64_t from_first, int64_t count,
+                const unicon__foreign *to, int64_t first) {
+  const gpu_foreign own = foreign_of(to);
+  GPU_TRY(check_shapes(&d->g, from, from_first, count, to, first));
+  return gpu_hand(&d->g, row_of(from, from_first), from->cols, count, &own, first);
+}
+
+static int flaw(unicon__device *d, const unicon__matrix *m, int64_t first, int64_t count, int zero,
+                int64_t *row) {
+  return gpu_flaw(&d->g, row_of(m, first), count, m->cols, m->cols, zero, row);
+}
+
+static int room_new(unicon__device *d, uint64_t bytes, void **out, int32_t *number) {
+  *number = d->g.device;
+  return gpu_room_new(&d->g, bytes, out);
+}
+
+static void room_free(void *room, int32_t number) {
+  (void)number; /* addresses are of one space */
+  gpu_room_free(room);
+}
+
 /* ---- refine --------------------------------------------------------------------------------- */
 
 /* Lists of all batches, as the kernels want them: host memory. */
@@ -664,6 +723,12 @@ static unicon__device_table make_table(void) {
   t.svd = svd;
   t.leading = leading;
   t.product = product;
+  t.memory_kind = 2;
+  t.receive = receive;
+  t.hand = hand;
+  t.flaw = flaw;
+  t.room_new = room_new;
+  t.room_free = room_free;
   t.refine = refine;
   t.judge = judge;
   return t;
