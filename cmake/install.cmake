@@ -49,6 +49,9 @@ install(FILES ${PROJECT_BINARY_DIR}/uniconConfig.cmake ${PROJECT_BINARY_DIR}/uni
 if(TARGET unicon_command)
   install(TARGETS unicon_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+if(TARGET unicon_mpi)
+  install(TARGETS unicon_mpi RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 if(TARGET unicon_manual)
   install(FILES ${UNICON_MANUAL_DIR}/unicon.1 OPTIONAL
     DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

@@ -74,6 +74,21 @@ if(TARGET unicon_command)
   endforeach()
 endif()
 
+# unicon-mpi beside unicon. The launcher and MPI itself leak by their own account, so instrumented
+# builds have tests/test_processes.c alone.
+if(UNICON_MPI_FOUND AND MPIEXEC_EXECUTABLE AND NOT UNICON_INSTRUMENTED)
+  foreach(part IN ITEMS "same 2" "same 4" fail)
+    string(REPLACE " " "_" name ${part})
+    separate_arguments(part)
+    unicon_test(mpi_${name} mpi ${BASH} ${PROJECT_SOURCE_DIR}/tests/mpi/test_mpi.sh ${part})
+    set_property(TEST mpi_${name} APPEND PROPERTY ENVIRONMENT
+      "UNICON_MPI=$<TARGET_FILE:unicon_mpi>" "MPIRUN=${MPIEXEC_EXECUTABLE}")
+    set_tests_properties(mpi_${name} PROPERTIES PROCESSORS 2)
+  endforeach()
+elseif(UNICON_MPI_FOUND)
+  message(STATUS "mpirun was not found, or this build is instrumented: unicon-mpi is not tested")
+endif()
+
 # make demo
 if(TARGET unicon_command)
   unicon_test(demo cli ${BASH} ${PROJECT_SOURCE_DIR}/scripts/demo.sh)

@@ -61,10 +61,11 @@ static int unknown_label(tool *t, const char *path, const char *label, int64_t c
   if (tool_has(t, CLI_OPT_CLASS_NAMES))
     return tool_error(t, "%s: the label `%s` is not in %s, nor a row number from 0 to %lld", path,
                       label, tool_value(t, CLI_OPT_CLASS_NAMES), (long long)count - 1);
-  return tool_error(t,
-                    "%s: the label `%s` is no row number from 0 to %lld of the classes; name them "
-                    "with --class-names",
-                    path, label, (long long)count - 1);
+  return tool_error(
+      t,
+      "%s: the label `%s` is not a row number from 0 to %lld of the classes; name them "
+      "with --class-names",
+      path, label, (long long)count - 1);
 }
 
 /* Class row of each distinct label: all by name, or all by number. */

@@ -8,11 +8,17 @@
 
 /* ---- messages ----------------------------------------------------------------------------- */
 
+/* The last sentence, for other processes that have not seen it. */
+static char said[1024];
+
+const char *cli_said(void) {
+  return said;
+}
+
 __attribute__((format(printf, 2, 0))) static void say(const cli_command *command,
                                                       const char *format, va_list arguments) {
-  fprintf(stderr, "unicon%s%s: ", command ? " " : "", command ? command->name : "");
-  vfprintf(stderr, format, arguments);
-  fputc('\n', stderr);
+  vsnprintf(said, sizeof said, format, arguments);
+  fprintf(stderr, "unicon%s%s: %s\n", command ? " " : "", command ? command->name : "", said);
 }
 
 int cli_error(const cli_command *command, const char *format, ...) {
@@ -277,10 +283,10 @@ static int check_positionals(parser *p) {
     most--;
     required--;
     if (p->positionals > most)
-      return cli_usage_error(command, "with --no-model only %s%s%s %s given; `%s` is too much",
-                             command->positional[1], most > 1 ? " and " : "",
-                             most > 1 ? command->positional[2] : "", most > 1 ? "are" : "is",
-                             given[most]);
+      return cli_usage_error(
+          command, "with --no-model only %s%s%s %s given; `%s` is one argument too many",
+          command->positional[1], most > 1 ? " and " : "", most > 1 ? command->positional[2] : "",
+          most > 1 ? "are" : "is", given[most]);
     memmove(given + 1, given, sizeof *given * (size_t)most);
     given[0] = NULL;
     if (p->positionals < required)

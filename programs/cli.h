@@ -210,6 +210,8 @@ const char *cli_name(cli_id id);
 /* `unicon NAME: SENTENCE` on stderr, one line; returns EXIT_USAGE. `command` may be NULL. */
 int cli_error(const cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The last of these sentences, without the name of the command; "": there was none. */
+const char *cli_said(void);
 /* The same, and the usage line. */
 int cli_usage_error(const cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

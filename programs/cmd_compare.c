@@ -59,9 +59,9 @@ static int drop_bad_rows(tool *t, unicon_data *data, unicon_split **usable) {
 static int check_idle(tool *t) {
   if (!tool_has(t, CLI_OPT_VAL_X)) return EXIT_DONE;
   if (cli_sets(t->args, "val_fraction"))
-    return cli_error(t->args->command, "--val-fraction has no meaning with --val-x");
+    return cli_error(t->args->command, "--val-fraction cannot be used with --val-x");
   if (tool_has(t, CLI_OPT_TEST_X) && tool_has(t, CLI_OPT_GROUPS))
-    return cli_error(t->args->command, "--groups has no meaning with both --val-x and --test-x");
+    return cli_error(t->args->command, "--groups cannot be used with both --val-x and --test-x");
   return EXIT_DONE;
 }
 

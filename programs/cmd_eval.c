@@ -110,8 +110,9 @@ static int evaluate(tool *t, const inputs *in, const unicon_model *model) {
                     y = UNICON_VIEW(.rows = in->y, .model = model, .side = UNICON_Y,
                                     .balance = t->balance);
   unicon_result *r = NULL;
+  int code = tool_agree(t, EXIT_DONE);
+  if (code != EXIT_DONE) return code;
   const unicon_status status = unicon_evaluate(t->ctx, &x, &y, in->pairs, t->options, &r);
-  int code = EXIT_DONE;
   display_clear(&t->display);
   if (status != UNICON_OK)
     code = tool_fail(t, status);
@@ -149,13 +150,13 @@ static int check_classes(tool *t) {
   static const cli_id idle[] = {CLI_OPT_Y_PER_X, CLI_OPT_X_PER_Y, CLI_OPT_PAIRS, CLI_OPT_IGNORE};
   const cli_command *command = t->args->command;
   if (t->args->positional[2])
-    return cli_usage_error(command, "--classes takes the place of Y; `%s` is too much",
+    return cli_usage_error(command, "--classes takes the place of Y; `%s` is one argument too many",
                            t->args->positional[2]);
   for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
     if (tool_has(t, idle[i]))
-      return cli_error(command, "--%s has no meaning with --classes", cli_name(idle[i]));
+      return cli_error(command, "--%s cannot be used with --classes", cli_name(idle[i]));
   if (strcmp(unicon_options_get(t->options, "ci"), "on") == 0)
-    return cli_error(command, "--ci has no meaning with --classes");
+    return cli_error(command, "--ci cannot be used with --classes");
   if (tool_has(t, CLI_OPT_X_LABELS) == tool_has(t, CLI_OPT_Y_LABELS))
     return cli_error(command,
                      "--classes needs the right answers: --x-labels FILE, or --y-labels "

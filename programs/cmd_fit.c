@@ -143,20 +143,22 @@ static int fit_and_save(tool *t, const inputs *train, const unicon_stats *stats,
   const unicon_data held_out =
       UNICON_DATA(.x = validation->x, .y = validation->y, .pairs = validation->pairs);
   unicon_model *model = NULL;
+  int code = tool_agree(t, EXIT_DONE);
+  if (code != EXIT_DONE) return code;
   const double start = display_now();
   const unicon_data *held = validation->x ? &held_out : NULL;
   unicon_status status = stats ? unicon_stats_fit(t->ctx, stats, held, t->options, &model)
                                : unicon_fit(t->ctx, &data, held, t->options, &model);
   const double seconds = display_now() - start;
-  int code = EXIT_DONE;
-  if (status == UNICON_OK && display_interrupted())
-    code = tool_interrupted(t);
-  else if (status == UNICON_OK)
+  if (status == UNICON_OK && display_interrupted()) code = tool_interrupted(t);
+  if (status == UNICON_OK) code = tool_agree(t, code);
+  if (status == UNICON_OK && code == EXIT_DONE && tool_writes(t))
     status = unicon_model_save(t->ctx, model, path);
   if (status == UNICON_OK && code == EXIT_DONE)
     status = unicon_balance_create(t->ctx, model, NULL, NULL, NULL, &t->balance);
   display_clear(&t->display);
   if (status != UNICON_OK) code = tool_fail(t, status);
+  code = tool_agree(t, code);
   if (code == EXIT_DONE) {
     const fit_result result = {train, model, path, seconds, (double)unicon_ctx_memory_peak(t->ctx)};
     code = tool_has(t, CLI_OPT_JSON) ? print_json(t, &result) : print_summary(t, &result);
@@ -175,7 +177,8 @@ static int check_sources(tool *t) {
   const bool from = tool_has(t, CLI_OPT_FROM);
   if (!from && !path[1]) return cli_usage_error(command, "%s is missing", path[0] ? "Y" : "X");
   if (from && path[0])
-    return cli_usage_error(command, "with --from no X and Y are given; `%s` is too much", path[0]);
+    return cli_usage_error(
+        command, "with --from no X and Y are given; `%s` is one argument too many", path[0]);
   for (size_t k = 0; from && k < sizeof about_rows / sizeof *about_rows; k++)
     if (tool_has(t, about_rows[k]))
       return cli_error(command, "--%s is about the rows of X and Y; statistics have their pairs",

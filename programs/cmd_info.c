@@ -144,7 +144,7 @@ static void print_presets(void) {
   const unicon_option_info *preset = find_option("preset");
   const char *list = preset ? preset->words : "", *name, *value;
   char word[32];
-  puts("presets (fit --preset NAME; an option given beside it wins)");
+  puts("presets (fit --preset NAME; options that are given override it)");
   while (next_word(&list, word, sizeof word)) {
     int column = printf("  %-6s", word);
     for (size_t i = 0; unicon_preset_at(word, i, &name, &value); i++) {

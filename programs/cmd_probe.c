@@ -28,7 +28,7 @@ static double number(const probe *p, const char *name) {
 }
 
 static int print_table(const probe *p) {
-  printf("accuracy         %.3f on %.0f rows; always the commonest label: %.3f\n",
+  printf("accuracy         %.3f on %.0f rows; always the most common label: %.3f\n",
          number(p, "accuracy"), number(p, "test_rows"), number(p, "chance"));
   printf("training         %.3f on %.0f rows\n", number(p, "train_accuracy"),
          number(p, "train_rows"));

@@ -70,7 +70,7 @@ static int check_options(tool *t) {
     if (path[0]) return cli_usage_error(command, "--from takes the place of `%s`", path[0]);
     for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
       if (tool_has(t, idle[i]))
-        return cli_error(command, "--%s has no meaning with --from", cli_name(idle[i]));
+        return cli_error(command, "--%s cannot be used with --from", cli_name(idle[i]));
     return EXIT_DONE;
   }
   for (int k = 0; k < 3; k++)

@@ -169,6 +169,7 @@ static int search(tool *t, unicon_view *queries, unicon_view *base, int64_t k, c
   h.score = malloc(cells * sizeof *h.score);
   const bool room = h.id && h.score;
   if (code == EXIT_DONE && !room) code = tool_out_of_memory(t);
+  code = tool_agree(t, code);
   if (code == EXIT_DONE && room) {
     const unicon_status status = unicon_search(t->ctx, queries, base, k, h.id, h.score);
     display_clear(&t->display);
@@ -178,7 +179,7 @@ static int search(tool *t, unicon_view *queries, unicon_view *base, int64_t k, c
     renumber(&h);
     code = calibrate(t, queries->model, &h);
   }
-  if (code == EXIT_DONE && room) code = show(t, &h, files);
+  if (code == EXIT_DONE && room && tool_writes(t)) code = show(t, &h, files);
   free(h.id);
   free(h.score);
   usable_close(&b);

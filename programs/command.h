@@ -5,9 +5,24 @@
 
 #include "cli.h"
 #include "display.h"
+#include "unicon/tools.h"
+
+/* The processes that a command runs in (unicon-mpi); NULL in the place of it: one. */
+typedef struct job {
+  const unicon_processes *with;
+  bool crowded;                  /* several of them on this machine */
+  const double *bytes, *seconds; /* that this one has told the others, and how long that took */
+  void (*abandon)(void *user);   /* ends all of them: the others cannot be told any more */
+  void *user;
+} job;
+
+/* The program: what follows its name on the command line. */
+int program_run(int argc, char **argv, const job *j);
 
 struct tool {
   const cli_args *args;
+  const job *job;
+  bool agreed; /* tool_agree has been called */
   display display;
   unicon_ctx *ctx;
   unicon_options *options; /* those given on the command line are set */
@@ -40,11 +55,17 @@ int tool_fail(tool *t, unicon_status status);
 int tool_error(tool *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Out of memory in the tool itself; returns EXIT_FAILED. */
 int tool_out_of_memory(tool *t);
-/* A new context looks for plugins of devices in the folder that UNICON_DEVICES names, where it does:
- * the library itself never reads the environment. */
+/* A new context looks for plugins of devices in the folder that UNICON_DEVICES names, where it
+ * does: the library itself never reads the environment. */
 unicon_status tool_devices(unicon_ctx *ctx);
 /* For loops of the tool: "interrupted" on stderr, returns EXIT_INTERRUPTED. */
 int tool_interrupted(tool *t);
+
+/* Before a call of the library that all processes make: how this one fares. Returns `code` if all are
+ * well, or the exit status of a failure, of whichever process; its sentence has been said. */
+int tool_agree(tool *t, int code);
+/* Is this the process that writes files? */
+bool tool_writes(const tool *t);
 
 static inline bool tool_has(const tool *t, cli_id id) {
   return t->args->given[id] > 0;

@@ -61,10 +61,10 @@ static int64_t next_error(const confusion *c, int64_t count, int64_t place) {
   return best;
 }
 
-/* Too many classes for a matrix on a screen: the commonest errors. */
+/* Too many classes for a matrix on a screen: the most common errors. */
 static void print_errors(const confusion *c) {
   int64_t count = INT64_MAX, place = -1;
-  printf("\n%lld classes: the commonest errors (--json has the whole matrix)\n",
+  printf("\n%lld classes: the most common errors (--json has the whole matrix)\n",
          (long long)c->classes);
   printf("%-*s  %-*s  %6s\n", LONGEST_LABEL, "true label", LONGEST_LABEL, "answer", "rows");
   for (int k = 0; k < LISTED; k++) {

@@ -54,7 +54,7 @@ static const file_options files_of[] = {
 static int check_labels(tool *t, const file_options *f) {
   if (!tool_has(t, CLI_OPT_ONE_SET)) return check_both(t, f->x_labels, f->y_labels);
   if (tool_has(t, f->y_labels))
-    return cli_error(t->args->command, "--one-set has the labels of --%s; --%s is too much",
+    return cli_error(t->args->command, "--one-set takes the labels of --%s alone; leave --%s out",
                      cli_name(f->x_labels), cli_name(f->y_labels));
   return EXIT_DONE;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "command.h"
+#include "job.h"
 
 /* A new command is a row here, a CLI_ bit, a cmd_NAME.c, and its rows in tool_options.c. */
 const cli_command cli_commands[] = {
@@ -16,11 +16,11 @@ const cli_command cli_commands[] = {
      0,
      "X Y -o MODEL.safetensors [options]   or   unicon fit --from ALL.stats -o ...",
      "learn the shared space from two files of vectors",
-     "Learns two maps into one shared space, in which rows of X and Y that belong together have a "
-     "large cosine. Unless told otherwise (--preset auto) it compares closed forms on held-out "
-     "pairs, refines the best where that helps, and fits it on everything. "
-     "Without a pair option row i of X belongs to row i of Y. X and Y are .npy, "
-     ".fvecs, .bvecs, .fbin, .u8bin or .i8bin files, FILE.npz:ARRAY, FILE.safetensors:TENSOR, flat "
+     "Learns two maps into one shared space, in which rows of X and Y that belong together "
+     "have a large cosine. Unless told otherwise (--preset auto) it compares closed forms on "
+     "held-out pairs, refines the best where that helps, and fits that one on everything. "
+     "Without a pair option row i of X belongs to row i of Y. X and Y are .npy, .fvecs, "
+     ".bvecs, .fbin, .u8bin or .i8bin files, FILE.npz:ARRAY, FILE.safetensors:TENSOR, flat "
      "FAISS indexes, or folders of numbered .npy shards.",
      "unicon fit image.train.npy text.train.npy --y-per-x 5 -o model.safetensors\n",
      cmd_fit},
@@ -43,9 +43,9 @@ const cli_command cli_commands[] = {
      2,
      "X Y [options]",
      "say before a fit whether there is anything to align",
-     "Fits one half of the pairs in closed form and looks at the other half: are its pairs closer "
-     "than shuffled ones (a permutation test), how many dimensions carry that, and which pairs "
-     "look wrong? The rows are those of fit.",
+     "Fits one half of the pairs in closed form and looks at the other half: are its pairs "
+     "closer than shuffled ones (a permutation test), how many dimensions carry that, and "
+     "which pairs look wrong? X and Y are files as fit takes them.",
      "unicon check image.train.npy text.train.npy --y-per-x 5\n",
      cmd_check},
     {"compare",
@@ -56,15 +56,14 @@ const cli_command cli_commands[] = {
      "X Y [--val-x X2 --val-y Y2] [--test-x X3 --test-y Y3] [options]",
      "try our presets and the usual methods on your data",
      "Fits the presets fast, auto, best and paper, and beside them a linear SGD-CLIP head "
-     "(sgd_linear), cca, pls, procrustes, ridge regression in both directions "
-     "and no alignment at all (none), on the same rows, and measures all of them on the same test "
-     "rows. Every method has two lines: by the cosine alone (plain), and with balanced scores. "
-     "What "
-     "it leaves open (step length, ridge, rank, strength of balance) is chosen on the validation "
-     "rows, for either line by its own scores; an early stop, and what a preset chooses itself, go "
-     "by the balanced ones. "
-     "Without --val-x or --test-x a part of X and Y is held out for it. A row is printed as soon "
-     "as it is finished, and an interrupt keeps those that are.",
+     "(sgd_linear), cca, pls, procrustes, ridge regression in both directions and no alignment "
+     "at all (none), on the same rows, and measures all of them on the same test rows. Every "
+     "method has two lines: cosines alone (plain), and balanced scores. What a method leaves "
+     "open (step length, ridge, rank, strength of balance) is chosen on the validation rows, "
+     "for each line by its own scores; early stopping, and what a preset chooses itself, use "
+     "the balanced ones. Without --val-x or --test-x a part of X and Y is held out instead. "
+     "Each row is printed as soon as it is finished, and an interrupt keeps the rows printed "
+     "so far.",
      "unicon compare image.train.npy text.train.npy --test-x image.test.npy \\\n"
      "  --test-y text.test.npy --y-per-x 5 --only fast,cca,ridge\n",
      cmd_compare},
@@ -75,14 +74,13 @@ const cli_command cli_commands[] = {
      2,
      "MODEL X Y [options]   or   unicon eval MODEL X --classes FILE --x-labels FILE",
      "measure retrieval in both directions, or zero-shot classes",
-     "Embeds X and Y and measures how well each row finds its matches on the other side. hit@k is "
-     "the share of queries with a match among the first k (papers call it R@k), recall@k the mean "
-     "share of a query's matches found there; ties count against the model. Where scores are "
-     "balanced the same is shown without balance, and how many hubs (rows that are near "
-     "everything) "
-     "there are with and without. With --classes the rows of X are classified by the nearest class "
-     "vector instead. --no-model in the place of MODEL takes vectors that are in one space "
-     "already.",
+     "Embeds X and Y and measures how well each row finds its matches on the other side. hit@k "
+     "is the share of queries with a match among the first k (papers call it R@k), recall@k "
+     "the mean share of a query's matches found there; ties count against the model. Where "
+     "scores are balanced, the figures without balance stand beside them, and the number of "
+     "hubs (rows that are near everything) with and without. With --classes the rows of X are "
+     "classified by the nearest class vector instead. With --no-model instead of MODEL, X and "
+     "Y hold vectors that share a space already.",
      "unicon eval model.safetensors image.test.npy text.test.npy --y-per-x 5 --ci\n"
      "unicon eval model.safetensors image.test.npy --classes prompts.npy --class-names names.txt "
      "\\\n"
@@ -95,13 +93,12 @@ const cli_command cli_commands[] = {
      0,
      "MODEL X Y -o report.html [options]   or   unicon report --from FILE.json -o ...",
      "show a model on one page",
-     "Writes one HTML file, which needs nothing else to be shown: what to look at first; both "
-     "sides "
-     "in one picture to explore (zoom, click a row for its id, rank and neighbours, search, filter "
-     "by side, rank and class); classes and hubs, the hardest queries and the most suspicious "
-     "pairs; how well rows find each other, with intervals; what was fitted and chosen. Texts and "
-     "images of the rows are shown where there are files of them. --beside MODEL shows a second "
-     "model of the same rows. --json prints what the page is made from.",
+     "Writes one HTML file that needs nothing else: what to look at first; both sides in one "
+     "picture to explore (zoom, click a row for its id, rank and neighbours, search, filter by "
+     "side, rank and class); classes and hubs, the hardest queries and the most suspicious "
+     "pairs; how well rows find each other, with intervals; what was fitted and chosen. Texts "
+     "and images of the rows are shown if files of them are given. --beside MODEL shows a "
+     "second model of the same rows. --json prints what the page is made from.",
      "unicon report model.safetensors image.test.npy text.test.npy --y-per-x 5 -o report.html\n"
      "unicon report model.safetensors image.test.npy text.test.npy --y-per-x 5 --x-media "
      "photos.txt \\\n"
@@ -114,14 +111,12 @@ const cli_command cli_commands[] = {
      2,
      "MODEL --side x|y ROWS -o OUT.npy [options]",
      "write rows as vectors of the shared space",
-     "Writes the rows of one side as unit vectors of the shared space, in which a dot product is "
-     "the cosine. A vector index that is to rank as `unicon search` does needs one number more for "
-     "each row: write the rows that will be searched with --index and the queries with --query, "
-     "and "
-     "use the inner product; or give both the word cosine for an index that knows the cosine "
-     "alone. "
-     "With --bad-rows drop only the rows that can be used are written, in their order, and which "
-     "ones are missing is said.",
+     "Writes the rows of one side as unit vectors of the shared space, in which a dot product "
+     "is the cosine. A vector index that shall rank as `unicon search` does needs one more "
+     "number per row: write the rows to be searched with --index and the queries with --query, "
+     "and use the inner product; for an index that has only the cosine, write --index cosine "
+     "and --query cosine. With --bad-rows drop only the usable rows are written, in their "
+     "order, and a warning says which ones are missing.",
      "unicon embed model.safetensors --side x image.npy --index -o index.npy\n"
      "unicon embed model.safetensors --side y text.new.npy --query -o queries.npy\n",
      cmd_embed},
@@ -132,13 +127,12 @@ const cli_command cli_commands[] = {
      3,
      "MODEL --query-side x|y Q [--base-side x|y] B [-k 10] [options]",
      "list the nearest rows for each query",
-     "Lists for each row of Q the K rows of B with the largest score, exactly, as lines `query TAB "
-     "rank TAB base TAB score`. The score is the cosine, less the bias of the row of B where "
-     "scores "
-     "are balanced. Rows count from 0, ranks from 1. With --bad-rows drop the rows are "
-     "still called by their numbers in Q and B; in the files of -o a query that was left out has "
-     "-1 and -inf. `balance` of --json is what scores were balanced by, or `base` where the rows "
-     "of B bring their biases along.",
+     "Lists for each row of Q the K rows of B with the largest score, exactly, as lines `query "
+     "TAB rank TAB base TAB score`. The score is the cosine, less the bias of the row of B "
+     "where scores are balanced. Rows count from 0, ranks from 1. With --bad-rows drop the "
+     "rows keep their numbers in Q and B; in the files of -o a query that was left out has -1 "
+     "and -inf. `balance` of --json is what scores were balanced by, or `base` where the rows "
+     "of B carry their own biases.",
      "unicon search model.safetensors --query-side y q.npy --base-side x image.npy -k 10\n",
      cmd_search},
     {"balance",
@@ -148,15 +142,14 @@ const cli_command cli_commands[] = {
      3,
      "MODEL X Y -o NEW.safetensors [pairs] [options]",
      "balance a model's scores by other rows",
-     "Scores are balanced by banks: embedded rows of each side, kept in the model, that say which "
-     "candidates are near everything. This puts banks from X and Y in the place of the model's. "
-     "The shared space stays as it is, nothing is fitted, and unless --balance says otherwise "
-     "scores "
-     "are balanced as strongly as before. Use it when queries come from another "
-     "domain than the training rows, when a model has no banks yet, or with --balance "
-     "quadratic:BETA before a model is handed out: such a model keeps no row, only a few numbers "
-     "for each dimension. X and Y need no pairs and may differ in length; with a pair option only "
-     "rows that have a partner are taken.",
+     "Scores are balanced by banks: embedded rows of each side, kept in the model, that say "
+     "which candidates are near everything. This command replaces the model's banks by rows of "
+     "X and Y. The shared space stays as it is, nothing is fitted, and unless --balance says "
+     "otherwise scores are balanced as strongly as before. Use it when queries come from "
+     "another domain than the training rows, when a model has no banks yet, or with --balance "
+     "quadratic:BETA before a model is handed out: such a model keeps no rows, only a few "
+     "numbers per dimension. X and Y need no pairs and may differ in length; with a pair "
+     "option only rows that have a partner are taken.",
      "unicon balance model.safetensors image.new.npy text.new.npy -o new.safetensors\n"
      "unicon balance model.safetensors image.train.npy text.train.npy --balance quadratic:10 \\\n"
      "  -o shared.safetensors\n",
@@ -168,9 +161,9 @@ const cli_command cli_commands[] = {
      2,
      "MODEL --side x|y TRAIN --train-labels FILE --test TEST --test-labels FILE",
      "measure how well a linear classifier reads labels",
-     "Trains a multinomial logistic regression on the embedded rows of TRAIN and tries it on those "
-     "of TEST: accuracy and confusion matrix. With --no-model in the place of MODEL and --side the "
-     "rows are taken as they are.",
+     "Trains a multinomial logistic regression on the embedded rows of TRAIN and measures it "
+     "on those of TEST: accuracy and confusion matrix. With --no-model instead of MODEL and "
+     "--side the rows are taken as they are.",
      "unicon probe model.safetensors --side x x.train.npy --train-labels train.txt \\\n"
      "  --test x.test.npy --test-labels test.txt\n",
      cmd_probe},
@@ -181,11 +174,11 @@ const cli_command cli_commands[] = {
      3,
      "MODEL X Y [-o S.npy] [--scores s.npy] [pairs] [loss]",
      "show how much each pair of rows pulls or pushes",
-     "The loss of a model on the rows of X and Y, the scores s of all rows of X with all of Y, and "
-     "the weights S = -dL/ds that the loss gives them: positive where a pair should come closer. "
-     "The loss is that of the model's fit unless options say otherwise. Scores are plain cosines "
-     "(dot products for the loss spectral). Both are whole matrices, for a look at a few thousand "
-     "rows; without -o and --scores only the loss is computed, and no such matrix.",
+     "The loss of a model on the rows of X and Y, the scores s of all rows of X with all of Y, "
+     "and the weights S = -dL/ds that the loss gives them: positive where a pair should come "
+     "closer. The loss is that of the model's fit unless options say otherwise. Scores are "
+     "plain cosines (dot products for the loss spectral). Both are whole matrices, meant for a "
+     "few thousand rows; without -o and --scores only the loss is computed.",
      "unicon weights model.safetensors image.test.npy text.test.npy --y-per-x 5 -o S.npy\n",
      cmd_weights},
     {"migrate",
@@ -195,12 +188,13 @@ const cli_command cli_commands[] = {
      2,
      "OLD NEW -o DIR [--queries-new Q] [--judgements TSV] [options]",
      "change the embedding model and keep the index",
-     "OLD and NEW hold the same items as an old and a new model see them, a few hundred to some "
-     "thousands. Tries how an index of old vectors can be searched by new queries: queries mapped "
-     "into the old space, the index rewritten into the new one, or both in a shared space; by "
-     "Procrustes, ridge and kernel maps. Each is judged as deployed, on items that its map has not "
-     "seen, beside keeping the old model and embedding all anew. Writes the model of the best way, "
-     "the decision and a page about it; it may say: do not.",
+     "OLD and NEW hold the vectors of the same items by an old and a new model, a few hundred "
+     "to some thousands. Tries the ways in which new queries can search an index of old "
+     "vectors: queries mapped into the old space, the index rewritten into the new one, or "
+     "both in a shared space; with Procrustes, ridge and kernel maps. Each is judged as it "
+     "would be deployed, on items its map has not seen, beside keeping the old model and "
+     "embedding everything anew. Writes the model of the best way, the decision and a page "
+     "about it; the decision may be not to migrate.",
      "unicon migrate old.npy new.npy -o moved\n",
      cmd_migrate},
     {"rewrite",
@@ -211,11 +205,10 @@ const cli_command cli_commands[] = {
      "MODEL INDEX -o OUT.npy|FOLDER [options]",
      "carry an index of old vectors over to the new model",
      "Writes the old vectors of INDEX as vectors of the new space (or of the shared one) by a "
-     "model "
-     "of `unicon migrate`. Rows stream by, so that the index may be larger than memory; after an "
-     "interrupt the same command goes on where it stopped. OUT.npy.json names the model, the space "
-     "and the bytes: `unicon search` refuses vectors of another space by it, and --check sees "
-     "whether a file is whole.",
+     "model of `unicon migrate`. Rows are streamed, so the index may be larger than memory; "
+     "after an interrupt the same command continues where it stopped. OUT.npy.json names the "
+     "model, the space and the bytes; from it `unicon search` knows vectors of another space "
+     "and refuses them, and --check tells whether a file is complete.",
      "unicon rewrite moved/model.safetensors index.npy -o index.new.npy\n",
      cmd_rewrite},
     {"stats",
@@ -225,16 +218,12 @@ const cli_command cli_commands[] = {
      2,
      "X Y -o PART.stats   or   unicon stats ALL.stats --add|--remove X Y -o ...",
      "sum up rows and pairs, so that they can be added to, merged and forgotten",
-     "Writes all that the closed form needs of the rows and pairs of X and Y as sums, with a small "
-     "sample of the rows. Such files are merged by `unicon merge`, and `unicon fit --from` makes "
-     "the "
-     "model: shards may lie on many machines, rows may come every night, and with --remove rows "
-     "are "
-     "forgotten without the others being read again. All partners of a row must be in the same X "
-     "and "
-     "Y. With a kernel all parts must have the same landmarks: make them once with `unicon "
-     "landmarks` "
-     "and give them with --map-from.",
+     "Writes all that the closed form needs to know about the rows and pairs of X and Y: sums, "
+     "with a small sample of the rows. Such files are merged by `unicon merge`, and `unicon "
+     "fit --from` makes the model: shards may lie on many machines, rows may come every night, "
+     "and --remove forgets rows without reading the others again. All partners of a row must "
+     "be in the same X and Y. With a kernel all parts must have the same landmarks: make them "
+     "once with `unicon landmarks` and give them with --map-from.",
      "unicon stats image.train.npy text.train.npy --y-per-x 5 -o part.stats\n"
      "unicon stats part.stats --remove image.train.npy text.train.npy --y-per-x 5 -o none.stats\n",
      cmd_stats},
@@ -245,11 +234,9 @@ const cli_command cli_commands[] = {
      1,
      "PART.stats ... -o ALL.stats",
      "sum statistics of many parts",
-     "Writes the sum of statistics that were made with the same maps: the same as if all rows had "
-     "been "
-     "summed at once, up to the rounding of float64. Where one part cannot be read or was made "
-     "with "
-     "other options nothing is written.",
+     "Writes the sum of statistics that were made with the same maps: the same as if all rows "
+     "had been summed at once, up to the rounding of float64. If a part cannot be read or was "
+     "made with other options, nothing is written.",
      "unicon merge part.stats more.stats -o all.stats\n",
      cmd_merge},
     {"landmarks",
@@ -359,16 +346,32 @@ static void open_display(tool *t) {
   unicon_ctx_set_progress(t->ctx, display_progress, &t->display);
 }
 
-static int run_command(const cli_args *args) {
-  tool t = {.args = args};
+/* The context as one of a job. Several processes of a machine run on a thread each, unless they are
+ * told otherwise. */
+static unicon_status join_job(tool *t) {
+  if (!t->job) return UNICON_OK;
+  const unicon_status status = unicon_ctx_join(t->ctx, t->job->with);
+  char text[96];
+  snprintf(text, sizeof text, "%lld processes%s", (long long)t->job->with->count,
+           t->job->crowded ? ", of one thread each unless threads says otherwise" : "");
+  display_log(&t->display, UNICON_LOG_INFO, text);
+  return status == UNICON_OK && t->job->crowded ? unicon_ctx_set(t->ctx, "threads", "1") : status;
+}
+
+static int run_command(const cli_args *args, const job *j) {
+  tool t = {.args = args, .job = j};
   if (unicon_ctx_create(&t.ctx) != UNICON_OK) {
     cli_error(args->command, "out of memory");
-    return EXIT_FAILED;
+    return job_agree(j, args->command, EXIT_FAILED);
   }
   open_display(&t);
-  const unicon_status status = unicon_options_create(t.ctx, &t.options);
+  unicon_status status = join_job(&t);
+  if (status == UNICON_OK) status = unicon_options_create(t.ctx, &t.options);
   int code = status == UNICON_OK ? apply_settings(&t) : tool_fail(&t, status);
+  if (code == EXIT_DONE && j) code = job_check(args);
   if (code == EXIT_DONE) code = args->command->run(&t);
+  if (!t.agreed) code = tool_agree(&t, code); /* what failed before the others' call began */
+  job_tell(&t);
   if (!display_finish(&t.display) && code == EXIT_DONE) code = EXIT_FAILED;
   unicon_balance_destroy(t.balance);
   unicon_options_destroy(t.options);
@@ -382,14 +385,14 @@ static int printed(int code) {
   return display_finish(&d) ? code : EXIT_FAILED;
 }
 
-static int command_line(const cli_command *command, int count, char **argv) {
+static int command_line(const cli_command *command, int count, char **argv, const job *j) {
   cli_args args;
-  int code = cli_parse(command, count, argv, &args);
+  int code = job_agree(j, command, cli_parse(command, count, argv, &args));
   if (code == EXIT_DONE && (args.given[CLI_OPT_HELP] || args.given[CLI_OPT_HELP_ALL])) {
     cli_help(command, args.given[CLI_OPT_HELP_ALL] > 0, stdout);
     code = printed(EXIT_DONE);
   } else if (code == EXIT_DONE) {
-    code = run_command(&args);
+    code = run_command(&args, j);
   }
   cli_args_free(&args);
   return code;
@@ -426,7 +429,7 @@ static int top_option(int argc, char **argv) {
   return cli_error(NULL, "%s follows a command: unicon fit ... %s", name, name);
 }
 
-int main(int argc, char **argv) {
+int program_run(int argc, char **argv, const job *j) {
   display_catch_signals();
   if (argc < 2) {
     cli_overview(stderr);
@@ -441,7 +444,7 @@ int main(int argc, char **argv) {
   }
   const cli_command *command = cli_command_find(help ? argv[2] : name);
   if (!command) return unknown_command(help ? argv[2] : name);
-  if (!help) return command_line(command, argc - 2, argv + 2);
+  if (!help) return command_line(command, argc - 2, argv + 2, j);
   cli_help(command, false, stdout);
   return printed(EXIT_DONE);
 }

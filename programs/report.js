@@ -302,10 +302,11 @@
     legend();
   }
 
-  const clear = press('Show all', () => {
+  function unfilter() {
     for (const name of Object.keys(pick)) { pick[name] = ''; if (selects[name]) selects[name].value = ''; }
     refresh();
-  }, {class: 'plain', hidden: ''});
+  }
+  const clear = press('Show all', unfilter, {class: 'plain', hidden: ''});
 
   // The legend and the words on ranks, where the page was made with those on labels.
   function legend() {
@@ -343,7 +344,7 @@
       panel.append(fact('in ' + short(base(report.beside.file)), badge(row.beside_rank)));
       if (row.beside_near) panel.append(listed('Found first there', far, row.beside_near, true));
     }
-    if (!row.near) panel.append(make('p', {class: 'note'}, 'This row is named by others alone; the report keeps no more of it.'));
+    if (!row.near) panel.append(make('p', {class: 'note'}, 'This row appears only in the lists of other rows; the report keeps no more about it.'));
   }
 
   // Nothing is chosen: the rows that a filter leaves, the worst first, or what one can do.
@@ -351,25 +352,32 @@
     const left = planes[0].points.filter(one => one.shown), most = 12;
     if (left.length < planes[0].points.length) {
       const list = left.sort((a, b) => b.point.rank - a.point.rank).slice(0, most);
-      panel.replaceChildren(make('h3', {}, 'The worst of these rows'), make('p', {class: 'note'}, 'By the rank of their first match.'),
+      panel.replaceChildren(make('h3', {}, 'The worst of these rows'), make('p', {class: 'note'}, 'Those whose first match comes last.'),
                             ...list.map(one => chip(one.key, badge(one.point.rank))));
       return;
     }
     panel.replaceChildren(make('h3', {}, 'Pick a row'),
-      make('p', {class: 'note'}, 'Click a point to see its id, ranks and neighbours. Drag to move, scroll after a click (or Ctrl + scroll) to zoom, double click to come closer. Ids in the tables of this page lead here too.'),
+      make('p', {class: 'note'}, (matchMedia('(pointer: coarse)').matches
+        ? 'Tap a point to see its id, its rank and its neighbours. Two fingers zoom; then one finger moves the picture.'
+        : 'Click a point to see its id, its rank and its neighbours. Drag to move. To zoom, scroll after a click, or hold Ctrl and scroll, or double-click.') +
+        ' Every id in the tables of this page leads here too.'),
       make('ul', {class: 'legend'},
         make('li', {}, make('span', {class: 'key line to-true'}), 'to its true partners'),
         make('li', {}, make('span', {class: 'key line to-wrong'}), 'to what it finds by mistake')));
   }
 
+  // A row that a table leads to is seen among all others, and on a phone above its card.
   function select(key, lead) {
     chosen = key !== null && rows.has(key) ? key : null;
+    if (lead && planes.some(plane => plane.at.has(chosen) && !plane.at.get(chosen).shown)) unfilter();
     if (chosen === null) hint();
     else describe(rows.get(chosen));
     panel.classList.toggle('full', chosen !== null);
     panel.scrollTop = 0;
     for (const plane of planes) { plane.show(chosen); plane.mark(); }
-    if (lead) document.getElementById('space').scrollIntoView();
+    if (!lead) return;
+    const over = getComputedStyle(panel).position === 'fixed';
+    (over ? planes[0].svg.closest('figure') : document.getElementById('space')).scrollIntoView();
   }
 
   // ---- search ---------------------------------------------------------------------------------

@@ -128,8 +128,11 @@ static json_t *weights_json(const subject *s, const sample *a, const unicon_opti
       json_array_append_new(name[side], report_row_name(s, side, a->row[side][k]));
   for (int64_t k = 0; k < a->pairs; k++)
     json_array_append_new(pairs, json_pack("[I, I]", (json_int_t)a->x[k], (json_int_t)a->y[k]));
-  for (int64_t k = 0; k < a->count[0] * a->count[1]; k++)
-    most = fmax(most, fabs((double)weights[k]));
+  for (int64_t k = 0; k < a->count[0] * a->count[1];
+       k++) { /* with fmax, gcc 12 crashes for aarch64 */
+    const double size = fabs((double)weights[k]);
+    if (size > most) most = size;
+  }
   const double unit = most > 0 ? pow(10, floor(log10(most)) - 4) : 1;
   json_t *out = json_pack(
       "{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "loss", unicon_options_get(options, "loss"),

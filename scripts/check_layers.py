@@ -43,6 +43,9 @@ HEADERS = [
 # Plugins of devices: built apart, so they may call what they like; of src they see one header.
 PLUGINS = SRC / "device" / "cuda"
 PLUGIN_HEADER = "device/device.h"
+# The one place that speaks MPI; the commands beside it are those of the other program.
+MPI_FOLDER = ROOT / "programs" / "mpi"
+MPI_FILE = MPI_FOLDER / "communicator.c"
 FUNCTION_NOTE, FUNCTION_LIMIT = 50, 70
 FILE_NOTE, FILE_LIMIT = 400, 700
 
@@ -166,6 +169,7 @@ def check_users():
         for path in sorted(p for p in (ROOT / folder).rglob("*") if p.suffix in (".c", ".h")):
             for number, header, quoted in includes(path.read_text()):
                 own = quoted and (path.parent / header).resolve().exists() and ".." not in header
+                own = own or path.parent == MPI_FOLDER and (ROOT / "programs" / header).exists()
                 inside = (SRC / header).exists()
                 if header in PUBLIC or own or not (quoted or inside):
                     continue
@@ -176,6 +180,15 @@ def check_users():
             if name not in ("stddef.h", "stdint.h", PUBLIC[0]):
                 errors.append(f"{where(header, number)}: includes {name}: the public headers need "
                               "only stddef.h and stdint.h")
+
+
+def check_mpi():
+    """MPI is seen by one file; everything else knows processes as callbacks."""
+    for folder in ("include", "src", "programs", "examples", "python", "bench", "tests"):
+        for path in sorted(p for p in (ROOT / folder).rglob("*") if p.suffix in (".c", ".h", ".cu")):
+            for number, header, _ in includes(path.read_text()):
+                if header == "mpi.h" and path != MPI_FILE:
+                    errors.append(f"{where(path, number)}: includes mpi.h: only {where(MPI_FILE)} does")
 
 
 def functions(text):
@@ -224,6 +237,7 @@ def main():
     check_plugins()
     check_sentences()
     check_users()
+    check_mpi()
     check_lengths()
     for text in notes:
         print(f"note: {text}")

@@ -46,12 +46,14 @@ for python in "${interpreters[@]}"; do
   if [ "$python" = "${interpreters[-1]}" ]; then
     more=(onnx onnxruntime faiss-cpu usearch hnswlib lancedb ml_dtypes polars pandas duckdb huggingface_hub
       langchain-core llama-index-core qdrant-client "psycopg[binary]" pgserver datasets pylance
-      embedding-reader)
+      embedding-reader "dask[array,distributed]" ray mpi4py)
     if [ "${UNICON_TORCH:-yes}" = yes ]; then more+=(torch sentence-transformers); fi
     for package in "${more[@]}"; do
       "$here/bin/pip" install -q --only-binary :all: "$package" ||
         echo "$version: no $package here, its tests are skipped"
     done
+    # It is Java and Python alone: its source is all there is.
+    "$here/bin/pip" install -q pyspark || echo "$version: no pyspark here, its tests are skipped"
   fi
   echo "== CPython $version"
   "$here/bin/python" -m pytest -q -rs -p no:cacheprovider python/tests || failed=1

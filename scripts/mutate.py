@@ -63,34 +63,56 @@ SKIP = re.compile(
 )
 
 FORMULAS = (  # these carry the mathematics: three times as many
-    "loss", "kernel", "metric", "moment", "gradient", "spectral", "solve", "state", "vec_body",
-    "refine", "head", "adam", "metrics", "feature", "logistic",
+    "loss", "kernel", "whiten", "moments", "stats", "closed_form", "gradient", "spectral", "solve",
+    "state", "vec_body", "refine", "adam", "retrieval", "balance", "feature", "logistic", "regress",
+    "isotonic", "forget", "fewer", "sample",
 )
 
 # The tests that know a file best, tried first; then the quick ones.
 TESTS = {
-    "auto": "test_auto", "batch": "test_solve test_fit test_map_fused",
-    "check": "test_check", "classify": "test_classify", "contest": "test_auto test_fit", "convert": "test_convert test_npy",
-    "dataset": "test_dataset test_fit", "embed_memory": "test_memory", "feed": "test_device_roads test_memory",
-    "embed": "test_search test_map_fused", "feature": "test_feature test_map",
-    "adam": "test_adam test_refine", "idle": "test_fit_limits",
-    "fit": "test_fit test_fit_limits test_auto test_map_fused", "gradient": "test_refine",
-    "head": "test_refine", "judge": "test_auto test_refine",
-    "kernel": "test_kernel test_map", "logistic": "test_probe", "loss": "test_loss",
-    "loss_exp": "test_loss_identities test_loss",
+    "adam": "test_adam test_refine", "aggregate": "test_solve test_fit", "axes": "test_auto",
+    "balance": "test_bias test_balance", "banks": "test_balance",
+    "batch": "test_solve test_fit test_map_fused", "blas": "test_metric test_spectral test_limits",
+    "build_info": "test_base", "check": "test_check", "classify": "test_classify",
+    "closed_form": "test_corners test_fit test_metric", "convert": "test_convert test_npy",
+    "dataset": "test_dataset test_fit", "dense_device": "test_device_roads",
+    "describe": "test_fit test_model", "embed": "test_search test_map_fused",
+    "entries": "test_device_roads", "embed_memory": "test_memory",
+    "evaluate": "test_metrics test_balance",
+    "feature": "test_feature test_map", "feed": "test_device_roads test_memory", "fewer": "test_kept",
+    "fit": "test_fit test_fit_limits test_auto test_map_fused", "forget": "test_kept",
+    "gradient": "test_refine", "idle": "test_fit_limits", "isotonic": "test_migrate",
+    "kept": "test_kept", "kept_file": "test_kept", "kernel": "test_kernel test_map",
+    "ledger": "test_kept", "likeness": "test_migrate", "logistic": "test_probe",
+    "loss": "test_loss", "loss_exp": "test_loss_identities test_loss",
     "loss_pairwise": "test_loss_edges test_loss_identities test_loss",
-    "loss_pointwise": "test_loss_identities test_loss", "mapfit": "test_map test_map_random",
-    "metric": "test_metric", "metrics": "test_metrics", "model": "test_model",
-    "model_file": "test_model test_golden test_map_model", "moment": "test_loss_features",
-    "options": "test_options", "part": "test_fit test_map_model", "pass": "test_loss_features test_loss",
-    "pivot": "test_map_pivot", "plan": "test_plan", "probe": "test_probe",
-    "project": "test_search test_golden", "refine": "test_refine", "search": "test_search",
-    "shuffle": "test_shuffle test_check", "side": "test_feature test_fit",
-    "solve": "test_solve", "split": "test_split", "weights": "test_weights",
-    "reflect": "test_reflect", "retrieval": "test_metrics", "svd": "test_reflect", "tiled": "test_tiled",
-    "spectral": "test_spectral", "state": "test_state test_solve test_refine",
-    "suspect": "test_check", "synth": "test_synth", "blas": "test_metric test_spectral",
-    "vec": "test_vec", "vec_body": "test_vec",
+    "loss_pointwise": "test_loss_identities test_loss",
+    "mapfit": "test_map test_map_random test_map_near test_map_far", "maps": "test_kept",
+    "migrate": "test_migrate", "migrate_contest": "test_migrate", "migrate_data": "test_migrate",
+    "migrate_grow": "test_migrate", "migrate_held": "test_migrate",
+    "migrate_model": "test_migrate", "migrate_text": "test_migrate", "model": "test_model",
+    "model_file": "test_model test_golden test_map_model",
+    "moments": "test_stats test_loss_features", "neighbours": "test_migrate",
+    "params": "test_fit test_auto", "part": "test_fit test_map_model",
+    "pass": "test_loss_features test_loss", "pass_device": "test_device_roads",
+    "pivot": "test_map_pivot", "plan": "test_plan", "plugin": "test_plugin",
+    "prepared": "test_stats test_fit", "probe": "test_probe", "project": "test_search test_golden",
+    "ranks_device": "test_device_roads", "rate": "test_plan", "refine": "test_refine",
+    "reflect": "test_reflect", "regress": "test_regress test_migrate", "retrieval": "test_metrics",
+    "rewrite": "test_migrate", "sample": "test_kept", "search": "test_search",
+    "select": "test_auto", "selection": "test_auto", "shuffle": "test_shuffle test_check",
+    "single": "test_single", "solve": "test_solve", "spaces": "test_migrate",
+    "spectral": "test_spectral test_spectral_hard", "split": "test_split",
+    "state": "test_state test_solve test_refine", "stats": "test_stats",
+    "stats_device": "test_device_roads", "stats_rows": "test_stats",
+    "store": "test_map_model test_golden", "stored": "test_kept", "suspect": "test_check",
+    "svd": "test_reflect", "synth": "test_synth", "tiled": "test_tiled", "trial": "test_auto",
+    "use": "test_device test_device_roads", "validation": "test_auto test_refine",
+    "vec": "test_vec", "vec_body": "test_vec test_vec_nan", "weights": "test_weights",
+    "whiten": "test_metric",
+    "draw": "test_device_roads",
+    "judge": "test_auto test_refine",
+    "refine_device": "test_device_roads",
 }
 REST = (
     "test_fit test_solve test_loss_identities test_metrics test_spectral test_refine test_auto "
@@ -133,10 +155,15 @@ def choose(seed, more, only):
     chosen = []
     files = sorted([*(f for f in ROOT.glob("src/*/*.c") if f.parent.name not in ("base", "io")),
                     ROOT / "src/linalg/vec_body.h"])
+    gone = set(TESTS) - {f.stem for f in files}
+    if gone:
+        sys.exit(f"mutate.py: TESTS names files that are gone: {', '.join(sorted(gone))}")
     for path in files:
         name = path.relative_to(ROOT).as_posix()
         if not name.startswith(only) or path.stem in ("vec_plain", "vec_avx2", "vec_avx512"):
             continue
+        if path.stem not in TESTS:
+            sys.exit(f"mutate.py: TESTS names no test of {name}")
         found = candidates(path)
         count = (3 if path.stem.startswith(FORMULAS) else 1) * more
         chosen += random.Random(f"{seed} {name}").sample(found, min(count, len(found)))

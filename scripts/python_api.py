@@ -28,7 +28,7 @@ SECTIONS = [
     ("scikit-learn", ["paired"]),
     ("Rows and files", ["read_rows", "open_folder", "clip_retrieval", "synth"]),
     ("About the library", ["options", "presets", "devices", "build_info", "command"]),
-    ("What comes back", ["Split", "Part", "Paired", "Items", "Folder", "DeviceArray", "Option"]),
+    ("What comes back", ["Split", "Part", "Paired", "Items", "Folder", "DeviceArray", "Option", "Evaluation"]),
     ("Errors", ["UniconError", "ArgumentError", "OptionError", "ShapeError", "DataError", "PairsError",
                 "MemoryLimitError", "FileError", "FormatError", "NumericError", "CancelledError",
                 "UnsupportedError", "NotFittedError", "UniconWarning"]),

@@ -62,6 +62,8 @@ if [ "$level" = --ci ] || [ "$level" = --all ]; then
   want python3 command_exists python3
   want python3-venv venv_exists
   want locales test -e /usr/share/i18n/locales/de_DE
+  wish libopenmpi-dev command_exists mpicc
+  wish openmpi-bin command_exists mpirun
   wish abigail-tools command_exists abidiff
 fi
 if [ "$level" = --all ]; then
@@ -70,6 +72,9 @@ if [ "$level" = --all ]; then
   want cppcheck command_exists cppcheck
   want lcov command_exists lcov
   want chromium command_exists chromium
+  wish zsh command_exists zsh
+  wish fish command_exists fish
+  wish mkdocs python3 -c 'import mkdocs'
 fi
 
 [ $((${#missing[@]} + ${#optional[@]})) -gt 0 ] || exit 0

@@ -89,22 +89,62 @@ double support_distance(const double *a, const double *b, int64_t count) {
   return worst;
 }
 
-double *support_orthonormal(uint64_t seed, int64_t m, int64_t n) {
-  double *q = support_doubles(m * n);
-  uint64_t state = seed * 7919u + 3;
-  for (int64_t k = 0; k < m * n; k++) q[k] = support_normal(&state);
+double *support_random(uint64_t seed, int64_t count) {
+  double *a = support_doubles(count);
+  for (int64_t k = 0; k < count; k++) a[k] = support_normal(&seed);
+  return a;
+}
+
+void support_orthonormalize(double *a, int64_t m, int64_t n) {
   for (int64_t j = 0; j < n; j++)
     for (int pass = 0; pass < 2; pass++) {
       for (int64_t other = 0; other < j; other++) {
         double dot = 0;
-        for (int64_t i = 0; i < m; i++) dot += q[i * n + j] * q[i * n + other];
-        for (int64_t i = 0; i < m; i++) q[i * n + j] -= dot * q[i * n + other];
+        for (int64_t i = 0; i < m; i++) dot += a[i * n + j] * a[i * n + other];
+        for (int64_t i = 0; i < m; i++) a[i * n + j] -= dot * a[i * n + other];
       }
       double sum = 0;
-      for (int64_t i = 0; i < m; i++) sum += q[i * n + j] * q[i * n + j];
-      for (int64_t i = 0; i < m; i++) q[i * n + j] /= sqrt(sum);
+      for (int64_t i = 0; i < m; i++) sum += a[i * n + j] * a[i * n + j];
+      for (int64_t i = 0; i < m; i++) a[i * n + j] /= sqrt(sum);
     }
+}
+
+double *support_orthonormal(uint64_t seed, int64_t m, int64_t n) {
+  double *q = support_random(seed * 7919u + 3, m * n);
+  support_orthonormalize(q, m, n);
   return q;
+}
+
+double support_orthogonality(const double *q, int64_t m, int64_t n) {
+  double *gram = support_doubles(n * n), worst = 0;
+  support_product(true, false, n, n, m, q, q, gram);
+  for (int64_t k = 0; k < n; k++) gram[k * n + k] -= 1;
+  for (int64_t k = 0; k < n * n; k++) worst = fmax(worst, fabs(gram[k]));
+  free(gram);
+  return worst;
+}
+
+double *support_known(uint64_t seed, int64_t m, int64_t n, int64_t q, const double *s) {
+  double *u = support_orthonormal(seed, m, q), *v = support_orthonormal(seed + 1, n, q);
+  double *a = support_doubles(m * n);
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t k = 0; k < q; k++) u[i * q + k] *= s[k];
+  support_product(false, true, m, n, q, u, v, a);
+  free(u);
+  free(v);
+  return a;
+}
+
+double *support_symmetric(int64_t n, double **full) {
+  double *b = support_random(11, n * n), *a = support_doubles(n * n);
+  *full = support_doubles(n * n);
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t j = 0; j <= i; j++)
+      (*full)[i * n + j] = (*full)[j * n + i] = b[i * n + j] + (i == j ? (double)(i % 7) : 0);
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t j = 0; j < n; j++) a[i * n + j] = j > i ? NAN : (*full)[i * n + j];
+  free(b);
+  return a;
 }
 
 unsigned char *support_slurp(const char *path, size_t *size) {

@@ -36,8 +36,18 @@ void support_product(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k
                      const double *b, double *c);
 /* Largest |a - b|. */
 double support_distance(const double *a, const double *b, int64_t count);
-/* A random m by n matrix with orthonormal columns (Gram-Schmidt, twice), to be freed. */
+/* Standard normals, to be freed. */
+double *support_random(uint64_t seed, int64_t count);
+/* Orthonormal basis of the columns of an m by n matrix in place (Gram-Schmidt, twice): no LAPACK. */
+void support_orthonormalize(double *a, int64_t m, int64_t n);
+/* A random m by n matrix with orthonormal columns, to be freed. */
 double *support_orthonormal(uint64_t seed, int64_t m, int64_t n);
+/* Largest entry of |Q^T Q - I| for Q m by n. */
+double support_orthogonality(const double *q, int64_t m, int64_t n);
+/* U diag(s) V^T (m by n) with q random orthonormal columns each, U from `seed`, to be freed. */
+double *support_known(uint64_t seed, int64_t m, int64_t n, int64_t q, const double *s);
+/* A random symmetric matrix: its lower triangle, NaN above; `full` has both. Both to be freed. */
+double *support_symmetric(int64_t n, double **full);
 
 /* The whole file, to be freed. */
 unsigned char *support_slurp(const char *path, size_t *size);

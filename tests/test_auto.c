@@ -218,6 +218,12 @@ static void given_rank_is_that_of_all_rows(void **state) {
   unicon_model_destroy(model);
   CHECK_OK(ctx, unicon_options_set(ctx, options, "rank", "61"));
   assert_int_equal(unicon_fit(ctx, &data, &data, options, &model), UNICON_ERR_DATA);
+  /* What no kernel has is refused before the first is tried. */
+  book.count[UNICON_LOG_INFO] = 0;
+  CHECK_OK(ctx, unicon_options_set(ctx, options, "rank", "66"));
+  assert_int_equal(unicon_fit(ctx, &data, &data, options, &model), UNICON_ERR_DATA);
+  assert_non_null(strstr(unicon_ctx_error(ctx), "66 rows of x and 66 of y allow at most 65"));
+  assert_int_equal(book.count[UNICON_LOG_INFO], 0);
   CHECK_OK(ctx, unicon_options_set(ctx, options, "rank", "full"));
   CHECK_OK(ctx, unicon_fit(ctx, &data, NULL, options, &model));
   assert_in_range(unicon_model_rank(model), 29, 60);
@@ -647,7 +653,7 @@ static void the_share_makes_no_leaps(void **state) {
   unicon_ctx_set_progress(ctx, NULL, NULL);
   ctx->progress_interval = interval;
   assert_true(told.last > 0.9);
-  assert_true(told.leap < 0.15);
+  assert_true(told.leap < 0.25);
   unicon_model_destroy(model);
   cut_free(&c);
 }

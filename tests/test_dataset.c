@@ -102,7 +102,7 @@ static void components_stay_together(void **state) {
       }
       split s;
       split_open(ctx, n_x[c], n_y[c], pairs, NULL, &s);
-      CHECK_OK(ctx, unicon__dataset_split(ctx, &s.set, NULL, 0.2, seed, &s.train, &s.held));
+      CHECK_OK(ctx, unicon__dataset_split(ctx, &s.set, NULL, 0.2, seed, &s.train, &s.held, NULL));
       unsigned char side_x[MOST], side_y[MOST];
       sides(&s, false, side_x, n_x[c]);
       sides(&s, true, side_y, n_y[c]);
@@ -134,7 +134,8 @@ static void seed_and_share_settle_it(void **state) {
   for (int t = 0; t < 4; t++) {
     split s;
     split_open(ctx, N, N, NULL, NULL, &s);
-    CHECK_OK(ctx, unicon__dataset_split(ctx, &s.set, NULL, share[t], seed[t], &s.train, &s.held));
+    CHECK_OK(ctx,
+             unicon__dataset_split(ctx, &s.set, NULL, share[t], seed[t], &s.train, &s.held, NULL));
     assert_int_equal(s.held.whole.y.count, (int64_t)(share[t] * N + 0.5));
     sides(&s, false, side[t], N);
     split_close(ctx, &s);
@@ -165,7 +166,7 @@ static void groups_are_never_split(void **state) {
       s.train = s.held = (unicon__dataset){0};
       const unicon_data data = UNICON_DATA(.x = s.rows_x, .y = s.rows_y);
       CHECK_OK(ctx, unicon__dataset_open(ctx, &data, options, &s.set));
-      CHECK_OK(ctx, unicon__dataset_split(ctx, &s.set, group, 0.25, seed, &s.train, &s.held));
+      CHECK_OK(ctx, unicon__dataset_split(ctx, &s.set, group, 0.25, seed, &s.train, &s.held, NULL));
       unsigned char side[N];
       int64_t broken = 0;
       sides(&s, false, side, N);
@@ -195,7 +196,7 @@ static void labels_split_rows(void **state) {
   log_book book = {0};
   unicon_ctx_set_log(ctx, support_log, &book);
   split_open(ctx, NX, NY, pairs, NULL, &s);
-  CHECK_OK(ctx, unicon__dataset_split(ctx, &s.set, NULL, 0.2, 1, &s.train, &s.held));
+  CHECK_OK(ctx, unicon__dataset_split(ctx, &s.set, NULL, 0.2, 1, &s.train, &s.held, NULL));
   assert_int_equal(book.count[UNICON_LOG_WARNING], 0);
   unsigned char side_x[NX], side_y[NY];
   int64_t held[2] = {0, 0};
@@ -258,7 +259,7 @@ static void one_component_holds_out_y_rows(void **state) {
   log_book book = {0};
   unicon_ctx_set_log(ctx, support_log, &book);
   split_open(ctx, N, N, pairs, NULL, &s);
-  CHECK_OK(ctx, unicon__dataset_split(ctx, &s.set, NULL, 0.2, 1, &s.train, &s.held));
+  CHECK_OK(ctx, unicon__dataset_split(ctx, &s.set, NULL, 0.2, 1, &s.train, &s.held, NULL));
   assert_int_equal(book.count[UNICON_LOG_WARNING], 1);
   assert_non_null(strstr(book.last[UNICON_LOG_WARNING], "y rows alone are held out"));
   unsigned char side_x[N], side_y[N];
@@ -292,7 +293,7 @@ static void too_little_is_a_sentence(void **state) {
       split s;
       split_open(ctx, 2, 2, pairs, NULL, &s);
       const unicon_status status =
-          unicon__dataset_split(ctx, &s.set, NULL, 0.2, seed, &s.train, &s.held);
+          unicon__dataset_split(ctx, &s.set, NULL, 0.2, seed, &s.train, &s.held, NULL);
       const bool said = strlen(unicon_ctx_error(ctx)) > 30;
       split_close(ctx, &s);
       unicon_pairs_destroy(pairs);

@@ -291,7 +291,7 @@ static void container_defects(void **state) {
   bad_header(s, "{" TENSOR("a", "\"F32\"", "[4294967296,4294967296]", "[0,8]") "}", 8,
              "size 1 of the tensor 'a' is 4294967296");
   bad_header(s, "{" TENSOR("a", "\"F32\"", "[9223372036854775807]", "[0,8]") "}", 8,
-             "9223372036854775807 elements passes any file");
+             "9223372036854775807 elements is larger than any file");
   bad_header(s, "{" TENSOR("a", "\"F32\"", "[2]", "[0,12]") "}", 8, "0 to 12");
   bad_header(s, "{" TENSOR("a", "\"F32\"", "[2]", "[-8,0]") "}", 8, "-8 to 0");
   bad_header(s, "{" TENSOR("a", "\"F32\"", "[2]", "[8,0]") "}", 8, "8 to 0");

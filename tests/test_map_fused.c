@@ -325,11 +325,60 @@ static void memory_limit_is_kept(void **state) {
   problem_free(&p);
 }
 
+/* A batch whose pairs are wrong has no share by `robust`, and nothing of it is in the model. */
+static void dropped_batches_leave_nothing(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  enum { BATCHES = 6, ROWS = 50, HELD = 80, BAD = 2 };
+  problem p;
+  int64_t rank[2];
+  problem_make(ctx, 9, BATCHES * ROWS + HELD, DX, DY, LATENT, 0.2, &p);
+  for (int i = BAD * ROWS; i < BAD * ROWS + ROWS / 2; i++) /* pairs of one batch in reverse */
+    for (int k = 0; k < DY; k++) {
+      float *other = &p.y[((2 * BAD + 1) * ROWS - 1 - i) * DY + k], held = p.y[i * DY + k];
+      p.y[i * DY + k] = *other;
+      *other = held;
+    }
+  const int64_t first = BATCHES * ROWS;
+  unicon_rows *x = support_rows(ctx, "x", p.x, first, DX),
+              *y = support_rows(ctx, "y", p.y, first, DY);
+  unicon_rows *held_x = support_rows(ctx, "held x", p.x + first * DX, HELD, DX);
+  unicon_rows *held_y = support_rows(ctx, "held y", p.y + first * DY, HELD, DY);
+  const unicon_data train = UNICON_DATA(.x = x, .y = y);
+  const unicon_data held = UNICON_DATA(.x = held_x, .y = held_y);
+  for (int k = 0; k < 2; k++) {
+    unicon_model *model = NULL;
+    unicon_options *options =
+        support_options(ctx, "kernel", "rbf", "batch", "50", "batch_order", "file", "rank", "8",
+                        "aggregate", k ? "robust" : "uniform", NULL);
+    CHECK_OK(ctx, unicon_fit(ctx, &train, &held, options, &model));
+    const int parts = atoi(unicon_model_meta(model, "parts"));
+    double share = 0;
+    for (int b = 0; b < parts; b++) {
+      char key[32];
+      snprintf(key, sizeof key, "share.%d", b);
+      share += atof(unicon_model_meta(model, key));
+    }
+    CHECK_CLOSE(share, 1, 1e-12);
+    rank[k] = unicon_model_rank(model);
+    assert_int_equal(rank[k], 8 * parts);
+    unicon_model_destroy(model);
+    unicon_options_destroy(options);
+  }
+  assert_int_equal(rank[0], 8 * BATCHES);
+  assert_int_equal(rank[1], 8 * (BATCHES - 1));
+  unicon_rows_close(held_y);
+  unicon_rows_close(held_x);
+  unicon_rows_close(y);
+  unicon_rows_close(x);
+  problem_free(&p);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(fused_cosine_is_the_mean_cosine),
       SCRATCH_TEST(order_inside_a_batch_does_not_matter),
       SCRATCH_TEST(rank_is_that_of_a_part),
+      SCRATCH_TEST(dropped_batches_leave_nothing),
       SCRATCH_TEST(linear_is_no_kernel),
       SCRATCH_TEST(files_give_the_same_bits),
       SCRATCH_TEST(threads_do_not_matter),

@@ -193,29 +193,14 @@ static void both_roots_give_one_model(void **state) {
   free(m);
 }
 
-/* Orthonormal basis of the columns (Gram-Schmidt, twice), independent of LAPACK. */
-static void orthonormalize(double *a, int rows, int cols) {
-  for (int j = 0; j < cols; j++)
-    for (int pass = 0; pass < 2; pass++) {
-      for (int o = 0; o < j; o++) {
-        double dot = 0;
-        for (int i = 0; i < rows; i++) dot += a[i * cols + j] * a[i * cols + o];
-        for (int i = 0; i < rows; i++) a[i * cols + j] -= dot * a[i * cols + o];
-      }
-      double sum = 0;
-      for (int i = 0; i < rows; i++) sum += a[i * cols + j] * a[i * cols + j];
-      for (int i = 0; i < rows; i++) a[i * cols + j] /= sqrt(sum);
-    }
-}
-
 static void no_ridge_gives_canonical_correlations(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   moments *m = make_moments();
   double a[P * Q], b[Q * Q], s[Q], tiny[Q], correlation[P * Q];
   solve_moments(ctx, m, 0.5, 0, UNICON__WHITEN_EIGEN, a, b, s);
   solve_moments(ctx, m, 0.5, 1e-8, UNICON__WHITEN_CHOLESKY, a, b, tiny);
-  orthonormalize(m->x, N, P);
-  orthonormalize(m->y, N, Q);
+  support_orthonormalize(m->x, N, P);
+  support_orthonormalize(m->y, N, Q);
   support_product(true, false, P, Q, N, m->x, m->y, correlation);
   unicon__svd svd;
   unicon__block *frame = unicon__frame_open(ctx);

@@ -195,8 +195,8 @@ static void tampered_headers_are_refused(void **state) {
   unsigned char *good = saved_bytes(s, &size, &data), *bytes = malloc(size);
   assert_non_null(bytes);
   static const char *const cases[][4] = {
-      {"\"format\":\"unicon\"", "\"format\":\"unicom\"", "no unicon model", "format"},
-      {"\"format\":\"unicon\"", "\"farmat\":\"unicon\"", "no unicon model", "format"},
+      {"\"format\":\"unicon\"", "\"format\":\"unicom\"", "not a unicon model", "format"},
+      {"\"format\":\"unicon\"", "\"farmat\":\"unicon\"", "not a unicon model", "format"},
       {"\"format_version\":\"1\"", "\"format_version\":\"2\"", "newer", "use a newer unicon"},
       {"\"format_version\":\"1\"", "\"format_version\":\"x\"", "format_version", "\"x\""},
       {"\"format_version\":\"1\"", "\"format_version\":\"0\"", "format_version", "\"0\""},
@@ -279,14 +279,14 @@ static void other_files_are_refused(void **state) {
   const file_image foreign = safetensors_make(
       "{\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", two, sizeof two);
   refused(s, scratch_write(s, "foreign.safetensors", foreign.bytes, foreign.size),
-          UNICON_ERR_FORMAT, "foreign.safetensors", "no unicon model");
+          UNICON_ERR_FORMAT, "foreign.safetensors", "not a unicon model");
   const file_image named = safetensors_make(
       "{\"__metadata__\":{\"format\":\"pt\"},\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_"
       "offsets\":"
       "[0,8]}}",
       two, sizeof two);
   refused(s, scratch_write(s, "pt.safetensors", named.bytes, named.size), UNICON_ERR_FORMAT,
-          "pt.safetensors", "no unicon model");
+          "pt.safetensors", "not a unicon model");
   unicon_model *model = NULL;
   scratch_failed(s, unicon_model_load(s->ctx, NULL, &model), UNICON_ERR_ARGUMENT, "path", "");
   assert_true(unicon_model_load(s->ctx, s->folder, &model) != UNICON_OK);

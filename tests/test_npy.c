@@ -87,7 +87,7 @@ static void npy_refused(void **state) {
           UNICON_ERR_FORMAT, "long.npy is too long", "promises 16 bytes of data, the file has 24");
   refused(s,
           scratch_npy(s, "h.npy", DICT("<f4", "False", "(4611686018427387905, 4)"), matrix_c, 16),
-          UNICON_ERR_FORMAT, "4611686018427387905 by 4", "passes any file");
+          UNICON_ERR_FORMAT, "4611686018427387905 by 4", "is larger than any file");
   refused(s, scratch_npy(s, "e.npy", DICT("<f4", "False", "(0, 2)"), NULL, 0), UNICON_ERR_DATA,
           "e.npy is empty", "0 rows of 2 columns");
   refused(s, scratch_npy(s, "w.npy", DICT("<f4", "False", "(2, 0)"), NULL, 0), UNICON_ERR_DATA,

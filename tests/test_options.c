@@ -3,6 +3,11 @@
 #include <locale.h>
 
 #include "base/options.h"
+#include "features/feature.h"
+#include "features/kernel.h"
+#include "linalg/spectral.h"
+#include "loss/loss.h"
+#include "solve/aggregate.h"
 #include "support.h"
 
 static void every_default_parses(void **state) {
@@ -312,6 +317,64 @@ static unicon_status make_and_set(scratch *s, void *user) {
   return status;
 }
 
+/* Enumerations are read from the place of a word, so their order is that of the table. */
+static void words_stand_where_their_numbers_are(void **state) {
+  static const struct {
+    int id, number;
+    const char *word;
+  } places[] = {
+      {UNICON__LOSS, UNICON__LOSS_CLIP, "clip"},
+      {UNICON__LOSS, UNICON__LOSS_INFONCE, "infonce"},
+      {UNICON__LOSS, UNICON__LOSS_GENERAL, "general"},
+      {UNICON__LOSS, UNICON__LOSS_TRIPLET, "triplet"},
+      {UNICON__LOSS, UNICON__LOSS_SUPCON, "supcon"},
+      {UNICON__LOSS, UNICON__LOSS_SIGLIP, "siglip"},
+      {UNICON__LOSS, UNICON__LOSS_SPECTRAL, "spectral"},
+      {UNICON__LOSS, UNICON__LOSS_MOMENT, "moment"},
+      {UNICON__LOSS, UNICON__LOSS_CUSTOM, "custom"},
+      {UNICON__PSI, UNICON__PSI_EXP, "exp"},
+      {UNICON__PSI, UNICON__PSI_HINGE, "hinge"},
+      {UNICON__PSI, UNICON__PSI_SOFTPLUS, "softplus"},
+      {UNICON__PSI, UNICON__PSI_SOFTMIN, "softmin"},
+      {UNICON__PSI, UNICON__PSI_IDENTITY, "identity"},
+      {UNICON__PHI, UNICON__PHI_LOG, "log"},
+      {UNICON__PHI, UNICON__PHI_LOG1P, "log1p"},
+      {UNICON__PHI, UNICON__PHI_IDENTITY, "identity"},
+      {UNICON__DIRECTION, UNICON__DIRECTION_BOTH, "both"},
+      {UNICON__DIRECTION, UNICON__DIRECTION_X, "x"},
+      {UNICON__DIRECTION, UNICON__DIRECTION_Y, "y"},
+      {UNICON__SVD, UNICON__SVD_AUTO, "auto"},
+      {UNICON__SVD, UNICON__SVD_DENSE, "dense"},
+      {UNICON__SVD, UNICON__SVD_RANDOM, "random"},
+      {UNICON__AGGREGATE, UNICON__AGGREGATE_UNIFORM, "uniform"},
+      {UNICON__AGGREGATE, UNICON__AGGREGATE_ACCURACY, "accuracy"},
+      {UNICON__AGGREGATE, UNICON__AGGREGATE_SOFTMAX, "softmax"},
+      {UNICON__AGGREGATE, UNICON__AGGREGATE_ROBUST, "robust"},
+      {UNICON__MAP, 1 + UNICON__MAP_LINEAR, "linear"},
+      {UNICON__MAP, 1 + UNICON__MAP_EXACT, "exact"},
+      {UNICON__MAP, 1 + UNICON__MAP_NYSTROM, "nystrom"},
+      {UNICON__MAP, 1 + UNICON__MAP_RANDOM, "random"},
+      {UNICON__KERNEL, UNICON__KERNEL_LINEAR, "linear"},
+      {UNICON__KERNEL, UNICON__KERNEL_COSINE, "cosine"},
+      {UNICON__KERNEL, UNICON__KERNEL_ANGULAR, "angular"},
+      {UNICON__KERNEL, UNICON__KERNEL_ARCCOS0, "arccos0"},
+      {UNICON__KERNEL, UNICON__KERNEL_ARCCOS1, "arccos1"},
+      {UNICON__KERNEL, UNICON__KERNEL_ARCCOS2, "arccos2"},
+      {UNICON__KERNEL, UNICON__KERNEL_EXPCOS, "expcos"},
+      {UNICON__KERNEL, UNICON__KERNEL_RBF, "rbf"},
+      {UNICON__KERNEL, UNICON__KERNEL_MATERN12, "matern12"},
+      {UNICON__KERNEL, UNICON__KERNEL_LAPLACE, "laplace"},
+      {UNICON__KERNEL, UNICON__KERNEL_MATERN32, "matern32"},
+      {UNICON__KERNEL, UNICON__KERNEL_MATERN52, "matern52"},
+      {UNICON__KERNEL, UNICON__KERNEL_POLY, "poly"},
+      {UNICON__KERNEL_X, UNICON__KERNEL_POLY, "poly"},
+      {UNICON__KERNEL_Y, UNICON__KERNEL_POLY, "poly"},
+  };
+  scratch *s = *state;
+  for (size_t k = 0; k < sizeof places / sizeof *places; k++)
+    expect(s, unicon__option_row(places[k].id), places[k].word, 0, places[k].number);
+}
+
 static void memory_failures_are_reported(void **state) {
   scratch *s = *state;
   const int points =
@@ -325,6 +388,7 @@ int main(void) {
       SCRATCH_TEST(numbers_have_bounds),
       SCRATCH_TEST(sides_may_differ),
       SCRATCH_TEST(words_are_whole),
+      SCRATCH_TEST(words_stand_where_their_numbers_are),
       SCRATCH_TEST(bytes_have_suffixes),
       SCRATCH_TEST(names_are_found),
       SCRATCH_TEST(scopes_are_kept_apart),

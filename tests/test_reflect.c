@@ -5,12 +5,6 @@
 #include "linalg/svd.h"
 #include "support.h"
 
-static double *random_doubles(uint64_t seed, int64_t count) {
-  double *out = support_doubles(count);
-  for (int64_t k = 0; k < count; k++) out[k] = support_normal(&seed);
-  return out;
-}
-
 static void set_threads(unicon_ctx *ctx, int threads) {
   char text[12];
   snprintf(text, sizeof text, "%d", threads);
@@ -21,7 +15,7 @@ static void set_threads(unicon_ctx *ctx, int threads) {
 
 /* |Q R - A| and |Q^T Q - I| of reflections are a few n u; entries of A are of size 1. */
 static void check_qr(unicon_ctx *ctx, int64_t m, int64_t n) {
-  double *a = random_doubles(31, m * n), *q = support_doubles(m * n), *r = support_doubles(n * n);
+  double *a = support_random(31, m * n), *q = support_doubles(m * n), *r = support_doubles(n * n);
   double *back = support_doubles(m * n), *gram = support_doubles(n * n);
   memcpy(q, a, (size_t)(m * n) * sizeof *q);
   CHECK_OK(ctx, unicon__tiled_dqr(ctx, m, n, q, r));
@@ -68,19 +62,6 @@ static void columns_without_rank(void **state) {
 
 /* ---- eigenvectors ------------------------------------------------------------------------- */
 
-/* A random symmetric matrix: its lower triangle, NaN above; `full` has both. */
-static double *symmetric(int64_t n, double **full) {
-  double *b = random_doubles(11, n * n), *a = support_doubles(n * n);
-  *full = support_doubles(n * n);
-  for (int64_t i = 0; i < n; i++)
-    for (int64_t j = 0; j <= i; j++)
-      (*full)[i * n + j] = (*full)[j * n + i] = b[i * n + j] + (i == j ? (double)(i % 7) : 0);
-  for (int64_t i = 0; i < n; i++)
-    for (int64_t j = 0; j < n; j++) a[i * n + j] = j > i ? NAN : (*full)[i * n + j];
-  free(b);
-  return a;
-}
-
 /* |A q - w q| and |Q Q^T - I| of backward stable methods are a few n u |A|; |A| is below 100. */
 static void check_eigen(const double *full, const double *q, const double *w, int64_t n) {
   double *image = support_doubles(n * n), *gram = support_doubles(n * n);
@@ -104,7 +85,7 @@ static void eigenvectors_are_eigenvectors(void **state) {
   for (size_t c = 0; c < sizeof sizes / sizeof *sizes; c++) {
     const int64_t n = sizes[c];
     int info = -1;
-    double *full, *a = symmetric(n, &full), *w = support_doubles(n);
+    double *full, *a = support_symmetric(n, &full), *w = support_doubles(n);
     CHECK_OK(ctx, unicon__tiled_dsyevd(ctx, n, a, w, &info));
     assert_int_equal(info, 0);
     check_eigen(full, a, w, n);
@@ -146,7 +127,7 @@ static void a_decomposition_can_be_cancelled(void **state) {
   scratch *s = *state;
   enum { N = 720 };
   int visits = 0, info;
-  double *full, *a = symmetric(N, &full), *w = support_doubles(N);
+  double *full, *a = support_symmetric(N, &full), *w = support_doubles(N);
   s->ctx->progress_interval = 0;
   unicon_ctx_set_progress(s->ctx, stop_at_the_third, &visits);
   unicon__block *frame = unicon__frame_open(s->ctx);
@@ -163,7 +144,7 @@ static void a_decomposition_can_be_cancelled(void **state) {
 /* With `rank` the rows after it repeat the ones before, or are all zero. */
 static void check_svd(unicon_ctx *ctx, int64_t m, int64_t n, int64_t rank) {
   const int64_t q = m < n ? m : n;
-  double *a = random_doubles(41, m * n);
+  double *a = support_random(41, m * n);
   for (int64_t i = rank; rank >= 0 && i < m; i++)
     for (int64_t j = 0; j < n; j++) a[i * n + j] = rank > 0 ? a[(i % rank) * n + j] : 0;
   double *copy = support_doubles(m * n), *s = support_doubles(q);
@@ -226,7 +207,7 @@ static void a_dense_decomposition_can_be_cancelled(void **state) {
   scratch *s = *state;
   enum { N = 410 };
   int asked = 0, info;
-  double *a = random_doubles(43, N * N), *values = support_doubles(N);
+  double *a = support_random(43, N * N), *values = support_doubles(N);
   double *u = support_doubles(N * N), *vt = support_doubles(N * N);
   unicon__block *frame = unicon__frame_open(s->ctx);
   s->ctx->progress_interval = 0;
@@ -252,10 +233,10 @@ typedef struct results {
 
 static void compute(unicon_ctx *ctx, results *r) {
   int info;
-  double *full, *copy = random_doubles(51, LONG * WIDE);
-  r->basis = random_doubles(51, LONG * WIDE);
+  double *full, *copy = support_random(51, LONG * WIDE);
+  r->basis = support_random(51, LONG * WIDE);
   r->triangle = support_doubles(WIDE * WIDE);
-  r->vectors = symmetric(LONG, &full);
+  r->vectors = support_symmetric(LONG, &full);
   r->values = support_doubles(LONG);
   r->left = support_doubles(LONG * WIDE);
   r->right = support_doubles(WIDE * WIDE);
@@ -266,7 +247,7 @@ static void compute(unicon_ctx *ctx, results *r) {
   CHECK_OK(ctx, unicon__tiled_dgesvd(ctx, LONG, WIDE, copy, r->singular, r->left, r->right, &info));
   assert_int_equal(info, 0);
   free(copy);
-  copy = random_doubles(52, SQUARE * SQUARE);
+  copy = support_random(52, SQUARE * SQUARE);
   for (int k = 0; k < 3; k++) r->square[k] = support_doubles(SQUARE * SQUARE);
   CHECK_OK(ctx, unicon__tiled_dgesvd(ctx, SQUARE, SQUARE, copy, r->square[0], r->square[1],
                                      r->square[2], &info));

@@ -31,7 +31,7 @@ static void vecs(void **state) {
   for (int32_t bad = -1; bad <= 0; bad++) {
     words[0] = bad;
     refused(s, scratch_write(s, "bad.fvecs", words, sizeof words), UNICON_ERR_FORMAT,
-            bad ? "dimension of row 0 is 4294967295" : "dimension of row 0 is 0", "1 .. ");
+            bad ? "dimension of row 0 is -1" : "dimension of row 0 is 0", "1 .. ");
   }
   uint32_t flat[8] = {3, 2};
   memcpy(flat + 2, matrix_c, 24);
@@ -76,6 +76,9 @@ static void tensors(void **state) {
       "\"m\":{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[0,24]}}";
   const file_image single = safetensors_make(one, data, 32);
   expect_matrix(s, scratch_write(s, "one.safetensors", single.bytes, single.size));
+  const file_image none = safetensors_make("{}", data, 0);
+  refused(s, scratch_write(s, "none.safetensors", none.bytes, none.size), UNICON_ERR_FORMAT,
+          "has no tensor of 2 dimensions", "no tensors");
 }
 
 /* Writes rows first .. first+count-1 of the 10 i + j matrix as one shard. */

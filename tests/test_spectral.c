@@ -7,34 +7,8 @@
 #include "linalg/reflect.h"
 #include "support.h"
 
-/* |Q^T Q - I| for Q m by n. */
-static double orthogonality(const double *q, int64_t m, int64_t n) {
-  double *gram = support_doubles(n * n);
-  support_product(true, false, n, n, m, q, q, gram);
-  for (int64_t k = 0; k < n; k++) gram[k * n + k] -= 1;
-  double worst = 0;
-  for (int64_t k = 0; k < n * n; k++) worst = fmax(worst, fabs(gram[k]));
-  free(gram);
-  return worst;
-}
-
 static double *random_matrix(uint64_t seed, int64_t m, int64_t n) {
-  double *a = support_doubles(m * n);
-  uint64_t state = seed + 99;
-  for (int64_t k = 0; k < m * n; k++) a[k] = support_normal(&state);
-  return a;
-}
-
-/* A = U diag(s) V^T with q singular values. */
-static double *known_matrix(uint64_t seed, int64_t m, int64_t n, int64_t q, const double *s) {
-  double *u = support_orthonormal(seed, m, q), *v = support_orthonormal(seed + 1, n, q);
-  double *a = support_doubles(m * n);
-  for (int64_t i = 0; i < m; i++)
-    for (int64_t k = 0; k < q; k++) u[i * q + k] *= s[k];
-  support_product(false, true, m, n, q, u, v, a);
-  free(u);
-  free(v);
-  return a;
+  return support_random(seed + 99, m * n);
 }
 
 /* ---- QR ----------------------------------------------------------------------------------- */
@@ -45,7 +19,7 @@ static void check_qr(unicon_ctx *ctx, double *a, int64_t m, int64_t n) {
   memcpy(q, a, (size_t)(m * n) * sizeof *q);
   memcpy(again, a, (size_t)(m * n) * sizeof *q);
   CHECK_OK(ctx, unicon__tiled_dqr(ctx, m, n, q, r));
-  CHECK_CLOSE(orthogonality(q, m, n), 0, 1e-12);
+  CHECK_CLOSE(support_orthogonality(q, m, n), 0, 1e-12);
   support_product(false, false, m, n, n, q, r, product);
   CHECK_CLOSE(support_distance(product, a, m * n), 0, 1e-12);
   for (int64_t i = 0; i < n; i++)
@@ -67,7 +41,7 @@ static void qr_gives_the_matrix_back(void **state) {
     free(a);
   }
   static const double deficient[3] = {5, 2, 1};
-  double *a = known_matrix(3, 40, 8, 3, deficient), *zero = support_doubles(40 * 8);
+  double *a = support_known(3, 40, 8, 3, deficient), *zero = support_doubles(40 * 8);
   check_qr(ctx, a, 40, 8);
   check_qr(ctx, zero, 40, 8);
   free(a);
@@ -123,13 +97,13 @@ static void check_svd(unicon_ctx *ctx, int64_t m, int64_t n, int64_t r, unicon__
   const int64_t q = m < n ? m : n;
   double *s = support_doubles(q);
   for (int64_t k = 0; k < q; k++) s[k] = 3 * pow(0.8, (double)k);
-  double *a = known_matrix(11, m, n, q, s);
+  double *a = support_known(11, m, n, q, s);
   unicon__block *frame = unicon__frame_open(ctx);
   unicon__svd svd;
   CHECK_OK(ctx, unicon__svd_top(ctx, a, m, n, r, method, 7, &svd));
-  /* dense is exact; random stops at a residual of 1e-5, which bounds the error of each value
-   * (Weyl) and, with a gap of .2 s_k, makes that of the angle's cosine about its square. squared has
-   * s^2 to eps s_1^2, so what it loses grows with s_1 / s_r, once for values and residuals, twice for
+  /* dense is exact; random stops at a residual of 1e-5, which bounds the error of each value (Weyl)
+   * and, with a gap of .2 s_k, makes that of the angle's cosine about its square. squared has s^2
+   * to eps s_1^2, so what it loses grows with s_1 / s_r, once for values and residuals, twice for
    * the orthogonality of the second basis. */
   const double smallest = s[r - 1] / s[0];
   const bool squared = method == UNICON__SVD_AUTO, random = method == UNICON__SVD_RANDOM;
@@ -138,8 +112,8 @@ static void check_svd(unicon_ctx *ctx, int64_t m, int64_t n, int64_t r, unicon__
   for (int64_t k = 0; k < r; k++) CHECK_CLOSE(svd.s[k], s[k], tolerance * s[0]);
   assert_true(svd.residual <= tolerance);
   CHECK_CLOSE(svd.residual, plain_residual(a, &svd), 1e-13);
-  CHECK_CLOSE(orthogonality(svd.u, m, r), 0, orthogonal);
-  CHECK_CLOSE(orthogonality(svd.v, n, r), 0, orthogonal);
+  CHECK_CLOSE(support_orthogonality(svd.u, m, r), 0, orthogonal);
+  CHECK_CLOSE(support_orthogonality(svd.v, n, r), 0, orthogonal);
   CHECK_CLOSE(vector_distance(11, &svd, q), 0, pow(10 * tolerance / smallest, 2) + 1e-12);
   check_signs(&svd);
   CHECK_CLOSE(svd.next, r < q ? s[r] : 0, random ? 0.05 * s[r - 1] : 10 * tolerance);
@@ -197,7 +171,7 @@ static void certificate_is_honest(void **state) {
   enum { N = 200, R = 5 };
   double s[N];
   for (int k = 0; k < N; k++) s[k] = 1 - 1e-4 * k;
-  double *a = known_matrix(5, N, N, N, s);
+  double *a = support_known(5, N, N, N, s);
   unicon__svd svd;
   unicon__block *frame = unicon__frame_open(ctx);
   CHECK_OK(ctx, unicon__svd_top(ctx, a, N, N, R, UNICON__SVD_RANDOM, 1, &svd));
@@ -215,19 +189,19 @@ static void certificate_is_honest(void **state) {
 static void deficient_and_zero_matrices(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   static const double three[3] = {4, 2, 1};
-  double *a = known_matrix(21, 30, 20, 3, three), *zero = support_doubles(30 * 20);
+  double *a = support_known(21, 30, 20, 3, three), *zero = support_doubles(30 * 20);
   for (int method = UNICON__SVD_DENSE; method <= UNICON__SVD_RANDOM; method++) {
     unicon__block *frame = unicon__frame_open(ctx);
     unicon__svd svd;
     CHECK_OK(ctx, unicon__svd_top(ctx, a, 30, 20, 6, (unicon__svd_method)method, 2, &svd));
     for (int k = 0; k < 6; k++) CHECK_CLOSE(svd.s[k], k < 3 ? three[k] : 0, 1e-12);
-    CHECK_CLOSE(orthogonality(svd.u, 30, 6), 0, 1e-11);
-    CHECK_CLOSE(orthogonality(svd.v, 20, 6), 0, 1e-11);
+    CHECK_CLOSE(support_orthogonality(svd.u, 30, 6), 0, 1e-11);
+    CHECK_CLOSE(support_orthogonality(svd.v, 20, 6), 0, 1e-11);
     assert_true(svd.residual < 1e-12);
     CHECK_OK(ctx, unicon__svd_top(ctx, zero, 30, 20, 4, (unicon__svd_method)method, 2, &svd));
     for (int k = 0; k < 4; k++) assert_true(svd.s[k] == 0);
     assert_true(svd.residual == 0 && svd.next == 0);
-    CHECK_CLOSE(orthogonality(svd.u, 30, 4), 0, 1e-11);
+    CHECK_CLOSE(support_orthogonality(svd.u, 30, 4), 0, 1e-11);
     unicon__frame_close(ctx, frame);
   }
   free(a);
@@ -246,12 +220,12 @@ static void auto_goes_by_size_and_seeds_repeat(void **state) {
   assert_string_equal(svd.method, "squared");
   double steep[90];
   for (int k = 0; k < 90; k++) steep[k] = pow(10, -k / 2.0); /* the tenth is below 1e-4 */
-  double *wide = known_matrix(6, 90, 100, 90, steep);
+  double *wide = support_known(6, 90, 100, 90, steep);
   CHECK_OK(ctx, unicon__svd_top(ctx, wide, 90, 100, 8, UNICON__SVD_AUTO, 0, &svd));
   assert_string_equal(svd.method, "squared");
   CHECK_OK(ctx, unicon__svd_top(ctx, wide, 90, 100, 12, UNICON__SVD_AUTO, 0, &svd));
   assert_string_equal(svd.method, "dense");
-  CHECK_CLOSE(orthogonality(svd.u, 90, 12), 0, 1e-11);
+  CHECK_CLOSE(support_orthogonality(svd.u, 90, 12), 0, 1e-11);
   free(wide);
   CHECK_OK(ctx, unicon__svd_top(ctx, a, N, N, R, UNICON__SVD_AUTO, 4, &svd));
   assert_string_equal(svd.method, "random");
@@ -277,7 +251,7 @@ static void warm_finds_a_known_spectrum(void **state) {
   for (size_t c = 0; c < sizeof decay / sizeof *decay; c++) {
     double s[N], *start = random_matrix(40, N, W);
     for (int k = 0; k < N; k++) s[k] = 3 * pow(decay[c], k);
-    double *a = known_matrix(41, M, N, N, s);
+    double *a = support_known(41, M, N, N, s);
     unicon__block *frame = unicon__frame_open(ctx);
     unicon__svd svd;
     CHECK_OK(ctx, unicon__svd_warm(ctx, a, M, N, R, start, W, 6, &svd));
@@ -285,8 +259,8 @@ static void warm_finds_a_known_spectrum(void **state) {
     for (int k = 0; k < R; k++)
       CHECK_CLOSE(svd.s[k], s[k], 30 * left * s[k] + 1e-15 * s[0] * s[0] / s[k]);
     if (decay[c] > 0.1) { /* there the last ones are 1e-7 of the first */
-      CHECK_CLOSE(orthogonality(svd.u, M, R), 0, 1e-9);
-      CHECK_CLOSE(orthogonality(svd.v, N, R), 0, 1e-9);
+      CHECK_CLOSE(support_orthogonality(svd.u, M, R), 0, 1e-9);
+      CHECK_CLOSE(support_orthogonality(svd.v, N, R), 0, 1e-9);
       assert_true(plain_residual(a, &svd) < 1e-9 + 6 * sqrt(left));
       CHECK_CLOSE(svd.next, s[R], 0.05 * s[R]);
     }
@@ -307,7 +281,7 @@ static void warm_bears_what_is_not_there(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   enum { M = 30, N = 40, R = 6, W = 10 };
   static const double three[3] = {4, 2, 1};
-  double *a = known_matrix(51, M, N, 3, three), *zero = support_doubles(M * N);
+  double *a = support_known(51, M, N, 3, three), *zero = support_doubles(M * N);
   double *start = random_matrix(52, N, W);
   unicon__block *frame = unicon__frame_open(ctx);
   unicon__svd svd;

@@ -7,12 +7,6 @@
 #include "linalg/tiled.h"
 #include "support.h"
 
-static double *random_doubles(uint64_t seed, int64_t count) {
-  double *out = support_doubles(count);
-  for (int64_t k = 0; k < count; k++) out[k] = support_normal(&seed);
-  return out;
-}
-
 static void set_threads(unicon_ctx *ctx, int threads) {
   char text[12];
   snprintf(text, sizeof text, "%d", threads);
@@ -33,8 +27,8 @@ static const shape shapes[] = {{1, 1, 1},      {0, 5, 3},      {5, 0, 3},
 /* 2 k terms of size 1 with rounding u each, and cancellation: |error| <= 2 k u is generous. */
 static void check_dgemm(unicon_ctx *ctx, const shape *z, bool trans_a, bool trans_b) {
   const int64_t size = z->m * z->n;
-  double *a = random_doubles(1, z->m * z->k), *b = random_doubles(2, z->k * z->n);
-  double *start = random_doubles(3, size), *want = support_doubles(size);
+  double *a = support_random(1, z->m * z->k), *b = support_random(2, z->k * z->n);
+  double *start = support_random(3, size), *want = support_doubles(size);
   double *c = support_doubles(size);
   support_product(trans_a, trans_b, z->m, z->n, z->k, a, b, want);
   for (int64_t i = 0; i < size; i++) want[i] = 2 * want[i] - 0.5 * start[i];
@@ -75,7 +69,7 @@ static void check_sums(unicon_ctx *ctx, int64_t m, int64_t n, int64_t k, int64_t
   const bool square = m == n;
   const int64_t lda = m + 3, ldb = square ? lda : n + 2, ldc = n + 1;
   float *a = support_normals(31, k * lda), *b = square ? a : support_normals(32, k * ldb);
-  double *c = random_doubles(33, m * ldc), *before = random_doubles(33, m * ldc);
+  double *c = support_random(33, m * ldc), *before = support_random(33, m * ldc);
   CHECK_OK(ctx, unicon__tiled_add_product(ctx, m, n, k, block, a, lda, b, ldb, square, c, ldc));
   for (int64_t i = 0; i < m; i++)
     for (int64_t j = 0; j < (square ? i + 1 : n); j++) {
@@ -116,7 +110,7 @@ static void products_are_products(void **state) {
 
 /* A well-conditioned lower triangle; NaN above it, which nothing may read. */
 static double *triangle(int64_t n) {
-  double *l = random_doubles(7, n * n);
+  double *l = support_random(7, n * n);
   for (int64_t i = 0; i < n; i++) {
     for (int64_t j = 0; j < n; j++) l[i * n + j] = j > i ? NAN : l[i * n + j] / (double)n;
     l[i * n + i] = 1 + fabs(l[i * n + i]);
@@ -133,7 +127,7 @@ static double *without_upper(const double *l, int64_t n) {
 static void triangles_solve(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   enum { N = 150, M = 700 };
-  double *l = triangle(N), *clean = without_upper(l, N), *b = random_doubles(8, N * M);
+  double *l = triangle(N), *clean = without_upper(l, N), *b = support_random(8, N * M);
   double *x = support_doubles(N * M), *back = support_doubles(N * M);
   set_threads(ctx, 3);
   for (int trans = 0; trans < 2; trans++) {
@@ -187,26 +181,13 @@ static void cholesky_gives_the_triangle_back(void **state) {
 
 /* ---- symmetric matrices ------------------------------------------------------------------- */
 
-/* A random symmetric matrix: its lower triangle, NaN above; `full` has both. */
-static double *symmetric(int64_t n, double **full) {
-  double *b = random_doubles(11, n * n), *a = support_doubles(n * n);
-  *full = support_doubles(n * n);
-  for (int64_t i = 0; i < n; i++)
-    for (int64_t j = 0; j <= i; j++)
-      (*full)[i * n + j] = (*full)[j * n + i] = b[i * n + j] + (i == j ? (double)(i % 7) : 0);
-  for (int64_t i = 0; i < n; i++)
-    for (int64_t j = 0; j < n; j++) a[i * n + j] = j > i ? NAN : (*full)[i * n + j];
-  free(b);
-  return a;
-}
-
 static void symmetric_times_vector(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   static const int64_t sizes[] = {1, 9, 511, 512, 700, 1025};
   set_threads(ctx, 3);
   for (size_t c = 0; c < sizeof sizes / sizeof *sizes; c++) {
     const int64_t n = sizes[c];
-    double *full, *a = symmetric(n, &full), *x = random_doubles(12, n);
+    double *full, *a = support_symmetric(n, &full), *x = support_random(12, n);
     double *y = support_doubles(n), *want = support_doubles(n);
     double *room = support_doubles(unicon__tiled_dsymv_room(n) + 1);
     memset(room, 0xff, (size_t)(unicon__tiled_dsymv_room(n) + 1) * sizeof *room); /* NaN */
@@ -226,7 +207,7 @@ static void symmetric_times_vector(void **state) {
  * of the rest of the diagonal is above the floor. */
 static void check_pivots(unicon_ctx *ctx, int64_t n, int64_t r) {
   unicon__block *frame = unicon__frame_open(ctx);
-  double *g = random_doubles(41, n * r), *a = support_doubles(n * n), *l = support_doubles(n * n);
+  double *g = support_random(41, n * r), *a = support_doubles(n * n), *l = support_doubles(n * n);
   int *order = calloc((size_t)n, sizeof *order), *seen = calloc((size_t)n, sizeof *seen);
   int64_t rank = -1;
   for (int64_t i = 0; i < n; i++) g[i * r] *= 1 + (double)(i % 7); /* pivots to look for */
@@ -280,7 +261,7 @@ static void triangles_are_inverted(void **state) {
   set_threads(ctx, 3);
   for (size_t c = 0; c < sizeof sizes / sizeof *sizes; c++) {
     const int64_t n = sizes[c];
-    double *l = triangle(n), *clean = without_upper(l, n), *out = random_doubles(9, n * n);
+    double *l = triangle(n), *clean = without_upper(l, n), *out = support_random(9, n * n);
     double *back = support_doubles(n * n);
     unicon__tiled_inverse(ctx, n, l, n, out);
     support_product(true, false, n, n, n, clean, out, back); /* L^T L^{-T} = I */
@@ -308,13 +289,14 @@ enum { BIG = 720, WIDE = 300 };
 
 static void compute(unicon_ctx *ctx, results *r) {
   int64_t info = -1;
-  double *full, *a = symmetric(BIG, &full), *b = random_doubles(21, BIG * WIDE), *l = triangle(BIG);
+  double *full, *a = support_symmetric(BIG, &full), *b = support_random(21, BIG * WIDE),
+                *l = triangle(BIG);
   float *x = support_normals(22, BIG * WIDE);
   double *room = support_doubles(unicon__tiled_dsymv_room(BIG));
   r->gemm = support_doubles(BIG * WIDE);
   r->single = support_floats(BIG * BIG);
-  r->left = random_doubles(23, BIG * WIDE);
-  r->right = random_doubles(24, WIDE * BIG);
+  r->left = support_random(23, BIG * WIDE);
+  r->right = support_random(24, WIDE * BIG);
   r->symv = support_doubles(BIG);
   r->cholesky = support_doubles(BIG * BIG);
   unicon__tiled_dgemm(ctx, false, false, BIG, WIDE, BIG, 1, full, BIG, b, WIDE, 0, r->gemm, WIDE);

@@ -24,7 +24,8 @@ def search_usearch(metric, rows, queries):
     # A graph finds nearly all neighbours: more with a larger expansion, all with as many as rows.
     index = Index(ndim=rows.shape[1], metric=metric, dtype="f32", connectivity=32,
                   expansion_add=256, expansion_search=len(rows))
-    index.add(np.arange(len(rows)), rows)
+    # Rows added by several threads at once may end where no search gets: by one, all are reached.
+    index.add(np.arange(len(rows)), rows, threads=1)
     found = index.search(queries, K)
     return found.keys.astype(np.int64), 1 - found.distances
 
@@ -34,7 +35,7 @@ def search_hnswlib(metric, rows, queries):
 
     index = hnswlib.Index(space={"ip": "ip", "cos": "cosine"}[metric], dim=rows.shape[1])
     index.init_index(max_elements=len(rows), ef_construction=256, M=32)
-    index.add_items(rows, np.arange(len(rows)))
+    index.add_items(rows, np.arange(len(rows)), num_threads=1)
     index.set_ef(len(rows))
     ids, distances = index.knn_query(queries, K)
     return ids.astype(np.int64), 1 - distances

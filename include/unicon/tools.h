@@ -269,6 +269,45 @@ UNICON_CALL unicon_status unicon_room_create(unicon_ctx *ctx, int64_t rows, int6
 UNICON_API void unicon_room_memory(const unicon_room *room, unicon_memory *out);
 UNICON_API void unicon_room_destroy(unicon_room *room);
 
+/* ---- 8. Several processes ------------------------------------------------------------------- */
+
+/* How the processes of one job speak with one another, by a few callbacks: `unicon-mpi` gives those
+ * of MPI, and a program may give any others. Each is called by all processes, in the same order, from
+ * the thread that made the call, and returns 0 or, if the others cannot be reached any more, another
+ * number. After a sum, a maximum or a broadcast all processes must hold the same bytes. */
+typedef struct unicon_processes {
+  size_t size;
+  int64_t index, count; /* which one this is, 0 .. count-1 */
+  void *user;
+  /* Process k has bytes offset[k] .. offset[k+1]-1 of `all`, in their place; it becomes whole. */
+  int (*gather)(void *user, void *all, const int64_t *offset);
+  /* What process 0 has, to all. */
+  int (*broadcast)(void *user, void *bytes, int64_t count);
+  /* Sums, and the largest, place by place, into the place of what each process has. */
+  int (*sum)(void *user, double *values, int64_t count);
+  int (*sum_floats)(void *user, float *values, int64_t count);
+  int (*largest)(void *user, double *values, int64_t count);
+} unicon_processes;
+
+#define UNICON_PROCESSES(...) ((unicon_processes){sizeof(unicon_processes), __VA_ARGS__})
+
+/* The context becomes one of a job; NULL, or a count of 1: it is alone again. From then on
+ * unicon_fit, unicon_evaluate and unicon_search are calls of all processes: each makes them with the
+ * same options and the same data, which all of them can see (files that are mapped are read where
+ * they are needed), and each does its part of the rows: the statistics, embeddings, scores and
+ * gradients of count/P rows in a row. All get the same result, that of one process up to rounding.
+ *
+ * Where one of them fails, all fail, with its sentence and "process K: " in front. What must be the
+ * same is compared first: the version and build of the library, options, shapes of the data. All
+ * other calls are of one process. `user` must outlive the context. A device of its own is not used in
+ * such a call: option device must be auto or cpu. */
+UNICON_CALL unicon_status unicon_ctx_join(unicon_ctx *ctx, const unicon_processes *processes);
+
+/* A call of all processes in which each says how it fared (UNICON_OK, or a status with a sentence):
+ * for what a program does by itself, such as opening files, before it makes a call of all. Succeeds
+ * if all have; else all get the status and sentence of the first that failed. */
+UNICON_CALL unicon_status unicon_agree(unicon_ctx *ctx, unicon_status own, const char *sentence);
+
 #ifdef __cplusplus
 }
 #endif

@@ -191,7 +191,8 @@ enum {
 typedef struct unicon_option_info {
   const char *name;          /* snake_case; the command line writes it --kebab-case */
   const char *kind;          /* "integer", "real", "word", "flag" (on or off), "text", "bytes",
-                                "form" (a word with a number, as softmax:10) */
+                                "form" (a word with a number, as softmax:10), "sided" (a
+                                number, or A,B: A for x and B for y) */
   const char *default_value; /* as text; "" is "not given" */
   const char *words;         /* accepted words, separated by |, or "" */
   const char *metavar;       /* what help calls the value: N, FILE, ... */

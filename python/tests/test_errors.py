@@ -37,7 +37,7 @@ CASES = {
     "none": (lambda x: None, unicon.ArgumentError, "X is missing"),
     "masked": (lambda x: np.ma.masked_less(x, 0), unicon.DataError, "X has masked values"),
     "no file": (lambda x: "nothing/here.npy", unicon.FileError, "nothing/here.npy"),
-    "unknown format": (lambda x: __file__, unicon.FormatError, "the name does not say the format"),
+    "unknown format": (lambda x: __file__, unicon.FormatError, "unknown file extension"),
 }
 
 

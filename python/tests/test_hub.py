@@ -100,6 +100,47 @@ def test_sentence_transformers_opens_them(linear, tmp_path):
     np.testing.assert_allclose(made.numpy(), aligner.transform_x(linear[0]), atol=2e-6)
 
 
+@pytest.fixture
+def tiny_encoder(tmp_path):
+    """A SentenceTransformer of a few thousand random weights, saved by its own package: no network."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    theirs = pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"word{k}" for k in range(60))]
+    (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n")
+    folder = str(tmp_path / "bert")
+    BertTokenizerFast(str(tmp_path / "vocab.txt")).save_pretrained(folder)
+    BertModel(BertConfig(vocab_size=len(words), hidden_size=24, num_hidden_layers=1, num_attention_heads=2,
+                         intermediate_size=32, max_position_embeddings=32)).save_pretrained(folder)
+    from sentence_transformers.models import Pooling, Transformer
+    body = Transformer(folder)
+    encoder = theirs.SentenceTransformer(modules=[body, Pooling(24)], device="cpu")
+    encoder.save(str(tmp_path / "base"))
+    return theirs, theirs.SentenceTransformer(str(tmp_path / "base"), device="cpu"), tmp_path / "base"
+
+
+@pytest.mark.ecosystem
+def test_an_encoder_with_the_modules_behind_it(tiny_encoder, tmp_path):
+    """A text goes in, a vector of the shared space comes out; saved and opened by their package once more."""
+    theirs, encoder, base = tiny_encoder
+    rng = np.random.default_rng(5)
+    texts = [" ".join(f"word{k}" for k in rng.integers(0, 60, 6)) for _ in range(200)]
+    x = encoder.encode(texts)
+    assert x.shape == (200, 24) and np.ptp(x, axis=0).min() > 0
+    aligner = fast(rank=6).fit(x, x @ rng.normal(size=(24, 10)).astype("f4"))
+    aligner.to_sentence_transformers(tmp_path / "whole", "x", base)
+    whole = theirs.SentenceTransformer(str(tmp_path / "whole"), device="cpu")
+    wanted = aligner.transform_x(x)
+    np.testing.assert_allclose(whole.encode(texts), wanted, atol=1e-5)
+    assert whole.similarity_fn_name == "cosine"
+    whole.save(str(tmp_path / "again"))
+    again = theirs.SentenceTransformer(str(tmp_path / "again"), device="cpu")
+    np.testing.assert_allclose(again.encode(texts), wanted, atol=1e-5)
+    tensors = encoder.encode(texts, convert_to_tensor=True)  # rows may be tensors
+    np.testing.assert_allclose(aligner.transform_x(tensors), wanted, atol=1e-5)
+
+
 # ---- cards ----
 
 

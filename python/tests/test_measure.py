@@ -1,4 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+import json
+import pickle
+import subprocess
+
 import numpy as np
 import pytest
 from support import fast
@@ -169,3 +173,26 @@ def test_synth_has_the_generators_of_the_authors_code():
     assert y.shape == (20, 39) and (np.abs(x) > 1).any()  # noise outside the tanh
     with pytest.raises(unicon.ArgumentError, match="say how many rows the part has, at least 15"):
         unicon.synth("linear-released", 10, first=5, rows=12)
+
+
+@pytest.mark.parametrize("balance", ["softmax:10", "off"])
+def test_an_evaluation_prints_the_table_of_the_command(linear, tmp_path, balance):
+    x, y = linear
+    aligner = fast(rank=8, balance=balance).fit(x[:300], y[:300])
+    found = aligner.evaluate(x[300:], y[300:])
+    assert isinstance(found, dict) and json.loads(json.dumps(found)) == found
+    assert type(pickle.loads(pickle.dumps(found))) is unicon.Evaluation
+    aligner.save(tmp_path / "m.safetensors")
+    for name, rows in (("x", x), ("y", y)):
+        np.save(tmp_path / f"{name}.npy", rows[300:])
+    done = subprocess.run([unicon.command(), "eval", "m.safetensors", "x.npy", "y.npy"], cwd=tmp_path,
+                          capture_output=True, text=True, check=True)
+    theirs = {line.split()[0]: line.split() for line in done.stdout.splitlines() if line[:1].strip()}
+    ours = {line.split()[0]: line.split() for line in str(found).splitlines() if line[:1].strip()}
+    metrics = [name for name, value in found["x_to_y"].items() if isinstance(value, float)]
+    assert {"hit@1", "mrr", "median_rank"} <= set(metrics) and set(metrics) < set(ours)
+    for name in [*metrics, "queries", "candidates"]:
+        assert ours[name] == theirs[name]
+    assert len(ours["hit@1"]) == (7 if balance != "off" else 5)
+    low, high = aligner.evaluate(x[300:], y[300:], ci=True)["x_to_y"]["ci"]["hit@1"]
+    assert f"{low:.3f} to {high:.3f}" in str(aligner.evaluate(x[300:], y[300:], ci=True))

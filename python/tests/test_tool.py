@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -224,3 +225,35 @@ def test_the_command_of_the_package(tmp_path):
     module = subprocess.run([sys.executable, "-m", "unicon", "--version"], capture_output=True,
                             text=True, cwd=tmp_path)
     assert module.stdout == version.stdout
+
+
+PIXEL = (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\6\0\0\0\x1f\x15\xc4\x89\0\0\0\rIDATx\x9cc"
+         b"\xf8\xcf\xc0\xf0\x1f\0\5\0\1\xff\x89\x99=\x1d\0\0\0\0IEND\xaeB`\x82")
+
+
+def test_a_report_with_texts_images_and_a_second_model(linear, tmp_path, monkeypatch):
+    """Paths in a list lead from the current folder, those in a file from the folder of that file."""
+    x, y = linear
+    aligner, other = (fast(rank=rank).fit(x[:400], y[:400]) for rank in (8, 4))
+    (tmp_path / "pictures").mkdir()
+    for k in range(3):
+        (tmp_path / "pictures" / f"{k}.png").write_bytes(PIXEL)
+    (tmp_path / "pictures" / "all.txt").write_text("".join(f"{k % 3}.png\n" for k in range(100)))
+    monkeypatch.chdir(tmp_path)
+    texts = [f"caption {k}\nin two lines" for k in range(99)] + [None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", unicon.UniconWarning)
+        found = aligner.report("page.html", x[400:], y[400:], layout="pca", x_text=texts, beside=other.model_,
+                               x_media=[f"pictures/{k % 3}.png" for k in range(99)] + [""],
+                               y_media="pictures/all.txt")
+    cards = {side: {card["number"]: card for card in found["cards"][side]} for side in "xy"}
+    assert cards["x"][5]["text"] == "caption 5 in two lines" and "text" not in cards["x"][99]
+    assert cards["x"][5]["media"].startswith("data:image/png;base64,") and "media" not in cards["x"][99]
+    assert cards["y"][99]["media"].startswith("data:image/png;base64,")
+    assert found["beside"]["rank"] == 4
+    with pytest.warns(unicon.UniconWarning, match="cannot be read"):
+        aligner.report(None, x[400:], y[400:], layout="pca", x_media=["nowhere.png"] * 100)
+    with pytest.raises(unicon.UniconError, match="99 lines, but there are 100 rows"):
+        aligner.report(None, x[400:], y[400:], x_text=texts[:99])
+    with pytest.raises(unicon.FileError, match="nothing.txt"):
+        aligner.report(None, x[400:], y[400:], x_media="nothing.txt")

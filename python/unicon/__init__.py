@@ -23,6 +23,7 @@ from ._options import TABLE as _TABLE
 from ._options import Option, presets
 from ._pairs import Pairs
 from ._devices import devices
+from ._result import Evaluation
 from ._room import DeviceArray
 from ._rows import Matrix, read_rows
 from ._split import Items, Paired, Part, Split, paired, split
@@ -49,7 +50,7 @@ def options() -> list[Option]:
 
 
 __all__ = [
-    "Aligner", "ArgumentError", "CancelledError", "DataError", "DeviceArray", "DeviceError", "FileError", "Folder", "FormatError",
+    "Aligner", "ArgumentError", "CancelledError", "DataError", "DeviceArray", "DeviceError", "Evaluation", "FileError", "Folder", "FormatError",
     "Items", "Matrix", "MemoryLimitError", "Migration", "Model", "NotFittedError", "NumericError",
     "Option", "OptionError", "Paired", "Pairs", "PairsError", "Part", "Progress", "ShapeError",
     "Split", "Stats", "UniconError", "UniconWarning", "UnsupportedError", "build_info", "check",

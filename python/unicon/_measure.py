@@ -12,7 +12,7 @@ from ._call import Call, Progress
 from ._library import SCOPE_CONTEXT, SCOPE_EVAL, SCOPE_PROBE, SCOPE_WEIGHTS, View
 from ._options import names_of
 from ._pairs import Pairs, add_list, make_pairs, whole_numbers
-from ._result import read_result
+from ._result import Evaluation, read_result
 from ._rows import Matrix
 from ._view import Balance, count, open_view
 from .errors import ArgumentError, ShapeError
@@ -54,12 +54,12 @@ class Rivals(NamedTuple):
         return x, y, made
 
 
-def evaluate(rivals: Rivals, progress: Progress, options: Mapping[str, Any]) -> dict[str, Any]:
+def evaluate(rivals: Rivals, progress: Progress, options: Mapping[str, Any]) -> Evaluation:
     with Call(options, SCOPE_EVAL, progress) as call:
         x, y, made = rivals.open(call)
         with call.listening():
-            return read_result(call, "evaluate", ctypes.byref(x), ctypes.byref(y), made,
-                               call.options)
+            return Evaluation(read_result(call, "evaluate", ctypes.byref(x), ctypes.byref(y), made,
+                                          call.options))
 
 
 def ranks(rivals: Rivals, progress: Progress,

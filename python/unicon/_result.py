@@ -14,6 +14,46 @@ from ._library import lib, text
 _INTEGER, _REAL, _TEXT, _INTEGERS = 1, 2, 3, 4  # unicon_kind
 
 
+class Evaluation(dict[str, Any]):
+    """What evaluate has found: a dictionary that print and notebooks show as a table."""
+
+    def __str__(self) -> str:
+        ways = {name: self[key] for name, key in (("x to y", "x_to_y"), ("y to x", "y_to_x"))}
+        titles = ["balanced", "plain"] if self.get("balance", "off") != "off" else ["found"]
+        titles += ["chance"] + (["95 % interval"] if "ci" in self["x_to_y"] else [])
+        head = ["", *(way if k == 0 else "" for way in ways for k in range(len(titles)))]
+        lines = [head, ["", *titles, *titles]]
+        for metric, value in self["x_to_y"].items():
+            if isinstance(value, float):
+                lines.append([metric, *(cell for way in ways.values()
+                                        for cell in _cells(way, metric, titles))])
+        for metric in ("queries", "candidates"):
+            lines.append([metric, *(str(way[metric]) if k == 0 else "" for way in ways.values()
+                                    for k in range(len(titles)))])
+        widths = [max(map(len, column)) for column in zip(*lines)]
+        return "\n".join((line[0].ljust(widths[0]) + "".join(
+            "  " + cell.rjust(width) for cell, width in zip(line[1:], widths[1:]))).rstrip()
+            for line in lines)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
+
+def _cells(way: dict[str, Any], metric: str, titles: list[str]) -> Iterator[str]:
+    """A metric in one direction, in the columns that there are."""
+    form = "{:.1f}" if metric.endswith("rank") else "{:.3f}"
+    for title in titles:
+        of = {"plain": way.get("plain"), "chance": way.get("chance"),
+              "95 % interval": way.get("ci")}.get(title, way)
+        found = (of or {}).get(metric)
+        if found is None:
+            yield ""
+        elif title == "95 % interval":
+            yield " to ".join(form.format(end) for end in found)
+        else:
+            yield form.format(found)
+
+
 def read_result(call: Call, function: str, *arguments: Any) -> dict[str, Any]:
     """Calls a function whose last argument receives a result. A matrix is a NumPy array."""
     result = call.make(function, lib.unicon_result_destroy, *arguments)

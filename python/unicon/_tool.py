@@ -83,6 +83,29 @@ class _Inputs:
         (self.folder / f"{name}.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
         return f"{name}.txt"
 
+    def texts(self, name: str, values: Any) -> str:
+        """A text for each row, each on a line of its own; None and "" are none."""
+        if is_path(values):
+            return self._linked(name, values)
+        lines = ["" if value is None else " ".join(str(value).splitlines()) for value in values]
+        (self.folder / f"{name}.txt").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+        return f"{name}.txt"
+
+    def media(self, name: str, values: Any) -> str:
+        """The paths of files, from the current folder; those in a file, from the folder of that."""
+        if is_path(values):
+            whole = os.fsdecode(values)
+            refuse_nul(whole)
+            home = os.path.dirname(os.path.abspath(whole))
+            try:
+                values = Path(whole).read_text(encoding="utf-8").splitlines()
+            except (OSError, UnicodeDecodeError) as error:
+                raise FileError(f"{name}: cannot read {whole}: {error}") from None
+        else:
+            home = os.getcwd()
+        return self.texts(name, [os.path.join(home, os.fsdecode(value)) if value else ""
+                                 for value in values])
+
     def listed(self, name: str, pairs: Any) -> str:
         """A list of pairs, perhaps with weights."""
         if is_path(pairs):
@@ -277,15 +300,18 @@ def _more_rows(inputs: _Inputs, prefix: str, given: Any, pairs: Pairs) -> list[s
 
 def report(model: Union[Model, PathLike], path: Optional[PathLike], X: Matrix, Y: Matrix,
            pairs: Pairs = None, *, labels: Any = None, ignore: Any = None, x_ids: Any = None,
-           y_ids: Any = None, colors: Any = None, classes: Matrix = None, class_names: Any = None,
-           progress: Progress = None, **options: Any) -> dict[str, Any]:
+           y_ids: Any = None, x_text: Any = None, y_text: Any = None, x_media: Any = None,
+           y_media: Any = None, colors: Any = None, beside: Union[Model, PathLike, None] = None,
+           classes: Matrix = None, class_names: Any = None, progress: Progress = None,
+           **options: Any) -> dict[str, Any]:
     """Writes one HTML page that shows a model on these rows (path None: none), and returns what it
     is made from, as `unicon report --json` prints it.
 
-    `x_ids` and `y_ids` are what the page calls the rows, `colors` one label for each row of X,
-    `classes` vectors of the y side for zero-shot classification with `class_names`. Options:
-    layout ("tsne", "pca"), perplexity, seed, threads, max_mem, and any other of `unicon report`:
-    a model, a file or a list of lines is given as a file.
+    Lists with an entry per row, or files with a line per row: `x_ids` and `y_ids`, what the page
+    calls the rows; `x_text` and `y_text`, their texts; `x_media` and `y_media`, the paths of their
+    images or sounds; `colors`, the labels of the rows of X (--labels of the command). `beside` is a
+    second model, `classes` are vectors of the y side for zero-shot classification, with
+    `class_names`. Options: layout ("tsne", "pca"), perplexity, seed, threads, max_mem.
     """
     with tempfile.TemporaryDirectory(prefix="unicon-") as folder:
         inputs = _Inputs(folder)
@@ -302,8 +328,13 @@ def report(model: Union[Model, PathLike], path: Optional[PathLike], X: Matrix, Y
                              ("class-names", class_names)):
             if values is not None:
                 words += [f"--{flag}", inputs.lines(flag, values)]
+        for flag, values, kind in (("x-text", x_text, inputs.texts), ("y-text", y_text, inputs.texts),
+                                   ("x-media", x_media, inputs.media),
+                                   ("y-media", y_media, inputs.media)):
+            if values is not None:
+                words += [f"--{flag}", kind(flag, values)]
         if classes is not None:
             words += ["--classes", inputs.rows("classes", classes)]
         if path is not None:
             words += ["-o", os.path.abspath(os.fsdecode(path))]
-        return _run("report", [*words, *_flags(inputs, options)], folder, progress)
+        return _run("report", [*words, *_flags(inputs, {"beside": beside, **options})], folder, progress)

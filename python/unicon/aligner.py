@@ -13,6 +13,7 @@ from ._frames import as_frame, check_kind, wanted
 from ._library import SCOPE_CONTEXT, SCOPE_EVAL, SCOPE_FIT, SCOPE_STATS
 from ._options import TABLE, describe, from_text, names_of, signature, unknown
 from ._pairs import Pairs
+from ._result import Evaluation
 from ._rows import Matrix
 from ._split import Items, as_rows
 from .errors import ArgumentError, OptionError, not_fitted
@@ -219,12 +220,12 @@ class Aligner:
                                      **{**self._given(SCOPE_CONTEXT), **arguments})
 
     def evaluate(self, X: Matrix, Y: Matrix, pairs: Pairs = None,
-                 **arguments: Any) -> dict[str, Any]:
+                 **arguments: Any) -> Evaluation:
         """Retrieval in both directions, as `unicon eval --json` prints it: {"pairs", "x_to_y",
         "y_to_x"}, the latter with hit@k (what papers call R@k), recall@k, mrr, map, ndcg@10 and
         ranks, "plain", the same without balance, and "hubs". ci=True adds 95 % intervals;
         bad_rows="drop", here or in the Aligner, leaves out rows that are all zero or not finite,
-        with their pairs. The arguments are those of Model.evaluate."""
+        with their pairs. print shows a table. The arguments are those of Model.evaluate."""
         X, Y, pairs = as_rows(X, Y, pairs)
         return self._fitted().evaluate(
             X, Y, pairs, **{**self._given(SCOPE_CONTEXT | SCOPE_EVAL), **arguments})

@@ -16,6 +16,7 @@ from ._library import (SCOPE_BALANCE, SCOPE_CHECK, SCOPE_CONTEXT, SCOPE_FIT, SCO
                        Data, Handle, lib, text)
 from ._measure import Rivals
 from ._pairs import Pairs, add_list, group_numbers, make_pairs, with_labels
+from ._result import Evaluation
 from ._room import embed as embed_there
 from ._room import wants_room
 from ._rows import Matrix, open_rows
@@ -226,12 +227,13 @@ class Model(Handle):
     def evaluate(self, X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None,
                  ignore: Any = None, balance: Any = None, bank_x: Matrix = None,
                  bank_y: Matrix = None, progress: Progress = None,
-                 **options: Any) -> dict[str, Any]:
+                 **options: Any) -> Evaluation:
         """Retrieval in both directions: {"pairs", "balance", "x_to_y", "y_to_x"}, with hit@k (what
         papers call R@k), recall@k, mrr, map, ndcg@10 and ranks, in "plain" the same without
         balance; ci=True adds intervals, bad_rows="drop" leaves out rows that are all zero or not
         finite, with their pairs. "hubs" has the skewness of how often each candidate is among the
-        first ten of a query, and the share never_found, both balanced and plain."""
+        first ten of a query, and the share never_found, both balanced and plain. print shows the
+        table of `unicon eval`."""
         return _measure.evaluate(Rivals(self, X, Y, with_labels(pairs, labels), ignore,
                                         Balance(balance, bank_x, bank_y)), progress, options)
 
@@ -416,7 +418,7 @@ def search(queries: Matrix, base: Matrix, k: int = 10, *, balance: Any = None,
 
 def evaluate(X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None, ignore: Any = None,
              balance: Any = None, bank_x: Matrix = None, bank_y: Matrix = None,
-             progress: Progress = None, **options: Any) -> dict[str, Any]:
+             progress: Progress = None, **options: Any) -> Evaluation:
     """Model.evaluate for two sets of vectors of one shared space. With banks, which are other rows
     of the two sides, scores are balanced (softmax:10 if `balance` says nothing else)."""
     return _measure.evaluate(Rivals(None, X, Y, with_labels(pairs, labels), ignore,

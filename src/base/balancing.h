@@ -17,7 +17,7 @@ typedef struct unicon__balancing {
   double strength;
 } unicon__balancing;
 
-enum { UNICON__BALANCING_TEXT = 32 };
+enum { UNICON__BALANCING_TEXT = 32 }; /* the longest form with the longest number fits */
 
 /* "off", "softmax:BETA", "csls:K" or "quadratic:BETA"; the error says what is accepted. */
 unicon_status unicon__balancing_parse(unicon_ctx *ctx, const char *text, unicon__balancing *out);

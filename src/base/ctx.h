@@ -7,6 +7,7 @@
 
 #include "base/progress.h"
 #include "base/work.h"
+#include "unicon/tools.h"
 
 typedef struct unicon__pool unicon__pool;
 
@@ -35,6 +36,17 @@ typedef struct unicon__where {
   void (*close)(unicon_ctx *ctx);
 } unicon__where;
 
+/* The processes of a job (base/together.h). */
+typedef struct unicon__job {
+  unicon_processes with; /* count 0: there are no others */
+  bool active;           /* in a call of all of them */
+  bool over;             /* all know that one has failed: nothing more is said in this call */
+  int64_t said;          /* exchanges so far in this call */
+  double least;          /* flops of a stage that is worth dividing */
+  unicon_status status;  /* where it is over: of whom failed, and the sentence */
+  char why[1024];
+} unicon__job;
+
 struct unicon_ctx {
   atomic_bool busy;     /* a call runs */
   atomic_bool refused;  /* ... and another one was refused meanwhile */
@@ -54,6 +66,7 @@ struct unicon_ctx {
   int64_t tile_x, tile_y; /* rows and columns of a tile of the plane */
   unicon__faults faults;
   unicon__where where;
+  unicon__job job;
 };
 
 /* True once when the counter reaches 0. */

@@ -62,9 +62,10 @@ bool unicon__bytes_read(const char *text, double *out) {
   char *end;
   double value = unicon__number_read(text, &end);
   if (end == text || errno) return false;
-  const char *suffix = strchr("KMGT", *end >= 'a' && *end <= 'z' ? *end - 'a' + 'A' : *end);
+  static const char suffixes[] = "KMGT";
+  const char *suffix = strchr(suffixes, *end >= 'a' && *end <= 'z' ? *end - 'a' + 'A' : *end);
   if (*end && suffix && *suffix) {
-    value = ldexp(value, 10 * (int)(1 + (suffix - strchr("KMGT", 'K'))));
+    value = ldexp(value, 10 * (int)(1 + (suffix - suffixes)));
     end++;
     if (*end == 'i') end++;
   }

@@ -147,9 +147,9 @@ unicon_status unicon__options_create(unicon_ctx *ctx, unicon_options **out) {
 unicon_status unicon_options_create(unicon_ctx *ctx, unicon_options **out) {
   if (out) *out = NULL;
   UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, out ? unicon__options_create(ctx, out)
-                                : unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                                               "options_create needs a place for the options"));
+  return unicon__leave(
+      ctx, out ? unicon__options_create(ctx, out)
+               : unicon__fail(ctx, UNICON_ERR_ARGUMENT, "options_create needs an out pointer"));
 }
 
 void unicon_options_destroy(unicon_options *options) {
@@ -318,7 +318,8 @@ unicon_status unicon__context_value(unicon_ctx *ctx, const char *name, const cha
   *id = unicon__option_find(table, UNICON__OPTION_COUNT, name);
   if (*id < 0) return unknown_name(ctx, name);
   if (!(table[*id].scope & CONTEXT))
-    return unicon__fail(ctx, UNICON_ERR_OPTION, "%s is no context option: use unicon_options_set",
+    return unicon__fail(ctx, UNICON_ERR_OPTION,
+                        "%s is not an option of the context: use unicon_options_set",
                         table[*id].name);
   return unicon__value_parse(ctx, &table[*id], text, out);
 }

@@ -11,17 +11,15 @@
 #define UNICON__OPTIONS(X)                                                                         \
   X(PRESET, "preset", "word", "auto", "auto|best|fast|paper|paper-synthetic|paper-printed",        \
     "NAME", 0, 0, FIT, "Method",                                                                   \
-    "A set of settings; an option given beside it wins. auto: kernel, landmarks, ridge, metric, "  \
-    "rank, "                                                                                       \
-    "exponent, balance and refine chosen on held-out pairs (not beside iterations, batch, start, " \
-    "identity or shared_encoder). best: the same with a larger grid. fast: linear, whitened, "     \
-    "closed form; below 10000 rows of y ridge, exponent and balance are chosen. paper: what the "  \
-    "authors' "                                                                                    \
-    "code runs on image and text (clip with nu 2, temperature 1, rows as they are, singular "      \
-    "vectors alone, rank 128, two plain steps from random factors). paper-synthetic: what it "     \
-    "runs on its synthetic data (batches of 30, even split, rank 10; the kernel is given beside "  \
-    "it). paper-printed: the text read to the letter (split 0, batches of 500, unit rows). All "   \
-    "three are kept for comparison.")                                                              \
+    "A set of settings; options that are given override it. auto: kernel, landmarks, ridge, "      \
+    "metric, rank, exponent, balance and refine chosen on held-out pairs (not together with "      \
+    "iterations, batch, start, identity or shared_encoder). best: the same with a larger grid. "   \
+    "fast: linear, whitened, closed form; below 10000 rows of y ridge, exponent and balance "      \
+    "are chosen. paper: what the authors' code runs on image and text (clip with nu 2, "           \
+    "temperature 1, rows as they are, singular vectors alone, rank 128, two plain steps from "     \
+    "random factors). paper-synthetic: what it runs on its synthetic data (batches of 30, even "   \
+    "split, rank 10; give the kernel as well). paper-printed: the text read to the letter "        \
+    "(split 0, batches of 500, unit rows). All three are kept for comparison.")                    \
   X(RANK, "rank", "integer", "auto", "auto|full", "N", 1, 1e6, FIT | COMPARE, "Method",            \
     "Dimensions of the shared space. auto: 256, or fewer where the data allow no more. full: all " \
     "that the data allow.")                                                                        \
@@ -54,13 +52,12 @@
     "rank is a ridge regression.")                                                                 \
   X(RIDGE, "ridge", "sided", "auto", "auto", "L", 0, 1e6, FIT | CHECK, "Method",                   \
     "Shrinkage of the metric, as a share of the largest eigenvalue of Sigma; A,B for x and for "   \
-    "y. "                                                                                          \
-    "auto: the fewer rows the more, and most for the side with fewer: 1.16 / sqrt(n) for n pairs " \
-    "one to one, where nothing chooses it.")                                                       \
+    "y. auto: where nothing chooses it, the more the fewer rows there are, and most for the "      \
+    "side with fewer; 1.16 / sqrt(n) for n pairs one to one.")                                     \
   X(IDENTITY, "identity", "real", "0", "", "L", 0, 1e6, FIT, "Method",                             \
-    "Shrinks the map towards the identity, which is no alignment at all: for rows of one space, "  \
-    "as two versions of a model. L times the identity is added to the map scaled to a largest "    \
-    "singular value of 1; with rank auto all dimensions are kept.")                                \
+    "Shrinks the map towards the identity, which is no alignment at all: for rows that share a "   \
+    "space, such as two versions of a model. L times the identity is added to the map scaled "     \
+    "to a largest singular value of 1; with rank auto all dimensions are kept.")                   \
   X(SPLIT, "split", "real", "0.5", "", "A", 0, 1, FIT, "Method",                                   \
     "Share of the singular values given to x: F_x = U S^A, F_y = V S^(1-A).")                      \
   X(EXPONENT, "exponent", "real", "auto", "auto", "E", 0, 4, FIT, "Method",                        \
@@ -72,9 +69,9 @@
     "Balance",                                                                                     \
     "How much a candidate's score is lowered for being near everything: off, softmax:BETA, "       \
     "csls:K (half the mean of the K nearest bank rows), or quadratic:BETA, which keeps no "        \
-    "training rows. auto: at a fit chosen on held-out pairs where there are any, else softmax:10 " \
-    "(softmax:5 below 4000 rows of y); in use what the model says. Banks of another domain can "   \
-    "do harm: `unicon balance` renews them.")                                                      \
+    "training rows. auto: at a fit chosen on held-out pairs where there are any, else "            \
+    "softmax:10 (softmax:5 below 4000 rows of y); in use, what the model says. Banks of "          \
+    "another domain can do harm; `unicon balance` renews them.")                                   \
   X(BALANCE_BANK, "balance_bank", "integer", "4096", "", "N", 16, 1e6, FIT | BALANCE, "Balance",   \
     "Embedded training rows of each side that biases are made from, kept in the model.")           \
   X(NORMALIZE, "normalize", "word", "on", "on|off", "on|off", 0, 0, FIT | COMPARE | CHECK | STATS, \
@@ -119,11 +116,11 @@
   X(DAMPING, "damping", "word", "safe", "safe|plain", "HOW", 0, 0, FIT, "Solver",                  \
     "safe: a step is shortened until the loss falls, or refused. plain: every step is taken.")     \
   X(START, "start", "text", "moment", "moment|random|zero", "HOW", 0, 0, FIT, "Solver",            \
-    "Where the weights S of the first step come from. moment: the closed form. zero: the loss at " \
-    "scores of 0. random: the loss at random factors; with refine and no iterations it starts "    \
-    "from them (an SGD head). Else the file of a linear model whose weights refine starts from "   \
-    "(metric none). For both refine is AdamW with weight decay 0.01 and stops after 5 epochs "     \
-    "without a better held-out score.")                                                            \
+    "Where the weights S of the first step come from. moment: the closed form. zero: the loss "    \
+    "at scores of 0. random: the loss at random factors; with refine and no iterations it "        \
+    "starts from them (an SGD head). Else the file of a linear model whose weights refine "        \
+    "starts from (metric none). With random or a file, refine is AdamW with weight decay 0.01 "    \
+    "and stops after 5 epochs without a better held-out score.")                                   \
   X(TOLERANCE, "tolerance", "real", "0", "", "T", 0, 1, FIT, "Solver",                             \
     "Stop iterations after a step that changes the map, scaled to norm 1, by less than T. 0: "     \
     "never.")                                                                                      \
@@ -136,11 +133,11 @@
   X(BATCH, "batch", "integer", "full", "full", "N", 2, 1e12, FIT, "Solver",                        \
     "Rows of x per batch, each with the y rows paired to them; full: the exact global weights.")   \
   X(BATCH_ORDER, "batch_order", "word", "random", "random|file", "HOW", 0, 0, FIT, "Solver",       \
-    "random: batches are drawn, in equal parts. file: rows as they come, N at a time; a rest of "  \
-    "fewer is left out.")                                                                          \
+    "random: batches are drawn, in equal parts. file: rows as they come, N at a time; fewer "      \
+    "than N at the end are left out.")                                                             \
   X(BATCH_AVERAGE, "batch_average", "word", "c", "c|solution", "WHAT", 0, 0, FIT, "Solver",        \
     "What is averaged over batches: the matrices C, decomposed once, or the solution of each, "    \
-    "weighed anew in every step, as in the authors' code.")                                        \
+    "reweighted in every step, as in the authors' code.")                                          \
   X(AGGREGATE, "aggregate", "word", "uniform", "uniform|accuracy|softmax|robust", "HOW", 0, 0,     \
     FIT, "Solver",                                                                                 \
     "Weights of batches, by the held-out score of each: proportional to it (accuracy), to its "    \
@@ -165,13 +162,12 @@
     "Seed of every random draw.")                                                                  \
   X(THREADS, "threads", "integer", "all", "all", "N", 1, 256, CONTEXT, "Run", "Threads to use.")   \
   X(MAX_MEM, "max_mem", "bytes", "none", "none", "SIZE", 1048576, 1e18, CONTEXT, "Run",            \
-    "Most memory the library may allocate, as 512M or 2G. Mapped input and about 64M for BLAS "    \
-    "and code come on top.")                                                                       \
+    "Most memory the library may allocate, such as 512M or 2G. Mapped input and about 64M for "    \
+    "BLAS and code come on top.")                                                                  \
   X(DEVICE, "device", "text", "auto", "auto|cpu", "NAME[:SIZE]", 0, 0, CONTEXT, "Run",             \
     "Where the heavy stages run: cpu, or the NAME of a device that `unicon info` lists. auto: "    \
-    "the "                                                                                         \
-    "best one that is usable, else cpu. With SIZE (cuda:4G, auto:4G) at most so much of its "      \
-    "memory. Results agree to rounding; the same device gives the same bytes.")                    \
+    "the best one that is usable, else cpu. SIZE (cuda:4G, auto:4G) is the most of its memory "    \
+    "to use. Results agree to rounding; the same device gives the same bytes.")                    \
   X(PRECISION, "precision", "word", "full", "full|reduced", "HOW", 0, 0, CONTEXT, "Run",           \
     "Of iterations on a device. full: as on the CPU. reduced: scores of the plane and weights "    \
     "have 16 bits, which takes less than half of the time; the weights are off by about 1e-3 at "  \
@@ -190,16 +186,15 @@
     "Rows of the index that will be searched: adds what to expect there, by extrapolation from "   \
     "the pairs.")                                                                                  \
   X(TRUST, "trust", "flag", "off", "on|off", "", 0, 0, MIGRATE | MOVE, "Migration",                \
-    "Take rows as they are where they do not look like those that a migration was made with.")     \
+    "Accept rows that do not look like those the migration was made with.")                        \
   X(SAMPLE_ROWS, "sample_rows", "integer", "10000", "", "N", 0, 1e8, STATS, "Statistics",          \
     "Rows of both sides together, at most, that statistics keep in float16 for banks and "         \
     "held-out "                                                                                    \
     "rows of a fit. 0: none.")                                                                     \
   X(LEDGER, "ledger", "flag", "off", "on|off", "", 0, 0, STATS, "Statistics",                      \
-    "Keep 8 bytes for each row as well, by which the removal of rows that were never added is "    \
-    "noticed.")                                                                                    \
+    "Also keep 8 bytes per row, so that removing rows that were never added is noticed.")          \
   X(DROP_LANDMARKS, "drop_landmarks", "flag", "off", "on|off", "", 0, 0, STATS, "Statistics",      \
-    "Where rows that are removed are landmarks, go on without these; else the removal is "         \
+    "Where removed rows are landmarks, go on without those landmarks; otherwise the removal is "   \
     "refused.")                                                                                    \
   X(PROBE_RIDGE, "probe_ridge", "real", "1e-4", "", "L", 0, 1e6, PROBE, "Probe",                   \
     "Weight of the penalty L/2 |W|^2 beside the mean cross-entropy; the intercepts are free.")     \

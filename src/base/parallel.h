@@ -5,7 +5,7 @@
 
 #include "base/ctx.h"
 
-enum { UNICON__MAX_THREADS = 256 };
+enum { UNICON__MAX_THREADS = 256 }; /* the bound of option threads */
 
 /* One item of a loop; `worker` (below unicon__workers_for) picks scratch memory. Which worker runs
  * an item is not fixed, so results must depend on the item alone. */

@@ -14,7 +14,8 @@ enum {
    * the resident peak is what the budget says. */
   MAP_FROM = 1 << 20,
   /* And from here on the system may use huge pages: a page of 4 KiB costs a fault, and one that is
-   * read before it is written a second fault that stops all threads (a third of the time of a small fit). */
+   * read before it is written a second fault that stops all threads (a third of the time of a small
+   * fit). */
   HUGE_FROM = 2 << 20,
   SPARE_MAX = 64 << 20 /* bytes kept for reuse */
 };

@@ -207,7 +207,7 @@ static bool is_open(unicon_ctx *ctx) {
 bool unicon__device_has(unicon_ctx *ctx, size_t place, double flops) {
   unicon__where *where = &ctx->where;
   void (*entry)(void);
-  if (!where->settled && flops < worth_looking) return false;
+  if (ctx->job.active || (!where->settled && flops < worth_looking)) return false;
   settle(ctx);
   if (!where->table || flops < where->table->least_flops) return false;
   memcpy(&entry, (const char *)where->table + place, sizeof entry);
@@ -334,13 +334,13 @@ static unicon_status set_context(unicon_ctx *ctx, const char *name, const char *
   int id;
   UNICON_TRY(unicon__context_value(ctx, name, value, &id, &parsed));
   if (id == UNICON__DEVICE) return unicon__device_set(ctx, value);
+  const bool all = strcmp(value, "all") == 0, none = strcmp(value, "none") == 0;
   if (id == UNICON__PRECISION)
-    set_precision(ctx, parsed.word == 1);
+    set_precision(ctx, strcmp(value, "reduced") == 0);
   else if (id == UNICON__THREADS)
-    unicon__ctx_set_threads(ctx, parsed.word == 0 ? unicon__processor_count() : (int)parsed.number);
+    unicon__ctx_set_threads(ctx, all ? unicon__processor_count() : (int)parsed.number);
   else
-    unicon__budget_set_limit(ctx->arena.budget,
-                             parsed.word == 0 ? UINT64_MAX : (uint64_t)parsed.number);
+    unicon__budget_set_limit(ctx->arena.budget, none ? UINT64_MAX : (uint64_t)parsed.number);
   return UNICON_OK;
 }
 

@@ -90,7 +90,8 @@ unicon_status unicon__problem_cut(unicon_ctx *ctx, const unicon__cut *cut,
   }
   unicon__drop(ctx, seen);
   if (cut->in_order && n % size > 0)
-    unicon__log(ctx, UNICON_LOG_INFO, "the last %lld rows of x are no whole batch and left out",
+    unicon__log(ctx, UNICON_LOG_INFO,
+                "the last %lld rows of x do not fill a batch and are left out",
                 (long long)(n % size));
   if (problem->batches == 0)
     return unicon__fail(ctx, UNICON_ERR_DATA,

@@ -42,13 +42,18 @@ static unicon_status check_counts(unicon_ctx *ctx, const unicon_rows *x, const u
 }
 
 /* With every pair positive no row can be told from another. */
+/* Rows enough for a fit, and a pair? */
+static bool is_enough(const unicon__batch *whole) {
+  return whole->pairs && whole->x.count >= 2 && whole->y.count >= 2 &&
+         whole->pairs->positive.count > 0;
+}
+
 static bool all_positive(const unicon_pairs *pairs) {
   return pairs->positive.count + pairs->selfs == pairs->n_x * pairs->n_y;
 }
 
 static unicon_status check_left(unicon_ctx *ctx, const unicon__batch *whole) {
-  const bool enough =
-      whole->x.count >= 2 && whole->y.count >= 2 && whole->pairs->positive.count > 0;
+  const bool enough = is_enough(whole);
   if (enough && all_positive(whole->pairs))
     return unicon__fail(ctx, UNICON_ERR_DATA,
                         "every row of %s belongs to every row of %s, so there is nothing to align",
@@ -188,7 +193,8 @@ static unicon_status marked_rows(unicon_ctx *ctx, const unsigned char *mark, int
   return UNICON_OK;
 }
 
-/* The rows with mark `value` on either side, and the pairs among them. */
+/* The rows with mark `value` on either side, and the pairs among them; NULL where there are no
+ * rows. */
 static unicon_status take_marked(unicon_ctx *ctx, const unicon__batch *whole,
                                  const unsigned char *mark_x, const unsigned char *mark_y,
                                  unsigned char value, unicon__dataset *out) {
@@ -196,15 +202,12 @@ static unicon_status take_marked(unicon_ctx *ctx, const unicon__batch *whole,
   *out = (unicon__dataset){0};
   UNICON_TRY(marked_rows(ctx, mark_x, whole->x.count, value, &x, &n_x));
   UNICON_TRY(marked_rows(ctx, mark_y, whole->y.count, value, &y, &n_y));
-  if (n_x == 0 || n_y == 0)
-    return unicon__fail(ctx, UNICON_ERR_DATA,
-                        "there are too few independent pairs to hold some out; give validation "
-                        "rows");
+  if (n_x == 0 || n_y == 0) return UNICON_OK;
   UNICON_TRY(unicon__source_narrow(ctx, &whole->x, x, n_x, &out->whole.x));
   UNICON_TRY(unicon__source_narrow(ctx, &whole->y, y, n_y, &out->whole.y));
   UNICON_TRY(unicon__pairs_subset(ctx, whole->pairs, x, n_x, y, n_y, &out->own));
   out->whole.pairs = out->own;
-  return check_left(ctx, &out->whole);
+  return UNICON_OK;
 }
 
 /* Marks rows of a side at random. */
@@ -277,9 +280,9 @@ static unicon_status split_side(unicon_ctx *ctx, const unicon__batch *whole, boo
   return UNICON_OK;
 }
 
-unicon_status unicon__dataset_split(unicon_ctx *ctx, const unicon__dataset *set,
-                                    const int64_t *groups, double fraction, uint64_t seed,
-                                    unicon__dataset *train, unicon__dataset *held) {
+static unicon_status split(unicon_ctx *ctx, const unicon__dataset *set, const int64_t *groups,
+                           double fraction, uint64_t seed, unicon__dataset *train,
+                           unicon__dataset *held) {
   const unicon__batch *whole = &set->whole;
   const int64_t n_x = whole->x.count, n_y = whole->y.count;
   unsigned char *mark_x, *mark_y;
@@ -300,4 +303,18 @@ unicon_status unicon__dataset_split(unicon_ctx *ctx, const unicon__dataset *set,
   }
   UNICON_TRY(take_marked(ctx, whole, mark_x, mark_y, 0, train));
   return take_marked(ctx, whole, mark_x, mark_y, 1, held);
+}
+
+unicon_status unicon__dataset_split(unicon_ctx *ctx, const unicon__dataset *set,
+                                    const int64_t *groups, double fraction, uint64_t seed,
+                                    unicon__dataset *train, unicon__dataset *held,
+                                    const char **why_not) {
+  const char *why = NULL;
+  UNICON_TRY(split(ctx, set, groups, fraction, seed, train, held));
+  if (!is_enough(&train->whole) || !is_enough(&held->whole))
+    why = "there are too few independent pairs to hold some out; give validation rows";
+  else if (all_positive(train->whole.pairs) || all_positive(held->whole.pairs))
+    why = "in a part of the rows every row of x belongs to every row of y; give validation rows";
+  if (why_not) *why_not = why;
+  return why && !why_not ? unicon__fail(ctx, UNICON_ERR_DATA, "%s", why) : UNICON_OK;
 }

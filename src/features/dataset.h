@@ -22,7 +22,8 @@ unicon_status unicon__data_take(unicon_ctx *ctx, const unicon_data *given, unico
 unicon_status unicon__dataset_take(unicon_ctx *ctx, const unicon_data *data,
                                    const unicon__map map[2], bool drop, unicon__dataset *out);
 
-/* Checks shapes and values, and that there is something to fit on. unicon__dataset_close frees what it made, also after a failure. */
+/* Checks shapes and values, and that there is something to fit on. unicon__dataset_close frees what
+ * it made, also after a failure. */
 unicon_status unicon__dataset_open(unicon_ctx *ctx, const unicon_data *data,
                                    const unicon_options *options, unicon__dataset *out);
 void unicon__dataset_close(unicon__dataset *set);
@@ -36,9 +37,12 @@ unicon_status unicon__components(unicon_ctx *ctx, const unicon__batch *whole, co
 /* Holds out about `fraction` of the pairs. Rows that belong together stay together: whole groups
  * (numbers per x row of the original data) or, without, whole connected components of the pairs.
  * With class labels single rows of both sides are held out. Where one component has most of the
- * rows, y rows are held out instead, and the log says so. */
+ * rows, y rows are held out instead, and the log says so. Where the data cannot be cut in two parts
+ * that a fit could be made of, *why_not says why, and is NULL otherwise; with why_not NULL that is
+ * an error. */
 unicon_status unicon__dataset_split(unicon_ctx *ctx, const unicon__dataset *set,
                                     const int64_t *groups, double fraction, uint64_t seed,
-                                    unicon__dataset *train, unicon__dataset *held);
+                                    unicon__dataset *train, unicon__dataset *held,
+                                    const char **why_not);
 
 #endif

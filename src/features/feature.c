@@ -6,10 +6,11 @@
 #include <string.h>
 
 #include "base/sweep.h"
+#include "base/together.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
 
-enum { SCAN_ROWS = 512 };
+enum { SCAN_ROWS = 512 }; /* checked and hashed at a time: a piece of work for a thread */
 
 /* Length of a row; float sums serve unless they over- or underflow. NaN when not finite. */
 static double row_length(const unicon__vec *vec, const float *row, int64_t width) {
@@ -86,6 +87,7 @@ unicon_status unicon__bad_row(unicon_ctx *ctx, const unicon_rows *rows, int64_t 
 typedef struct scan {
   const unicon_rows *rows;
   unicon__row_need need;
+  int64_t from;  /* the first block of this process */
   float *buffer; /* SCAN_ROWS rows per worker */
   unsigned char *bad;
   uint64_t *hash; /* per block */
@@ -104,11 +106,11 @@ static uint64_t mix(uint64_t h, const float *x, int64_t n) {
 
 static void scan_block(void *state, unicon__cell cell) {
   scan *s = state;
-  const int64_t width = s->rows->width, first = cell.row * SCAN_ROWS;
+  const int64_t width = s->rows->width, block = s->from + cell.row, first = block * SCAN_ROWS;
   const int64_t left = s->rows->count - first, count = left < SCAN_ROWS ? left : SCAN_ROWS;
   float *buffer = s->buffer + cell.worker * SCAN_ROWS * width;
   unicon__rows_load(s->rows, NULL, first, count, buffer, width);
-  s->hash[cell.row] = mix(0, buffer, count * width);
+  s->hash[block] = mix(0, buffer, count * width);
   for (int64_t i = 0; i < count;) {
     int64_t column;
     const int64_t bad =
@@ -133,14 +135,27 @@ static unicon_status report_bad(unicon_ctx *ctx, const scan *s, int64_t first, i
                       sentence, (long long)bad, (long long)s->rows->count);
 }
 
+/* Looks at all rows, each process at its blocks. */
+static unicon_status scan_rows(unicon_ctx *ctx, int64_t blocks, scan *s) {
+  const int64_t width = s->rows->width;
+  const double number =
+      100; /* to read and to mix one takes as long as so many flops of a product */
+  const unicon__share own =
+      unicon__share_of(ctx, blocks, 1, number * (double)s->rows->count * (double)width);
+  UNICON_NEW(ctx, s->hash, blocks);
+  UNICON_NEW(ctx, s->bad, blocks * SCAN_ROWS);
+  UNICON_NEW(ctx, s->buffer, (unicon__workers_for(ctx, own.count) + 1) * SCAN_ROWS * width);
+  s->from = own.first;
+  UNICON_TRY(unicon__sweep_rows(ctx, "reading", NULL, own.count, scan_block, s));
+  UNICON_TRY(unicon__gather_rows(ctx, &own, s->hash, (int64_t)sizeof *s->hash));
+  return unicon__gather_rows(ctx, &own, s->bad, SCAN_ROWS);
+}
+
 unicon_status unicon__usable_rows(unicon_ctx *ctx, const unicon_rows *rows, unicon__row_need need,
                                   bool drop, const int64_t **keep, int64_t *count, uint64_t *hash) {
-  scan s = {rows, need, NULL, NULL, NULL};
+  scan s = {.rows = rows, .need = need};
   const int64_t blocks = (rows->count + SCAN_ROWS - 1) / SCAN_ROWS;
-  UNICON_NEW(ctx, s.hash, blocks);
-  UNICON_NEW(ctx, s.bad, rows->count);
-  UNICON_NEW(ctx, s.buffer, unicon__workers_for(ctx, blocks) * SCAN_ROWS * rows->width);
-  UNICON_TRY(unicon__sweep_rows(ctx, "reading", NULL, blocks, scan_block, &s));
+  UNICON_TRY(scan_rows(ctx, blocks, &s));
   if (hash)
     for (int64_t b = 0; b < blocks; b++) *hash = (*hash ^ s.hash[b]) * 0x9E3779B97F4A7C15u + 1;
   int64_t bad = 0, first = -1;
@@ -228,7 +243,7 @@ static void subtract_mean(const unicon__map *map, float *rows, int64_t count) {
 /* Kernel values times the factor, which is upper triangular: block after block of its columns, with
  * the rows above and in the block alone. */
 static void times_factor(const unicon__map *map, const float *values, int64_t count, float *out) {
-  enum { COLUMNS = 256 };
+  enum { COLUMNS = 256 }; /* directions at a time: their products stay in the cache */
   for (int64_t from = 0; from < map->out; from += COLUMNS) {
     const int64_t cols = map->out - from < COLUMNS ? map->out - from : COLUMNS;
     unicon__sgemm(false, false, count, cols, from + cols, 1, values, map->points,
@@ -321,6 +336,7 @@ const float *unicon__source_tile(const unicon__source *source, const int64_t *pi
 
 typedef struct walk {
   const unicon__source *source;
+  unicon__share own;    /* rows of this process */
   float *buffer;        /* SCAN_ROWS tiles per worker */
   double *sum, *square; /* per slot: sums of the features and of their squares */
   double *total, *total_square;
@@ -329,10 +345,10 @@ typedef struct walk {
 
 /* The features of a block of rows. */
 static const float *block_of(const walk *w, unicon__cell cell, int64_t *count) {
-  const int64_t first = cell.row * SCAN_ROWS, left = w->source->count - first;
+  const int64_t first = cell.row * SCAN_ROWS, left = w->own.count - first;
   *count = left < SCAN_ROWS ? left : SCAN_ROWS;
   return unicon__source_tile(
-      w->source, NULL, first, *count,
+      w->source, NULL, w->own.first + first, *count,
       w->buffer + cell.worker * SCAN_ROWS * unicon__map_room(w->source->map));
 }
 
@@ -361,15 +377,29 @@ static void add_block(void *state, unicon__cell cell) {
   }
 }
 
+double unicon__feature_flops(const unicon__source *source) {
+  const unicon__map *map = source->map;
+  const double in = (double)map->in, points = (double)map->points, out = (double)map->out;
+  if (source->cache || map->kind == UNICON__MAP_LINEAR) return 2 * out;
+  return 2 * points * in + (map->factor ? points * out : 0);
+}
+
+/* The rows of this process, and their blocks. */
+static int64_t open_walk(const unicon_ctx *ctx, walk *w) {
+  const int64_t n = w->source->count;
+  w->own = unicon__share_of(ctx, n, SCAN_ROWS, (double)n * unicon__feature_flops(w->source));
+  return (w->own.count + SCAN_ROWS - 1) / SCAN_ROWS;
+}
+
 unicon_status unicon__feature_mean(unicon_ctx *ctx, const unicon__source *whole, float *mean,
                                    double *spread) {
   unicon__map uncentred = *whole->map;
   unicon__source without = *whole;
   uncentred.mean = NULL;
   without.map = &uncentred;
-  const int64_t width = uncentred.out, blocks = (whole->count + SCAN_ROWS - 1) / SCAN_ROWS;
-  const int64_t slots = unicon__sweep_slots(ctx, blocks);
+  const int64_t width = uncentred.out;
   walk w = {.source = &without};
+  const int64_t blocks = open_walk(ctx, &w), slots = unicon__sweep_slots(ctx, blocks);
   unicon__block *frame = unicon__frame_open(ctx);
   UNICON_NEW(ctx, w.buffer,
              unicon__workers_for(ctx, blocks) * SCAN_ROWS * unicon__map_room(&uncentred));
@@ -384,6 +414,8 @@ unicon_status unicon__feature_mean(unicon_ctx *ctx, const unicon__source *whole,
                                                      .state = &w,
                                                      .body = sum_block,
                                                      .fold_col = add_block}));
+  UNICON_TRY(unicon__sum_all(ctx, &w.own, w.total, width));
+  UNICON_TRY(unicon__sum_all(ctx, &w.own, w.total_square, width));
   const double n = (double)whole->count;
   if (spread) *spread = 0;
   for (int64_t k = 0; k < width; k++) {
@@ -400,15 +432,16 @@ static void cache_block(void *state, unicon__cell cell) {
   int64_t count;
   const int64_t out = w->source->map->out;
   const float *rows = block_of(w, cell, &count);
-  memcpy(w->cache + cell.row * SCAN_ROWS * out, rows, (size_t)(count * out) * sizeof *rows);
+  memcpy(w->cache + (w->own.first + cell.row * SCAN_ROWS) * out, rows,
+         (size_t)(count * out) * sizeof *rows);
 }
 
 unicon_status unicon__source_fill(unicon_ctx *ctx, const unicon__source *source, float *out) {
   walk w = {.source = source, .cache = out};
-  const int64_t blocks = (source->count + SCAN_ROWS - 1) / SCAN_ROWS;
+  const int64_t blocks = open_walk(ctx, &w), row = source->map->out * (int64_t)sizeof *out;
   UNICON_NEW(ctx, w.buffer,
              unicon__workers_for(ctx, blocks) * SCAN_ROWS * unicon__map_room(source->map));
   UNICON_TRY(unicon__sweep_rows(ctx, "features", &unicon__blas_region, blocks, cache_block, &w));
   unicon__drop(ctx, w.buffer);
-  return UNICON_OK;
+  return unicon__gather_rows(ctx, &w.own, out, row);
 }

@@ -125,6 +125,9 @@ unicon_status unicon__map_settle(unicon_ctx *ctx, unicon__arena *arena, unicon__
 /* Mean of `count` rows of `width`, in float64. */
 void unicon__mean_row(const float *rows, int64_t count, int64_t width, double *mean);
 
+/* About what the features of a row take. */
+double unicon__feature_flops(const unicon__source *source);
+
 /* The features of all rows, one after the other, made on the host. */
 unicon_status unicon__source_fill(unicon_ctx *ctx, const unicon__source *source, float *out);
 

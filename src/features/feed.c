@@ -4,9 +4,10 @@
 #include <string.h>
 
 #include "base/sweep.h"
+#include "base/together.h"
 #include "linalg/convert.h"
 
-enum { LOAD_ROWS = 256 };
+enum { LOAD_ROWS = 256 }; /* converted at a time: a piece of work for a thread */
 
 /* Kernels of both headers are the same numbers. */
 _Static_assert((int)UNICON__DEVICE_KERNEL_COSINE == (int)UNICON__KERNEL_COSINE &&
@@ -431,7 +432,8 @@ unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__arena *arena, unicon
   float *made;
   const unicon__budget *budget = ctx->arena.budget;
   const uint64_t limit = unicon__budget_limit(budget), used = unicon__budget_used(budget);
-  const double allowed = limit == UINT64_MAX ? 2e9 - (double)used
+  const double others = (double)unicon__process_count(ctx); /* each keeps all of them */
+  const double allowed = limit == UINT64_MAX ? 2e9 / others - (double)used
                          : used < limit      ? (double)(limit - used)
                                              : 0;
   const double bytes = (double)source->count * (double)source->map->out * sizeof(float);

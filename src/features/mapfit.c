@@ -11,7 +11,10 @@
 #include "linalg/tiled.h"
 #include "linalg/vec.h"
 
-enum { EXACT_UP_TO = 4000, WIDTH_ROWS = 1000 };
+enum {
+  EXACT_UP_TO = 4000, /* rows: their kernel matrix takes 128 MB and its factor a few seconds */
+  WIDTH_ROWS = 1000   /* with ten distances each: the median is good to about a per cent */
+};
 
 /* `count` different rows of n, ascending. */
 static unicon_status sample_rows(unicon_ctx *ctx, uint64_t seed, uint32_t stream, int64_t n,
@@ -144,7 +147,7 @@ typedef struct landmark_values {
   double *k;
 } landmark_values;
 
-enum { KERNEL_ROWS = 128 };
+enum { KERNEL_ROWS = 128 }; /* of a tile of K: 128 KiB in float64, which a cache holds */
 
 static void widen_rows(void *state, unicon__cell cell) {
   const landmark_values *v = state;
@@ -325,7 +328,7 @@ static unicon_status fit_random(unicon_ctx *ctx, unicon__arena *arena,
   if (!fourier && !unicon__kernel_is_relu(map->kernel.kind))
     return unicon__fail(
         ctx, UNICON_ERR_OPTION,
-        "map random serves angular, arccos, rbf and matern kernels; use nystrom for "
+        "map random supports the angular, arccos, rbf and matern kernels; use nystrom for "
         "the others");
   const uint64_t seed = params->seed;
   const uint32_t stream = side == 0 ? UNICON__STREAM_FEATURE_X : UNICON__STREAM_FEATURE_Y;

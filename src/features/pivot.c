@@ -10,7 +10,10 @@
 #include "linalg/tiled.h"
 #include "linalg/vec.h"
 
-enum { BLOCK = 64, TILE_ROWS = 256 };
+enum {
+  BLOCK = 64, /* landmarks between two passes over the rows: the work is products, not passes */
+  TILE_ROWS = 256
+};
 
 typedef struct pivoting {
   const unicon__source *source;

@@ -5,11 +5,12 @@
 #include <string.h>
 
 #include "base/sweep.h"
+#include "base/together.h"
 #include "features/feed.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
 
-enum { PROJECT_ROWS = 256 };
+enum { PROJECT_ROWS = 256 }; /* of a product: large enough for its full rate */
 
 typedef struct project {
   const unicon__source *source;
@@ -142,21 +143,9 @@ static bool device_projects(unicon_ctx *ctx, const project *p) {
          unicon__device_serves(ctx, features, flops) && unicon__device_serves(ctx, gather, flops);
 }
 
-unicon_status unicon__project(unicon_ctx *ctx, const unicon__source *source, const float *weight,
-                              int64_t r, int64_t first, int64_t count, bool unit, bool check,
-                              float *out, int64_t ld) {
-  project p = {.source = source,
-               .weight = weight,
-               .r = r,
-               .first = first,
-               .count = count,
-               .rows = count < PROJECT_ROWS ? count : PROJECT_ROWS,
-               .unit = unit,
-               .check = check,
-               .out = out,
-               .ld = ld,
-               .bad_row = -1};
-  const int64_t tiles = count ? (count + p.rows - 1) / p.rows : 0;
+/* What one process does of it. */
+static unicon_status project_rows(unicon_ctx *ctx, project p) {
+  const int64_t tiles = p.count ? (p.count + p.rows - 1) / p.rows : 0;
   const int64_t slots = unicon__sweep_slots(ctx, tiles);
   if (device_projects(ctx, &p)) {
     bool done;
@@ -167,7 +156,7 @@ unicon_status unicon__project(unicon_ctx *ctx, const unicon__source *source, con
   UNICON_NEW(ctx, p.bad, slots);
   UNICON_NEW(ctx, p.where, slots);
   UNICON_NEW(ctx, p.buffer,
-             unicon__workers_for(ctx, tiles) * p.rows * unicon__map_room(source->map));
+             unicon__workers_for(ctx, tiles) * p.rows * unicon__map_room(p.source->map));
   UNICON_TRY(unicon__sweep_run(ctx, &(unicon__sweep){.name = "embed",
                                                      .rows = tiles,
                                                      .cols = 1,
@@ -175,7 +164,43 @@ unicon_status unicon__project(unicon_ctx *ctx, const unicon__source *source, con
                                                      .state = &p,
                                                      .body = project_tile,
                                                      .fold_col = note_bad}));
-  if (p.bad_row >= 0) return report_row(ctx, source->rows, p.bad_row, p.column);
+  if (p.bad_row >= 0) return report_row(ctx, p.source->rows, p.bad_row, p.column);
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
+}
+
+/* Rows of the others, whose columns may be some of `ld`. */
+static unicon_status gather(unicon_ctx *ctx, const unicon__share *own, int64_t r, float *out,
+                            int64_t ld) {
+  const size_t row = (size_t)r * sizeof *out;
+  float *packed;
+  if (ld == r) return unicon__gather_rows(ctx, own, out, (int64_t)row);
+  UNICON_NEW(ctx, packed, own->all * r);
+  for (int64_t i = own->first; i < own->first + own->count; i++)
+    memcpy(packed + i * r, out + i * ld, row);
+  UNICON_TRY(unicon__gather_rows(ctx, own, packed, (int64_t)row));
+  for (int64_t i = 0; i < own->all; i++) memcpy(out + i * ld, packed + i * r, row);
+  unicon__drop(ctx, packed);
+  return UNICON_OK;
+}
+
+unicon_status unicon__project(unicon_ctx *ctx, const unicon__source *source, const float *weight,
+                              int64_t r, int64_t first, int64_t count, bool unit, bool check,
+                              float *out, int64_t ld) {
+  const double row =
+      unicon__feature_flops(source) + 2 * (weight ? (double)source->map->out * (double)r : 0);
+  const unicon__share own = unicon__share_of(ctx, count, PROJECT_ROWS, (double)count * row);
+  const project job = {.source = source,
+                       .weight = weight,
+                       .r = r,
+                       .first = first + own.first,
+                       .count = own.count,
+                       .rows = own.count < PROJECT_ROWS ? own.count : PROJECT_ROWS,
+                       .unit = unit,
+                       .check = check,
+                       .out = out + own.first * ld,
+                       .ld = ld,
+                       .bad_row = -1};
+  UNICON_TRY(project_rows(ctx, job));
+  return own.divided ? gather(ctx, &own, r, out, ld) : UNICON_OK;
 }

@@ -50,7 +50,8 @@ static unicon_status cut(unicon_ctx *ctx, const unicon_data *data, double fracti
   if (status == UNICON_OK && fraction == 0) {
     status = take_part(ctx, &all, data->groups, 0, split);
   } else if (status == UNICON_OK) {
-    status = unicon__dataset_split(ctx, &all, data->groups, fraction, seed, &part[0], &part[1]);
+    status =
+        unicon__dataset_split(ctx, &all, data->groups, fraction, seed, &part[0], &part[1], NULL);
     for (int k = 0; k < 2 && status == UNICON_OK; k++)
       status = take_part(ctx, &part[k], data->groups, k, split);
   }

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/together.h"
 #include "device/use.h"
+#include "fit/describe.h"
 #include "fit/idle.h"
 #include "fit/part.h"
 #include "fit/stored.h"
@@ -66,84 +68,6 @@ static bool is_fused(const fit *f) {
   return unicon__params_fused(&f->params, f->train.whole.x.count);
 }
 
-/* Losses and held-out scores of the steps and epochs. */
-static unicon_status describe_steps(unicon_ctx *ctx, const fit *f, const unicon__part_log *log,
-                                    unicon_model *model) {
-  const unicon__solve_log *solve = &log->solve;
-  const unicon__refine_log *refine = &log->refine;
-  const bool judged = f->judged && !is_fused(f);
-  if (solve->steps > 0) {
-    UNICON_TRY(unicon__model_note_numbers(ctx, model, "loss_log", solve->loss, solve->steps));
-    UNICON_TRY(unicon__model_note_numbers(ctx, model, "step_log", solve->eta, solve->steps));
-    if (judged)
-      UNICON_TRY(unicon__model_note_numbers(ctx, model, "score_log", solve->score, solve->steps));
-    UNICON_TRY(unicon__model_note_integer(ctx, model, "best_step", solve->best));
-  }
-  if (refine->epochs == 0) return UNICON_OK;
-  const int epochs = refine->epochs < UNICON__EPOCH_LOG ? refine->epochs : UNICON__EPOCH_LOG - 1;
-  UNICON_TRY(unicon__model_note_numbers(ctx, model, "refine_loss_log", refine->loss + 1, epochs));
-  if (judged)
-    UNICON_TRY(
-        unicon__model_note_numbers(ctx, model, "refine_score_log", refine->score, epochs + 1));
-  UNICON_TRY(unicon__model_note_integer(ctx, model, "refine_best_epoch", refine->best));
-  return unicon__model_note_real(ctx, model, "refine_temperature", 6, refine->temperature);
-}
-
-/* The value of an option; of a file only that it is one. */
-static const char *value_of(const unicon_options *options, int id) {
-  const bool file = strcmp(unicon__option_row(id)->kind, "text") == 0;
-  return file && unicon__word(options, id) < 0 ? "file" : unicon__text(options, id);
-}
-
-/* Rows and pairs that were fitted on. */
-static unicon_status describe_counts(unicon_ctx *ctx, const fit *f, unicon_model *model) {
-  const unicon__batch *whole = &f->train.whole;
-  const unicon_stats *stats = f->stored.stats;
-  const double count[3] = {stats ? stats->sums.rows[0] : (double)whole->x.count,
-                           stats ? stats->sums.rows[1] : (double)whole->y.count,
-                           stats ? stats->pairs : (double)whole->pairs->positive.count};
-  UNICON_TRY(unicon__model_note_real(ctx, model, "n_x", 17, count[0]));
-  UNICON_TRY(unicon__model_note_real(ctx, model, "n_y", 17, count[1]));
-  UNICON_TRY(unicon__model_note_real(ctx, model, "pairs", 17, count[2]));
-  return stats ? unicon__model_note_text(ctx, model, "from", "statistics") : UNICON_OK;
-}
-
-/* Options in force, sizes, certificate, iteration log. No times, paths or dates. */
-static unicon_status describe(unicon_ctx *ctx, const fit *f, const unicon__part_log *log,
-                              unicon_model *model) {
-  const unicon__batch *whole = &f->train.whole;
-  char hash[24];
-  snprintf(hash, sizeof hash, "%016llx", (unsigned long long)f->train.hash);
-  UNICON_TRY(unicon__model_note_text(ctx, model, "format", "unicon"));
-  UNICON_TRY(unicon__model_note_text(ctx, model, "format_version", "1"));
-  UNICON_TRY(unicon__model_note_text(ctx, model, "library_version", unicon_version()));
-  UNICON_TRY(unicon__model_note_text(ctx, model, "input_hash", hash));
-  UNICON_TRY(unicon__model_note_integer(ctx, model, "d_x", whole->x.rows->width));
-  UNICON_TRY(unicon__model_note_integer(ctx, model, "d_y", whole->y.rows->width));
-  UNICON_TRY(describe_counts(ctx, f, model));
-  UNICON_TRY(unicon__model_note_integer(ctx, model, "rank", model->rank));
-  UNICON_TRY(unicon__model_note_text(ctx, model, "device", unicon__device_name(ctx)));
-  UNICON_TRY(unicon__model_note_text(ctx, model, "precision", unicon__device_precision(ctx)));
-  UNICON_TRY(unicon__model_note_text(ctx, model, "svd_method", log->solve.method));
-  /* below, it is the order of sums that shows */
-  UNICON_TRY(
-      unicon__model_note_real(ctx, model, "svd_residual", 3, fmax(log->solve.residual, 1e-14)));
-  UNICON_TRY(unicon__model_note_real(ctx, model, "spectral_gap", 6, log->solve.gap));
-  UNICON_TRY(describe_steps(ctx, f, log, model));
-  if (f->params.power[0] > 0 || f->params.power[1] > 0) /* option.ridge may be auto */
-    UNICON_TRY(unicon__model_note_numbers(ctx, model, "ridge", f->params.ridge, 2));
-  UNICON_TRY(unicon__model_note_maps(ctx, model));
-  for (int id = 0; id < UNICON__OPTION_COUNT; id++) {
-    const unicon_option_info *row = unicon__option_row(id);
-    char key[64];
-    if (!(row->scope & UNICON_SCOPE_FIT)) continue;
-    snprintf(key, sizeof key, "option.%s", row->name);
-    UNICON_TRY(unicon__model_note_text(ctx, model, key, value_of(f->options, id)));
-  }
-  unicon__model_seal(model);
-  return UNICON_OK;
-}
-
 /* Takes the part's singular values into the model's spectrum, after those of earlier parts. */
 static void take_spectrum(const unicon__solve_log *log, int64_t rank, float *spectrum) {
   for (int64_t k = 0; k < rank; k++) spectrum[k] = (float)log->spectrum[k];
@@ -199,6 +123,19 @@ static unicon_status judge_part(unicon_ctx *ctx, const fit *f, const unicon__par
   return unicon__validation_score(ctx, &held, weights, part->rank, score);
 }
 
+/* Leaves out the parts without a share, and counts the rank of the rest. */
+static void keep_parts(unicon_model *model, const double *share, float **spectrum) {
+  int64_t kept = 0;
+  for (int64_t b = 0; b < model->parts; b++) {
+    if (!(share[b] > 0)) continue;
+    spectrum[kept] = spectrum[b];
+    model->part[kept] = model->part[b];
+    model->part[kept].share = share[b];
+    model->rank += model->part[kept++].rank;
+  }
+  model->parts = kept;
+}
+
 static unicon_status fit_fused(unicon_ctx *ctx, fit *f, unicon_model *model,
                                unicon__part_log *log) {
   const int64_t parts = f->batches.batches;
@@ -217,15 +154,14 @@ static unicon_status fit_fused(unicon_ctx *ctx, fit *f, unicon_model *model,
     take_spectrum(&log->solve, model->part[b].rank, spectrum[b]);
     residual = fmax(residual, log->solve.residual);
     UNICON_TRY(judge_part(ctx, f, &model->part[b], &score[b]));
-    model->rank += model->part[b].rank;
     unicon__frame_close(ctx, frame);
   }
   log->solve.residual = residual;
   const unicon__aggregation how = f->judged ? f->params.aggregate : UNICON__AGGREGATE_UNIFORM;
   UNICON_TRY(unicon__aggregate(ctx, how, score, parts, share));
-  for (int64_t b = 0; b < parts; b++) model->part[b].share = share[b] > 0 ? share[b] : 1e-12;
+  keep_parts(model, share, spectrum);
   UNICON_ARENA_NEW(ctx, &model->arena, model->spectrum, model->rank);
-  for (int64_t b = 0, at = 0; b < parts; at += model->part[b++].rank)
+  for (int64_t b = 0, at = 0; b < model->parts; at += model->part[b++].rank)
     memcpy(model->spectrum + at, spectrum[b], (size_t)model->part[b].rank * sizeof **spectrum);
   return UNICON_OK;
 }
@@ -273,7 +209,10 @@ static unicon_status open_held(unicon_ctx *ctx, fit *f, const unicon_data *valid
 
 /* ---- choices ------------------------------------------------------------------------------ */
 
-enum { FEWEST_PAIRS = 40, FOLDS_MAX = 5 };
+enum {
+  FEWEST_PAIRS = 40, /* a tenth of fewer held out tells nothing */
+  FOLDS_MAX = 5
+};
 
 /* What is prepared already: of statistics. */
 static unicon__prepared *stored_rows(fit *f) {
@@ -297,17 +236,16 @@ static unicon_status choose_by_splits(unicon_ctx *ctx, fit *f, unicon__select_sc
   int folds;
   const double fraction = held_fraction(f, &folds);
   unicon__block *frame = unicon__frame_open(ctx);
+  const char *why_not = NULL;
   unicon_status status = UNICON_OK;
   memset(train, 0, sizeof train);
   memset(held, 0, sizeof held);
-  for (int k = 0; k < folds && status == UNICON_OK; k++)
+  for (int k = 0; k < folds && status == UNICON_OK && !why_not; k++)
     status = unicon__dataset_split(ctx, &f->train, f->groups, fraction, seed + (uint64_t)k,
-                                   &train[k], &held[k]);
-  if (status == UNICON_ERR_DATA) {
+                                   &train[k], &held[k], &why_not);
+  if (why_not) {
     unicon__log(ctx, scope == UNICON__SELECT_ALL ? UNICON_LOG_WARNING : UNICON_LOG_INFO,
-                "no pairs can be held out (%s): settings of preset fast", ctx->error);
-    unicon__clear_error(ctx);
-    status = UNICON_OK;
+                "no pairs can be held out (%s): settings of preset fast", why_not);
   } else if (status == UNICON_OK) {
     const unicon__select_job job = {scope, f->options, &f->train.whole, train,
                                     held,  folds,      false,           stored_rows(f)};
@@ -489,6 +427,19 @@ static int64_t rows_of_y(const fit *f) {
   return f->stored.stats ? llround(f->stored.stats->sums.rows[1]) : f->train.whole.y.count;
 }
 
+/* No kernel has more dimensions than rows, so a rank beyond them is refused before anything is
+ * tried. */
+static unicon_status check_rank(unicon_ctx *ctx, const fit *f) {
+  const bool stored = f->stored.stats;
+  const double x = stored ? f->stored.stats->sums.rows[0] : (double)f->train.whole.x.count;
+  const double y = stored ? f->stored.stats->sums.rows[1] : (double)f->train.whole.y.count;
+  const double most = fmin(x, y) - (f->params.centring != UNICON__CENTRE_NONE);
+  if (!f->params.rank_given || (double)f->params.rank <= most) return UNICON_OK;
+  return unicon__fail(ctx, UNICON_ERR_DATA,
+                      "rank is %lld, but %.0f rows of x and %.0f of y allow at most %.0f",
+                      (long long)f->params.rank, x, y, most);
+}
+
 static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
   unicon__part_log log = {.solve.method = ""};
   const unicon__select_scope scope = unicon__select_scope_of(&f->params, rows_of_y(f));
@@ -502,6 +453,7 @@ static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
     return unicon__fail(ctx, UNICON_ERR_OPTION,
                         "start %s is where refine begins: give refine as well",
                         f->params.start_path);
+  UNICON_TRY(check_rank(ctx, f));
   const double choosing = scope != UNICON__SELECT_ALL ? 0.01 : f->judged ? 0.55 : 0.75;
   int stage = unicon__stage_begin(ctx, NULL, choosing);
   if (scope != UNICON__SELECT_NOTHING) UNICON_TRY(choose(ctx, f, scope));
@@ -512,7 +464,9 @@ static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
   unicon__stage_end(ctx, stage);
   UNICON_TRY(balance(ctx, f, model));
   UNICON_TRY(describe_choice(ctx, f, model));
-  UNICON_TRY(describe(ctx, f, &log, model));
+  const unicon__fitted made = {
+      f->options, &f->params, &f->train, f->stored.stats, f->judged && !is_fused(f), &log};
+  UNICON_TRY(unicon__describe_fit(ctx, &made, model));
   unicon__stage_report(ctx);
   return unicon__poll(ctx);
 }
@@ -578,9 +532,32 @@ static unicon_status take_and_fit(unicon_ctx *ctx, const unicon_data *train,
   return unicon__fit(ctx, &own, validation ? &held : NULL, options, out);
 }
 
+enum { SHAPE_TEXT = 160 };
+
+/* "5 by 3 and 5 by 2 numbers with 5 pairs". */
+static const char *shape_of(const unicon_data *data, char text[SHAPE_TEXT]) {
+  const unicon_rows *x = data ? data->x : NULL, *y = data ? data->y : NULL;
+  snprintf(text, SHAPE_TEXT, "nothing");
+  if (x && y)
+    snprintf(text, SHAPE_TEXT, "%lld by %lld and %lld by %lld numbers with %lld pairs",
+             (long long)x->count, (long long)x->width, (long long)y->count, (long long)y->width,
+             (long long)(data->pairs ? data->pairs->positive.count : x->count));
+  return text;
+}
+
 unicon_status unicon_fit(unicon_ctx *ctx, const unicon_data *train, const unicon_data *validation,
                          const unicon_options *options, unicon_model **out) {
+  char text[2][SHAPE_TEXT];
   if (out) *out = NULL;
   UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, take_and_fit(ctx, train, validation, options, out));
+  unicon_status status =
+      unicon__together_begin(ctx, options, "fit of %s, validated on %s", shape_of(train, text[0]),
+                             shape_of(validation, text[1]));
+  if (status == UNICON_OK) status = take_and_fit(ctx, train, validation, options, out);
+  status = unicon__together_end(ctx, status);
+  if (status != UNICON_OK && out) { /* made here, but not elsewhere */
+    unicon_model_destroy(*out);
+    *out = NULL;
+  }
+  return unicon__leave(ctx, status);
 }

@@ -57,7 +57,7 @@ static bool random_map(const unicon_options *o) {
 }
 
 static bool landmarks(const unicon_options *o) {
-  const bool chosen = unicon__word(o, UNICON__MAP) == 0;
+  const bool chosen = unicon__is(o, UNICON__MAP, "auto");
   return map_is(o, UNICON__MAP_NYSTROM) ||
          (chosen && kernel_within(o, UNICON__KERNEL_COSINE, UNICON__KERNEL_POLY));
 }
@@ -75,7 +75,7 @@ static bool iterated(const unicon_options *o) {
 }
 
 static bool batched(const unicon_options *o) {
-  return unicon__word(o, UNICON__BATCH) != 0;
+  return !unicon__is(o, UNICON__BATCH, "full");
 }
 
 static bool metric(const unicon_options *o) {
@@ -122,7 +122,7 @@ static void warn_validation(unicon_ctx *ctx, const unicon_options *o, unicon__fi
   if (unicon__given(o, UNICON__VAL_FRACTION) && (kind.judged || !kind.sweeps))
     warn(ctx, UNICON__VAL_FRACTION,
          kind.judged ? "beside validation pairs" : "without preset auto or best");
-  if (weighs && (!kind.judged || unicon__word(o, UNICON__BATCH) == 0))
+  if (weighs && (!kind.judged || !batched(o)))
     warn(ctx, UNICON__AGGREGATE, "without batches and validation pairs");
   if (kind.judged && !kind.sweeps && (idle || kind.fused) && !weighs && !kind.scores)
     unicon__log(ctx, UNICON_LOG_WARNING,
@@ -133,7 +133,8 @@ static void warn_validation(unicon_ctx *ctx, const unicon_options *o, unicon__fi
 
 void unicon__warn_idle(unicon_ctx *ctx, const unicon_options *options, unicon__fit_kind kind) {
   static const int loss_options[] = {UNICON__LOSS, UNICON__TEMPERATURE, UNICON__DAMPING};
-  const bool steps = iterated(options) || unicon__word(options, UNICON__START) > 0;
+  const bool steps = iterated(options) || unicon__is(options, UNICON__START, "random") ||
+                     unicon__is(options, UNICON__START, "zero");
   const bool idle = !steps && !refined(options);
   if (!kind.sweeps && (unicon__has_preset(options, "auto") || unicon__has_preset(options, "best")))
     unicon__log(

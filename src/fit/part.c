@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "base/together.h"
 #include "linalg/blas.h"
 #include "linalg/tiled.h"
 #include "model/store.h"
@@ -158,18 +159,19 @@ static unicon_status start_model(unicon_ctx *ctx, making *m, unicon__solve_log *
 typedef struct turning {
   float *cache; /* n by p */
   const float *r;
-  int64_t n, p;
+  unicon__share own; /* rows of this process */
+  int64_t p;
   bool triangular; /* R is upper triangular */
   float *rows;     /* per worker: TURN_ROWS by p */
 } turning;
 
-enum { TURN_ROWS = 256, TURN_COLUMNS = 256 };
+enum { TURN_ROWS = 256, TURN_COLUMNS = 256 }; /* of a tile: a product at its full rate */
 
 static void turn_block(void *state, unicon__cell cell) {
   const turning *t = state;
-  const int64_t first = cell.row * TURN_ROWS, p = t->p;
-  const int64_t count = t->n - first < TURN_ROWS ? t->n - first : TURN_ROWS;
-  float *rows = t->rows + cell.worker * TURN_ROWS * p, *out = t->cache + first * p;
+  const int64_t at = cell.row * TURN_ROWS, p = t->p;
+  const int64_t count = t->own.count - at < TURN_ROWS ? t->own.count - at : TURN_ROWS;
+  float *rows = t->rows + cell.worker * TURN_ROWS * p, *out = t->cache + (t->own.first + at) * p;
   memcpy(rows, out, (size_t)(count * p) * sizeof *rows);
   for (int64_t from = 0; from < p; from += TURN_COLUMNS) {
     const int64_t cols = p - from < TURN_COLUMNS ? p - from : TURN_COLUMNS;
@@ -182,14 +184,15 @@ static unicon_status turn_cache(unicon_ctx *ctx, const unicon__whitening *metric
                                 const unicon__source *source) {
   turning t = {.cache = (float *)(uintptr_t)source->cache,
                .r = r,
-               .n = source->count,
                .p = metric->size,
                .triangular = metric->kind == UNICON__WHITEN_CHOLESKY};
-  const int64_t items = (t.n + TURN_ROWS - 1) / TURN_ROWS;
+  const double n = (double)source->count;
+  t.own = unicon__share_of(ctx, source->count, TURN_ROWS, n * (double)t.p * (double)t.p);
+  const int64_t items = (t.own.count + TURN_ROWS - 1) / TURN_ROWS;
   UNICON_NEW(ctx, t.rows, unicon__workers_for(ctx, items) * TURN_ROWS * t.p);
   UNICON_TRY(unicon__sweep_rows(ctx, "whitening", &unicon__blas_region, items, turn_block, &t));
   unicon__drop(ctx, t.rows);
-  return UNICON_OK;
+  return unicon__gather_rows(ctx, &t.own, t.cache, t.p * (int64_t)sizeof *t.cache);
 }
 
 /* Are the features of a side kept, in an array of their own, as well as those of held-out rows? */

@@ -159,12 +159,12 @@ static unicon_status number_classes(unicon_ctx *ctx, unicon_pairs *pairs, const 
   for (int64_t i = 0; i < n_x; i++) all[i] = (labelled){label_x[i], &pairs->class_x[i]};
   for (int64_t j = 0; j < n_y; j++) all[n_x + j] = (labelled){label_y[j], &pairs->class_y[j]};
   qsort(all, (size_t)n, sizeof *all, by_label);
-  int32_t class = 0;
+  int32_t number = 0;
   for (int64_t k = 0; k < n; k++) {
-    if (k > 0 && all[k].label != all[k - 1].label) class ++;
-    *all[k].place = class;
+    if (k > 0 && all[k].label != all[k - 1].label) number++;
+    *all[k].place = number;
   }
-  pairs->classes = class + 1;
+  pairs->classes = number + 1;
   unicon__drop(ctx, all);
   return UNICON_OK;
 }

@@ -9,7 +9,10 @@
 #include "io/rows_npy.h"
 #include "io/text.h"
 
-enum { FIELDS = 3, NUMBER_LENGTH = 63 };
+enum {
+  FIELDS = 3,        /* row of x, row of y, weight */
+  NUMBER_LENGTH = 63 /* letters: any float64 in full is shorter */
+};
 
 /* What a file holds; `weight` is NULL where it has two columns. */
 typedef struct pair_list {
@@ -66,7 +69,6 @@ static bool read_integer(field f, int64_t *out) {
   return true;
 }
 
-/* The caller has set the "C" locale: the decimal point is a point. */
 static bool read_real(field f, double *out) {
   char text[NUMBER_LENGTH + 1];
   if (f.length == 0 || f.length > NUMBER_LENGTH) return false;

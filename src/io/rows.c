@@ -72,7 +72,7 @@ static unicon_status refuse_format(unicon_ctx *ctx, const char *path) {
                         "%s holds whole numbers, which are read as labels or pairs, not as rows",
                         path);
   return unicon__fail(ctx, UNICON_ERR_FORMAT,
-                      "%s: the name does not say the format; read are .npy, FILE.npz:ARRAY, "
+                      "%s: unknown file extension; supported: .npy, FILE.npz:ARRAY, "
                       "FILE.safetensors:TENSOR, .fvecs, .bvecs, .fbin, .u8bin, .i8bin, flat .faiss "
                       "indexes and folders of numbered .npy files",
                       path);

@@ -17,7 +17,7 @@ static unicon_status refuse_kind(unicon_ctx *ctx, const char *name, const unsign
   for (int k = 0; k < 4; k++) word[k] = kind[k] >= ' ' && kind[k] < 127 ? (char)kind[k] : '.';
   return unicon__fail(
       ctx, UNICON_ERR_FORMAT,
-      "%s starts with '%s'; of FAISS indexes the flat ones are read ('IxFI', 'IxF2', 'IxFl'). Make "
+      "%s starts with '%s'; only flat FAISS indexes are read ('IxFI', 'IxF2', 'IxFl'). Make "
       "an .npy file of another one with: python3 -c \"import faiss, numpy as np; i = "
       "faiss.read_index('FILE'); np.save('x.npy', i.reconstruct_n(0, i.ntotal))\"",
       name, word);

@@ -47,4 +47,10 @@ unicon_status unicon__rows_add(unicon_ctx *ctx, unicon_rows *rows, const char *p
 /* All numbered .npy files of a folder as one matrix. */
 unicon_status unicon__rows_open_shards(unicon_ctx *ctx, unicon_rows *rows, const char *folder);
 
+/* The header of an .npy file in C order; 128 bytes are a multiple of 64, as the format asks, and
+ * hold any two sizes. */
+enum { UNICON__NPY_HEADER = 128 };
+void unicon__npy_header(const char *descr, int64_t rows, int64_t width,
+                        char out[UNICON__NPY_HEADER + 1]);
+
 #endif

@@ -175,8 +175,8 @@ static unicon_status check_size(unicon_ctx *ctx, const char *name, const npy_hea
     overflow |= __builtin_mul_overflow(total, header->shape[d], &total);
   if (overflow)
     return unicon__fail(ctx, UNICON_ERR_FORMAT,
-                        "%s: the header's shape %" PRId64 " by %" PRId64 " passes any file", name,
-                        header->shape[0], header->shape[1]);
+                        "%s: the header's shape %" PRId64 " by %" PRId64 " is larger than any file",
+                        name, header->shape[0], header->shape[1]);
   if ((uint64_t)total != left)
     return unicon__fail(ctx, UNICON_ERR_FORMAT,
                         "%s %s: its header promises %" PRId64 " bytes of data, the file has %zu",
@@ -289,4 +289,17 @@ void unicon__npy_reals(const unicon__npy *npy, int64_t column, double *out) {
     else
       out[row] = (double)unicon__little_endian(p, 8); /* uint64 from 2^63 on */
   }
+}
+
+void unicon__npy_header(const char *descr, int64_t rows, int64_t width,
+                        char out[UNICON__NPY_HEADER + 1]) {
+  memcpy(out, "\x93NUMPY\x01\x00", 8);
+  out[8] = (char)(UNICON__NPY_HEADER - 10); /* little-endian uint16 */
+  out[9] = 0;
+  const int used =
+      snprintf(out + 10, UNICON__NPY_HEADER - 9,
+               "{'descr': '%s', 'fortran_order': False, 'shape': (%" PRId64 ", %" PRId64 "), }",
+               descr, rows, width);
+  memset(out + 10 + used, ' ', (size_t)(UNICON__NPY_HEADER - 10 - used));
+  out[UNICON__NPY_HEADER - 1] = '\n';
 }

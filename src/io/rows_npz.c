@@ -31,7 +31,7 @@ static bool is_mark(const unsigned char *p, const char *mark) {
 }
 
 static unicon_status damaged(const zip_list *z, const char *what) {
-  return unicon__fail(z->ctx, UNICON_ERR_FORMAT, "%s is damaged or no .npz file: %s", z->name,
+  return unicon__fail(z->ctx, UNICON_ERR_FORMAT, "%s is damaged or not an .npz file: %s", z->name,
                       what);
 }
 

@@ -50,7 +50,10 @@ static const unicon__tensor *choose(unicon_ctx *ctx, const char *name,
   list_names(file, names, sizeof names);
   if (wanted)
     unicon__set_error(ctx, UNICON_ERR_FORMAT, "%s: there is no tensor '%s'; the file has %s", name,
-                      wanted, names);
+                      wanted, file->tensors > 0 ? names : "no tensors");
+  else if (matrices == 0)
+    unicon__set_error(ctx, UNICON_ERR_FORMAT, "%s has no tensor of 2 dimensions; the file has %s",
+                      name, file->tensors > 0 ? names : "no tensors");
   else
     unicon__set_error(ctx, UNICON_ERR_FORMAT,
                       "%s has %" PRId64

@@ -81,7 +81,8 @@ static unicon_status list_folder(unicon_ctx *ctx, const char *folder, shard_list
 }
 
 static unicon_status check_names(unicon_ctx *ctx, const char *folder, const shard_list *list) {
-  const shard *first = &list->item[0];
+  const shard *first = &list->item[0], *gap = first;
+  int64_t gaps = 0;
   for (int64_t k = 1; k < list->count; k++) {
     const shard *item = &list->item[k];
     if (item->prefix != first->prefix || memcmp(item->name, first->name, first->prefix) != 0)
@@ -92,11 +93,12 @@ static unicon_status check_names(unicon_ctx *ctx, const char *folder, const shar
       return unicon__fail(ctx, UNICON_ERR_FORMAT,
                           "the folder %s has two files with one number, %s and %s", folder,
                           item[-1].name, item->name);
-    if (item->number > item[-1].number + 1)
-      unicon__log(ctx, UNICON_LOG_WARNING,
-                  "the folder %s has no number between %s and %s: is a file missing?", folder,
-                  item[-1].name, item->name);
+    if (item->number > item[-1].number + 1 && gaps++ == 0) gap = item;
   }
+  if (gaps > 0)
+    unicon__log(ctx, UNICON_LOG_WARNING,
+                "the folder %s has no number between %s and %s%s: is a file missing?", folder,
+                gap[-1].name, gap->name, gaps > 1 ? ", nor in other places" : "");
   return UNICON_OK;
 }
 

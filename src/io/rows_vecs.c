@@ -30,8 +30,8 @@ static unicon_status parse_vecs(unicon_ctx *ctx, const char *name, unicon__bytes
   const int64_t width = load_u32(bytes.data), element = unicon__dtype_size(dtype);
   if (width < 1 || width > INT32_MAX)
     return unicon__fail(ctx, UNICON_ERR_FORMAT,
-                        "%s: the dimension of row 0 is %" PRId64 "; it must lie in 1 .. %d", name,
-                        width, INT32_MAX);
+                        "%s: the dimension of row 0 is %" PRId32 "; it must lie in 1 .. %d", name,
+                        (int32_t)width, INT32_MAX);
   const int64_t stride = 4 + element * width, size = (int64_t)bytes.size;
   for (int64_t row = 0; row < size / stride; row++) {
     const uint32_t here = load_u32(bytes.data + row * stride);

@@ -65,8 +65,8 @@ static unicon_status read_shape(const parse *p, const json_t *shape, unicon__ten
   const size_t dims = json_array_size(shape);
   if (!json_is_array(shape) || dims > UNICON__TENSOR_DIMS)
     return unicon__fail(p->ctx, UNICON_ERR_FORMAT,
-                        "%s: the tensor '%s' has %zu dimensions; an array of 0 to %d is read",
-                        p->name, tensor->name, dims, UNICON__TENSOR_DIMS);
+                        "%s: the tensor '%s' has %zu dimensions; at most %d are read", p->name,
+                        tensor->name, dims, UNICON__TENSOR_DIMS);
   *count = 1;
   tensor->dims = (int)dims;
   for (size_t d = 0; d < dims; d++) {
@@ -118,8 +118,8 @@ static unicon_status read_tensor(const parse *p, const char *name, const json_t 
   UNICON_TRY(read_shape(p, json_object_get(entry, "shape"), tensor, &count));
   if (__builtin_mul_overflow(count, size, &bytes))
     return unicon__fail(p->ctx, UNICON_ERR_FORMAT,
-                        "%s: the tensor '%s' of %" PRId64 " elements passes any file", p->name,
-                        tensor->name, count);
+                        "%s: the tensor '%s' of %" PRId64 " elements is larger than any file",
+                        p->name, tensor->name, count);
   return read_offsets(p, json_object_get(entry, "data_offsets"), tensor, bytes);
 }
 

@@ -6,7 +6,7 @@
 
 #include "io/bytes.h"
 
-enum { UNICON__TENSOR_DIMS = 4 };
+enum { UNICON__TENSOR_DIMS = 4 }; /* ours have 2 at most; files of others are listed as well */
 
 typedef struct unicon__tensor {
   const char *name;

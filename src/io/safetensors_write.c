@@ -6,7 +6,7 @@
 #include "io/outfile.h"
 #include "io/safetensors.h"
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64 }; /* of the data in the file: a cache line, when it is mapped */
 
 static bool add_tensor(json_t *root, const unicon__tensor *tensor, json_int_t begin) {
   json_t *shape = json_array();

@@ -10,7 +10,7 @@
 #include "io/outfile.h"
 
 #define FORMAT "unicon vectors"
-enum { VERSION = 1, MOST_BYTES = 1 << 16 };
+enum { VERSION = 1, MOST_BYTES = 1 << 16 }; /* a hundred times what is ever written */
 
 /* Text members: where they are, and how they must look. */
 static const struct {
@@ -57,8 +57,8 @@ static unicon_status read_members(unicon_ctx *ctx, const char *name, const json_
   for (int k = 0; k < TEXTS; k++) {
     const char *text = json_string_value(json_object_get(root, texts[k].key));
     if (!text || strlen(text) >= texts[k].room || (texts[k].id && !is_id(text)))
-      return unicon__fail(ctx, UNICON_ERR_FORMAT, "%s: \"%s\" is missing or no %s", name,
-                          texts[k].key, texts[k].id ? "16 hexadecimal digits" : "short text");
+      return unicon__fail(ctx, UNICON_ERR_FORMAT, "%s: \"%s\" is missing or not %s", name,
+                          texts[k].key, texts[k].id ? "16 hexadecimal digits" : "a short text");
     memcpy((char *)out + texts[k].at, text, strlen(text) + 1);
   }
   for (int k = 0; k < NUMBERS; k++) {
@@ -66,14 +66,14 @@ static unicon_status read_members(unicon_ctx *ctx, const char *name, const json_
     const int64_t value = json_is_integer(number) ? json_integer_value(number) : -1;
     if (value < 0)
       return unicon__fail(ctx, UNICON_ERR_FORMAT,
-                          "%s: \"%s\" is missing or no whole number from 0 on", name,
+                          "%s: \"%s\" is missing or not a whole number from 0 on", name,
                           numbers[k].key);
     *(int64_t *)(void *)((char *)out + numbers[k].at) = value;
   }
   if (out->done > out->rows)
     return unicon__fail(ctx, UNICON_ERR_FORMAT,
-                        "%s: %" PRId64 " rows are done of %" PRId64 ", which cannot be", name,
-                        out->done, out->rows);
+                        "%s: %" PRId64 " rows are done, but it has %" PRId64, name, out->done,
+                        out->rows);
   return UNICON_OK;
 }
 

@@ -8,14 +8,12 @@
 #include "io/bytes.h"
 #include "io/object.h"
 #include "io/outfile.h"
+#include "io/rows_format.h"
 #include "io/text.h"
 #include "linalg/convert.h"
 #include "unicon/tools.h"
 
-enum {
-  NPY_HEADER = 128, /* a multiple of 64 that holds any two numbers */
-  CHUNK = 1 << 14   /* values converted at a time */
-};
+enum { CHUNK = 1 << 14 }; /* values converted at a time */
 
 struct unicon_writer {
   unicon__arena arena;
@@ -33,17 +31,9 @@ static const struct {
               [UNICON_WRITE_I64] = {"<i8", 8}};
 
 static unicon_status write_npy_header(unicon_ctx *ctx, const unicon_writer *writer) {
-  char header[NPY_HEADER + 1];
-  memcpy(header, "\x93NUMPY\x01\x00", 8);
-  header[8] = (char)(NPY_HEADER - 10); /* little-endian uint16 */
-  header[9] = 0;
-  const int used =
-      snprintf(header + 10, sizeof header - 10,
-               "{'descr': '%s', 'fortran_order': False, 'shape': (%" PRId64 ", %" PRId64 "), }",
-               dtypes[writer->dtype].descr, writer->rows, writer->width);
-  memset(header + 10 + used, ' ', (size_t)(NPY_HEADER - 10 - used));
-  header[NPY_HEADER - 1] = '\n';
-  return unicon__outfile_write(ctx, writer->file, header, NPY_HEADER);
+  char header[UNICON__NPY_HEADER + 1];
+  unicon__npy_header(dtypes[writer->dtype].descr, writer->rows, writer->width, header);
+  return unicon__outfile_write(ctx, writer->file, header, UNICON__NPY_HEADER);
 }
 
 static unicon_status write_fbin_header(unicon_ctx *ctx, const unicon_writer *writer) {

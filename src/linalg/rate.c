@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "linalg/tiled.h"
 
-enum { SIZE = 768, TIMES = 3 };
+enum { SIZE = 768, TIMES = 3 }; /* some tens of milliseconds; the best of TIMES counts */
 
 unicon_status unicon__product_rate(unicon_ctx *ctx, double *single, double *wide) {
   const double flops = 2.0 * SIZE * SIZE * SIZE;

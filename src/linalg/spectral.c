@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "linalg/spectral.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -26,6 +27,32 @@ static unicon_status no_convergence(unicon_ctx *ctx, int64_t m, int64_t n) {
                       "the singular values of a %lld by %lld matrix did not converge; a larger "
                       "ridge helps",
                       (long long)m, (long long)n);
+}
+
+/* *out = M 2^-shift with entries that can be squared: M itself, with shift 0, but where the largest
+ * entry is beyond 2^300 or below 2^-300. */
+static unicon_status rescale(unicon_ctx *ctx, const double *matrix, int64_t m, int64_t n,
+                             const double **out, int *shift) {
+  enum { SAFE = 300 }; /* squares and sums of 2^40 of them stay far from 2^1024 */
+  double top = 0, bad = 0, *scaled;
+  for (int64_t k = 0; k < m * n; k++) {
+    top = fmax(top, fabs(matrix[k]));
+    bad += matrix[k] - matrix[k]; /* NaN where an entry is not finite */
+  }
+  if (bad != 0) return no_convergence(ctx, m, n);
+  *shift = top > 0 ? ilogb(top) : 0;
+  *out = matrix;
+  if (*shift >= -SAFE && *shift <= SAFE) *shift = 0;
+  if (*shift == 0) return UNICON_OK;
+  UNICON_NEW(ctx, scaled, m * n);
+  for (int64_t k = 0; k < m * n; k++) scaled[k] = ldexp(matrix[k], -*shift);
+  *out = scaled;
+  return UNICON_OK;
+}
+
+static void scale_back(unicon__svd *svd, int shift) {
+  for (int64_t k = 0; k < svd->r && shift != 0; k++) svd->s[k] = ldexp(svd->s[k], shift);
+  svd->next = ldexp(svd->next, shift);
 }
 
 static void fix_signs(unicon__svd *svd) {
@@ -131,19 +158,10 @@ static unicon_status square_eigen(unicon_ctx *ctx, const square *s, double *e, d
   return UNICON_OK;
 }
 
-/* From the eigenvectors E of the square of the shorter side: s^2, one basis E, the other M E / s.
- * Products and one symmetric problem, a third of the time of the dense way. What is lost: the second
- * basis is orthogonal to eps (s_1 / s_r)^2, so `good` is false where s_r is far below s_1. */
-static unicon_status squared(unicon_ctx *ctx, const double *matrix, unicon__svd *svd, bool *good) {
+static void triples_of_square(unicon_ctx *ctx, const double *matrix, const double *e,
+                              const double *value, unicon__svd *svd) {
   const int64_t m = svd->m, n = svd->n, r = svd->r, q = unicon__least(m, n);
   const bool tall = m >= n;
-  double *e, *value;
-  int info;
-  UNICON_NEW(ctx, e, q * q);
-  UNICON_NEW(ctx, value, q);
-  UNICON_TRY(square_eigen(ctx, &(square){matrix, m, n, !tall}, e, value, &info));
-  *good = !info && value[r - 1] > square_enough * square_enough * value[0];
-  if (!*good) return UNICON_OK; /* the caller closes the frame */
   double *own = tall ? svd->v : svd->u, *other = tall ? svd->u : svd->v;
   for (int64_t k = 0; k < r; k++) {
     svd->s[k] = sqrt(value[k]);
@@ -154,6 +172,21 @@ static unicon_status squared(unicon_ctx *ctx, const double *matrix, unicon__svd 
     for (int64_t k = 0; k < r; k++) other[i * r + k] /= svd->s[k];
   svd->next = r < q && value[r] > 0 ? sqrt(value[r]) : 0;
   svd->method = "squared";
+}
+
+/* From the eigenvectors E of the square of the shorter side: s^2, one basis E, the other M E / s.
+ * Products and one symmetric problem, a third of the time of the dense way. What is lost: the
+ * second basis is orthogonal to eps (s_1 / s_r)^2, so `good` is false where s_r is far below s_1.
+ */
+static unicon_status squared(unicon_ctx *ctx, const double *matrix, unicon__svd *svd, bool *good) {
+  const int64_t m = svd->m, n = svd->n, r = svd->r, q = unicon__least(m, n);
+  double *e, *value;
+  int info;
+  UNICON_NEW(ctx, e, q * q);
+  UNICON_NEW(ctx, value, q);
+  UNICON_TRY(square_eigen(ctx, &(square){matrix, m, n, m < n}, e, value, &info));
+  *good = !info && value[r - 1] > square_enough * square_enough * value[0];
+  if (*good) triples_of_square(ctx, matrix, e, value, svd);
   unicon__drop(ctx, value);
   unicon__drop(ctx, e);
   return UNICON_OK;
@@ -286,11 +319,23 @@ static unicon_status svd_new(unicon_ctx *ctx, int64_t m, int64_t n, int64_t r, u
   return UNICON_OK;
 }
 
-/* Orthonormal basis of the columns of Z (m by w) in place. By the Cholesky factor of Z^T Z, which is
- * nearly all products, where the columns are far enough from dependent for that: what is lost of
- * the orthogonality is eps cond(Z)^2. */
+/* How far the columns of Z (m by w) are from length 1, in squares. */
+static double longest_error(const double *z, int64_t m, int64_t w, double *sums) {
+  double worst = 0;
+  memset(sums, 0, (size_t)w * sizeof *sums);
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t k = 0; k < w; k++) sums[k] += z[i * w + k] * z[i * w + k];
+  for (int64_t k = 0; k < w; k++) worst = fmax(worst, fabs(sums[k] - 1));
+  return worst;
+}
+
+/* Orthonormal basis of the columns of Z (m by w) in place. By the Cholesky factor of Z^T Z, which
+ * is nearly all products, where the columns are far enough from dependent for that: what is lost of
+ * the orthogonality is eps cond(Z)^2. The diagonal of the factor is only a bound of cond(Z) from
+ * below; the lengths of the columns that come out show what it hides. */
 static unicon_status orthonormal(unicon_ctx *ctx, int64_t m, int64_t w, double *z, double *gram) {
   const double far_enough = 1e-5; /* 1 / cond: leaves 2e-6, far below what a setting asks for */
+  const double lost = 2e-6;
   double low = INFINITY, high = 0;
   int64_t info;
   unicon__tiled_dgemm(ctx, true, false, w, w, m, 1, z, w, z, w, 0, gram, w);
@@ -301,7 +346,7 @@ static unicon_status orthonormal(unicon_ctx *ctx, int64_t m, int64_t w, double *
   }
   if (info || !(low > far_enough * high)) return unicon__tiled_dqr(ctx, m, w, z, NULL);
   unicon__tiled_dtrsm_right(ctx, true, m, w, gram, w, z, w);
-  return UNICON_OK;
+  return longest_error(z, m, w, gram) <= lost ? UNICON_OK : unicon__tiled_dqr(ctx, m, w, z, NULL);
 }
 
 /* Triples of M ~ left (M^T left)^T from the eigenvectors E of the square of image = M^T left (n by
@@ -318,7 +363,7 @@ static unicon_status warm_extract(unicon_ctx *ctx, const double *left, const dou
   if (info) return no_convergence(ctx, svd->m, svd->n);
   unicon__tiled_dgemm(ctx, false, true, svd->m, svd->r, w, 1, left, w, e, w, 0, svd->u, svd->r);
   unicon__tiled_dgemm(ctx, false, true, svd->n, w, w, 1, image, w, e, w, 0, turned, w);
-  const double floor = value[0] * 1e-15; /* rounding of the squares */
+  const double floor = value[0] * (double)w * DBL_EPSILON; /* rounding of the squares */
   for (int64_t k = 0; k < w; k++) {
     const double s = value[k] > floor ? sqrt(value[k]) : 0;
     if (k < svd->r) svd->s[k] = s;
@@ -335,13 +380,16 @@ unicon_status unicon__svd_warm(unicon_ctx *ctx, const double *matrix, int64_t m,
                                int64_t r, double *start, int64_t w, int rounds, unicon__svd *out) {
   double *left, *image, *gram;
   bool done;
+  int shift;
   UNICON_TRY(svd_new(ctx, m, n, r, out));
   unicon__block *frame = unicon__frame_open(ctx);
   const int stage = unicon__stage_begin(ctx, "singular values", 0);
+  UNICON_TRY(rescale(ctx, matrix, m, n, &matrix, &shift));
   UNICON_TRY(squared_there(ctx, matrix, out, &done));
   if (done) { /* the next may be the host's */
     for (int64_t j = 0; j < n; j++)
       memcpy(start + j * w, out->v + j * r, (size_t)r * sizeof *start);
+    scale_back(out, shift);
     unicon__stage_end(ctx, stage);
     unicon__frame_close(ctx, frame);
     return UNICON_OK;
@@ -356,6 +404,7 @@ unicon_status unicon__svd_warm(unicon_ctx *ctx, const double *matrix, int64_t m,
     if (k + 1 < rounds) UNICON_TRY(orthonormal(ctx, n, w, image, gram));
   }
   UNICON_TRY(warm_extract(ctx, left, image, w, start, out));
+  scale_back(out, shift);
   unicon__stage_end(ctx, stage);
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
@@ -367,23 +416,28 @@ unicon_status unicon__svd_top(unicon_ctx *ctx, const double *matrix, int64_t m, 
   const int64_t q = unicon__least(m, n);
   if (r < 1 || r > q)
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                        "%lld singular values were asked of a %lld by %lld matrix", (long long)r,
-                        (long long)m, (long long)n);
+                        "%lld singular values of a %lld by %lld matrix were requested",
+                        (long long)r, (long long)m, (long long)n);
   UNICON_TRY(svd_new(ctx, m, n, r, out));
   const bool free = method == UNICON__SVD_AUTO;
   if (free) method = q <= DENSE_UP_TO || 3 * r > q ? UNICON__SVD_DENSE : UNICON__SVD_RANDOM;
   unicon__block *frame = unicon__frame_open(ctx);
   const int stage = unicon__stage_begin(ctx, "singular values", 0);
   bool done = false;
+  int shift;
+  UNICON_TRY(rescale(ctx, matrix, m, n, &matrix, &shift));
   if (free) UNICON_TRY(squared_there(ctx, matrix, out, &done));
   if (free && !done && method == UNICON__SVD_DENSE) UNICON_TRY(squared(ctx, matrix, out, &done));
-  if (!done && method == UNICON__SVD_DENSE) UNICON_TRY(dense(ctx, matrix, out));
-  if (!done && method == UNICON__SVD_RANDOM) UNICON_TRY(random_krylov(ctx, matrix, seed, out));
-  UNICON_TRY(certify(ctx, matrix, out));
-  if (!done && method == UNICON__SVD_RANDOM && out->residual > poor_residual) {
+  if (done) UNICON_TRY(certify(ctx, matrix, out));
+  if (!done && method == UNICON__SVD_RANDOM) { /* comes with its certificate */
+    UNICON_TRY(random_krylov(ctx, matrix, seed, out));
+    done = out->residual <= poor_residual;
+  }
+  if (!done) {
     UNICON_TRY(dense(ctx, matrix, out));
     UNICON_TRY(certify(ctx, matrix, out));
   }
+  scale_back(out, shift);
   unicon__stage_end(ctx, stage);
   unicon__frame_close(ctx, frame);
   fix_signs(out);

@@ -34,9 +34,9 @@ unicon_status unicon__svd_top(unicon_ctx *ctx, const double *matrix, int64_t m, 
 
 /* A cheaper, rougher answer from a good guess: subspace iteration, `rounds` times, from the n by w
  * columns of `start` (w >= r), which become the new right basis. 4 m n w + 2 (m + n) w^2 flops a
- * round, nearly all of them products, and the eigenvectors of a w by w matrix. That is the square of
- * the small matrix, so singular values below 1e-7 of the first are 0, and those near it rough. No
- * certificate. */
+ * round, nearly all of them products, and the eigenvectors of a w by w matrix. That is the square
+ * of the small matrix, so singular values below sqrt(w eps) of the first (3e-7 for 500 columns) are
+ * 0, and those near it rough. No certificate. */
 unicon_status unicon__svd_warm(unicon_ctx *ctx, const double *matrix, int64_t m, int64_t n,
                                int64_t r, double *start, int64_t w, int rounds, unicon__svd *out);
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/number.h"
 #include "linalg/blas.h"
 #include "linalg/dense_device.h"
 #include "linalg/reflect.h"
@@ -22,10 +23,6 @@ enum {
   GEMV_ROWS = 64, /* of a piece of a matrix-vector product */
   GEMV_COLS = 256
 };
-
-static int64_t least(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
 
 /* A (m by n, m >= n) becomes upper bidiagonal B by reflections from both sides, blocked as dgebrd:
  * within a panel the matrix is A - V Y^T - X U, V and U the reflections of its columns and rows.
@@ -73,16 +70,16 @@ static void column_piece(void *state, int64_t item, int worker) {
   (void)worker;
   const reduction *r = state;
   const int64_t at = r->col + item * GEMV_COLS;
-  unicon__dgemv(true, r->m - r->row, least(GEMV_COLS, r->n - at), 1, r->a + r->row * r->n + at,
-                r->n, r->in + r->row, 0, r->out + at);
+  unicon__dgemv(true, r->m - r->row, unicon__least(GEMV_COLS, r->n - at), 1,
+                r->a + r->row * r->n + at, r->n, r->in + r->row, 0, r->out + at);
 }
 
 static void row_piece(void *state, int64_t item, int worker) {
   (void)worker;
   const reduction *r = state;
   const int64_t at = r->row + item * GEMV_ROWS;
-  unicon__dgemv(false, least(GEMV_ROWS, r->m - at), r->n - r->col, 1, r->a + at * r->n + r->col,
-                r->n, r->in + r->col, 0, r->out + at);
+  unicon__dgemv(false, unicon__least(GEMV_ROWS, r->m - at), r->n - r->col, 1,
+                r->a + at * r->n + r->col, r->n, r->in + r->col, 0, r->out + at);
 }
 
 /* Makes the reflection of x from index `at` on: returns tau, *beta is what is left of x. */
@@ -133,7 +130,7 @@ static unicon_status reduce(unicon_ctx *ctx, reduction *r) {
   UNICON_NEW(ctx, r->vx, 2 * PANEL * m);
   UNICON_NEW(ctx, r->yu, 2 * PANEL * n);
   for (r->first = 0; r->first < n; r->first += PANEL) {
-    const int64_t width = least(PANEL, n - r->first), end = r->first + width;
+    const int64_t width = unicon__least(PANEL, n - r->first), end = r->first + width;
     for (int64_t c = 0; c < width; c++) {
       UNICON_TRY(unicon__poll(ctx));
       reduce_pair(ctx, r, c);
@@ -165,7 +162,7 @@ static double *turning_room(const turning *t, int worker) {
 static void turn_left(void *state, unicon__cell cell) {
   const turning *t = state;
   const int64_t m = t->left.n, n = t->left.count, col = cell.row * UNICON__REFLECT_SLICE;
-  const int64_t cols = least(UNICON__REFLECT_SLICE, n - col);
+  const int64_t cols = unicon__least(UNICON__REFLECT_SLICE, n - col);
   double *room = turning_room(t, cell.worker);
   double *q = room + UNICON__REFLECT_BLOCK * UNICON__REFLECT_SLICE;
   memset(q, 0, (size_t)(m * cols) * sizeof *q);
@@ -181,7 +178,7 @@ static void turn_right(void *state, unicon__cell cell) {
   const turning *t = state;
   const int64_t n = t->left.count, row = cell.row * UNICON__REFLECT_SLICE;
   unicon__reflect(&t->right, t->right.count - 1, t->vt + row * n + 1, n,
-                  least(UNICON__REFLECT_SLICE, n - row), turning_room(t, cell.worker));
+                  unicon__least(UNICON__REFLECT_SLICE, n - row), turning_room(t, cell.worker));
 }
 
 static unicon_status turn_back(unicon_ctx *ctx, turning *t) {

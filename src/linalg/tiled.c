@@ -228,7 +228,7 @@ static void downdate(unicon_ctx *ctx, int64_t rest, int64_t block, const double 
 
 unicon_status unicon__tiled_dpotrf(unicon_ctx *ctx, int64_t n, double *a, int64_t lda,
                                    int64_t *info) {
-  enum { BLOCK = 192 };
+  enum { BLOCK = 192 }; /* columns factored by one thread while the others wait */
   *info = 0;
   for (int64_t k = 0; k < n; k += BLOCK) {
     UNICON_TRY(unicon__poll(ctx));
@@ -247,6 +247,7 @@ unicon_status unicon__tiled_dpotrf(unicon_ctx *ctx, int64_t n, double *a, int64_
 
 /* ---- Cholesky with pivots ------------------------------------------------------------------ */
 
+/* Columns between two updates of the rest, which are products; rows of a piece of a column. */
 enum { PIVOT_BLOCK = 64, PIVOT_ROWS = 512 };
 
 typedef struct pivoting {
@@ -362,7 +363,10 @@ void unicon__tiled_inverse(unicon_ctx *ctx, int64_t n, const double *l, int64_t 
 
 /* ---- symmetric matrix times vector -------------------------------------------------------- */
 
-enum { SYMV_ROWS = 128, SYMV_FROM = 512 };
+enum {
+  SYMV_ROWS = 128, /* of a piece of work */
+  SYMV_FROM = 512  /* order: below, one thread is done before the others have begun */
+};
 
 typedef struct symmetric {
   int64_t n, lda, blocks;

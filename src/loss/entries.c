@@ -5,7 +5,7 @@
 #include "device/use.h"
 #include "linalg/vec.h"
 
-enum { ENTRY_ROWS = 64 };
+enum { ENTRY_ROWS = 64 }; /* of a piece of work: rows differ much in their entries */
 
 unicon__entry_walk unicon__entries_of(const unicon_pairs *pairs, int64_t i) {
   return (unicon__entry_walk){.pairs = pairs,

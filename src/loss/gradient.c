@@ -54,6 +54,9 @@ unicon_status unicon__gradient(unicon_ctx *ctx, const unicon__loss_params *param
   if (!loss.ops->pointwise) UNICON_TRY(unicon__pass_observe(ctx, &loss));
   const unicon__consumer consumer = {&g, gradient_tile, fold_rows, fold_cols};
   UNICON_TRY(unicon__pass_weights(ctx, &loss, &consumer));
+  const unicon__share own = unicon__pass_share(ctx, &loss);
+  UNICON_TRY(unicon__sum_floats(ctx, &own, out_x, plane.n_x * r));
+  UNICON_TRY(unicon__sum_floats(ctx, &own, out_y, plane.n_y * r));
   *value = loss.value;
   return UNICON_OK;
 }

@@ -21,7 +21,7 @@ static const unicon__loss_ops *const table[] = {
 void unicon__loss_params_from(const unicon_options *options, unicon__loss_params *out) {
   *out = (unicon__loss_params){
       .kind = unicon__word(options, UNICON__LOSS),
-      .temperature = unicon__word(options, UNICON__TEMPERATURE) == 0
+      .temperature = unicon__is(options, UNICON__TEMPERATURE, "learn")
                          ? 0.07 /* where CLIP begins */
                          : unicon__number(options, UNICON__TEMPERATURE),
       .margin = unicon__number(options, UNICON__MARGIN),
@@ -107,7 +107,10 @@ void unicon__plane_init(unicon__plane *plane, const unicon_pairs *pairs, int64_t
  * for sums over a cell are part of the result. The numbers of pairwise losses per column are many
  * where columns have many positives, so their cells are short. */
 static void cut_cells(const unicon_ctx *ctx, unicon__loss *loss) {
-  enum { CELLS_WANTED = 64, MOST_TILES = 8 };
+  enum {
+    CELLS_WANTED = 64, /* a few for each of 16 threads */
+    MOST_TILES = 8     /* side by side: more would save little of what a slot costs */
+  };
   const unicon__plane *plane = &loss->plane;
   const int64_t tiles_x = (plane->n_x + ctx->tile_x - 1) / ctx->tile_x;
   const int64_t tiles_y = (plane->n_y + ctx->tile_y - 1) / ctx->tile_y;

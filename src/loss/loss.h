@@ -15,6 +15,7 @@
 #define UNICON_LOSS_LOSS_H
 
 #include "base/options.h"
+#include "base/together.h"
 #include "device/device.h"
 #include "io/pairs.h"
 
@@ -72,6 +73,9 @@ typedef struct unicon__loss_ops {
   /* Fold what a slot says of rows x0.., or columns y0.., into the totals and clear it. */
   void (*fold_rows)(unicon__loss *loss, int sweep, int64_t x0, int64_t nx, int slot);
   void (*fold_cols)(unicon__loss *loss, int sweep, int64_t y0, int64_t ny, int slot);
+  /* What each of several processes has observed in its rows of cells becomes what all have; NULL:
+   * every process observes the whole plane. */
+  unicon_status (*merge)(unicon_ctx *ctx, unicon__loss *loss, const unicon__share *share);
   unicon_status (*settle)(unicon_ctx *ctx, unicon__loss *loss, int sweep);
   /* Scores become weights, in place. */
   void (*weigh)(unicon__loss *loss, const unicon__tile *tile, int slot);

@@ -22,7 +22,7 @@
 #include "loss/entries.h"
 #include "loss/loss.h"
 
-enum { SETTLE_ROWS = 256 };
+enum { SETTLE_ROWS = 256 }; /* whose sums are settled at a time: a piece of work for a thread */
 
 /* Numbers of one direction: per row for x, per column for y. */
 typedef struct side {
@@ -234,6 +234,25 @@ static void exp_fold_cols(unicon__loss *loss, int sweep, int64_t y0, int64_t ny,
     fold_scores(loss->state, slot, y0, ny);
   else
     fold_positives(loss->state, slot, y0, ny);
+}
+
+/* ---- several processes -------------------------------------------------------------------- */
+
+/* Running log-sum-exps of all become one. */
+static unicon_status merge_side(unicon_ctx *ctx, const unicon__share *share, side *s) {
+  double *own;
+  UNICON_NEW(ctx, own, s->n);
+  for (int64_t i = 0; i < s->n; i++) own[i] = s->top[i];
+  UNICON_TRY(unicon__largest_of_all(ctx, share, s->top, s->n));
+  for (int64_t i = 0; i < s->n; i++) s->sum[i] *= own[i] > -INFINITY ? exp(own[i] - s->top[i]) : 0;
+  unicon__drop(ctx, own);
+  return unicon__sum_all(ctx, share, s->sum, s->n);
+}
+
+static unicon_status exp_merge(unicon_ctx *ctx, unicon__loss *loss, const unicon__share *share) {
+  exp_state *st = loss->state;
+  UNICON_TRY(merge_side(ctx, share, &st->x));
+  return merge_side(ctx, share, &st->y);
 }
 
 /* ---- settling ----------------------------------------------------------------------------- */
@@ -479,6 +498,7 @@ const unicon__loss_ops unicon__loss_exp = {
     .observe = exp_observe,
     .fold_rows = exp_fold_rows,
     .fold_cols = exp_fold_cols,
+    .merge = exp_merge,
     .settle = exp_settle,
     .weigh = exp_weigh,
     .ask_sums = exp_ask_sums,

@@ -27,7 +27,10 @@
 #include "loss/loss.h"
 #include "linalg/vec.h"
 
-enum { SETTLE_ROWS = 256, LABEL_PAIRS = 1 << 24 };
+enum {
+  SETTLE_ROWS = 256,    /* settled at a time: a piece of work for a thread */
+  LABEL_PAIRS = 1 << 24 /* about 2 GB of numbers */
+};
 
 /* One positive of a row. */
 typedef struct positive {
@@ -278,6 +281,18 @@ static void pairwise_fold_cols(unicon__loss *loss, int sweep, int64_t y0, int64_
   fold_tallies(&st->y, y0, ny, st->slot_y + slot * st->most_y);
 }
 
+static unicon_status merge_tallies(unicon_ctx *ctx, const unicon__share *share, const side *s) {
+  const int64_t count = s->start[s->n];
+  return count == 0 ? UNICON_OK : unicon__sum_all(ctx, share, &s->tally->slope, 2 * count);
+}
+
+static unicon_status pairwise_merge(unicon_ctx *ctx, unicon__loss *loss,
+                                    const unicon__share *share) {
+  const pairwise *st = loss->state;
+  UNICON_TRY(merge_tallies(ctx, share, &st->x));
+  return merge_tallies(ctx, share, &st->y);
+}
+
 /* ---- settling ----------------------------------------------------------------------------- */
 
 /* psi of the positive's own term and its slope. */
@@ -408,6 +423,7 @@ const unicon__loss_ops unicon__loss_pairwise = {
     .observe = pairwise_observe,
     .fold_rows = pairwise_fold_rows,
     .fold_cols = pairwise_fold_cols,
+    .merge = pairwise_merge,
     .settle = pairwise_settle,
     .weigh = pairwise_weigh,
 };

@@ -6,7 +6,8 @@
  * into weights S; the weights are used at once and forgotten. Workers take cells, a few tiles side
  * by side, with single-threaded BLAS; what cells say of rows and columns is folded in order
  * (base/sweep), so results depend on the tile size but not on the number of threads, and a plane of
- * few rows keeps as many threads busy as one of few columns. */
+ * few rows keeps as many threads busy as one of few columns. Several processes divide the rows of
+ * cells among them; what they have observed of rows and columns, C and L are then summed. */
 #ifndef UNICON_LOSS_PASS_H
 #define UNICON_LOSS_PASS_H
 
@@ -33,5 +34,9 @@ typedef struct unicon__consumer {
 
 unicon_status unicon__pass_weights(unicon_ctx *ctx, unicon__loss *loss,
                                    const unicon__consumer *consumer);
+
+/* The rows of cells that a pass of this process walks: what a consumer has made of them it must sum
+ * over the processes itself, where they are divided. */
+unicon__share unicon__pass_share(const unicon_ctx *ctx, const unicon__loss *loss);
 
 #endif

@@ -22,7 +22,7 @@ static bool may_run(unicon_ctx *ctx, const unicon__loss *loss, bool served, bool
   if (asked && loss->ops->may_ask(ctx, loss)) return true;
   if (!ctx->where.told)
     unicon__log(ctx, UNICON_LOG_INFO,
-                "loss: the CPU does it, for devices have no form of this one with these pairs");
+                "loss: on the CPU; devices do not compute this loss with these pairs");
   ctx->where.told = true;
   return false;
 }

@@ -133,7 +133,7 @@ static unicon_status fill_balance(unicon_ctx *ctx, const unicon_model *model,
       model ? model->balance.how : (unicon__balancing){UNICON__BALANCE_OFF, 0};
   out->how = own;
   UNICON_TRY(space_of(ctx, model, rows, &out->r));
-  if (unicon__word(options, UNICON__BALANCE) != 0)
+  if (!unicon__is(options, UNICON__BALANCE, "auto"))
     UNICON_TRY(unicon__balancing_parse(ctx, unicon__text(options, UNICON__BALANCE), &out->how));
   else if (given && (own.kind == UNICON__BALANCE_OFF || own.kind == UNICON__BALANCE_QUADRATIC))
     out->how = (unicon__balancing){UNICON__BALANCE_SOFTMAX, own.strength > 0 ? own.strength : 10};
@@ -163,8 +163,8 @@ unicon_status unicon_balance_create(unicon_ctx *ctx, const unicon_model *model,
   if (out) *out = NULL;
   UNICON_TRY(unicon__enter(ctx));
   if (!out)
-    return unicon__leave(ctx,
-                         unicon__fail(ctx, UNICON_ERR_ARGUMENT, "balance_create needs a place"));
+    return unicon__leave(
+        ctx, unicon__fail(ctx, UNICON_ERR_ARGUMENT, "balance_create needs an out pointer"));
   unicon_balance *balance = unicon__object_new(ctx, sizeof *balance);
   if (!balance) return unicon__leave(ctx, UNICON_ERR_MEMORY);
   const unicon_status status =
@@ -213,7 +213,7 @@ static unicon_status rebalance(unicon_ctx *ctx, const unicon_model *model,
                             .how = model->balance.how,
                             .rows = unicon__integer(options, UNICON__BALANCE_BANK),
                             .seed = (uint64_t)unicon__integer(options, UNICON__SEED)};
-  if (unicon__word(options, UNICON__BALANCE) != 0)
+  if (!unicon__is(options, UNICON__BALANCE, "auto"))
     UNICON_TRY(unicon__balancing_parse(ctx, unicon__text(options, UNICON__BALANCE), &plan.how));
   else if (plan.how.kind == UNICON__BALANCE_OFF)
     plan.how = unicon__balancing_usual(set->whole.y.count);
@@ -259,7 +259,7 @@ static unicon_status make_rebalanced(unicon_ctx *ctx, const unicon_model *model,
   if (data->pairs) {
     status = unicon__dataset_open(ctx, data, options, &set);
   } else {
-    const bool drop = unicon__word(options, UNICON__BAD_ROWS) == 1;
+    const bool drop = unicon__is(options, UNICON__BAD_ROWS, "drop");
     unicon__source *side[2] = {&set.whole.x, &set.whole.y};
     for (int s = 0; s < 2 && status == UNICON_OK; s++) {
       side[s]->rows = s == 0 ? data->x : data->y;

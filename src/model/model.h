@@ -77,7 +77,8 @@ unicon_status unicon__part_copy_side(unicon_ctx *ctx, unicon__arena *arena,
 /* Notes what the feature maps are. */
 unicon_status unicon__model_note_maps(unicon_ctx *ctx, unicon_model *model);
 
-/* Reads the maps alone, by the names and metadata of a model of one part; the metadata are noted. */
+/* Reads the maps alone, by the names and metadata of a model of one part; the metadata are noted.
+ */
 unicon_status unicon__model_parse_maps(unicon_ctx *ctx, unicon_model *model, const char *path,
                                        const unicon__safetensors *file);
 

@@ -11,7 +11,12 @@
 #include "io/object.h"
 #include "linalg/convert.h"
 
-enum { FORMAT_MAJOR = 1, SIDE_TENSORS = 6, NAME_SIZE = 48, PARTS_MAX = 1 << 16 };
+enum {
+  FORMAT_MAJOR = 1,
+  SIDE_TENSORS = 6,
+  NAME_SIZE = 48,
+  PARTS_MAX = 1 << 16 /* more have a header beyond what is read */
+};
 
 /* "x.weight", or "x.3.weight" for part 3 of a fused model. */
 static void side_name(const unicon_model *model, int64_t part, int side, const char *what,
@@ -388,9 +393,10 @@ static unicon_status read_bank(unicon_ctx *ctx, const reading *r, int side, unic
   unicon__convert(UNICON_F16, t->data, 2, count, rows);
   for (int64_t k = 0; k < count; k++)
     if (!(fabsf(rows[k]) <= 1.01f)) /* unit rows, rounded */
-      return unicon__fail(ctx, UNICON_ERR_FORMAT,
-                          "%s: tensor %s holds a value that is no coordinate of a unit vector",
-                          r->path, bank_name[side]);
+      return unicon__fail(
+          ctx, UNICON_ERR_FORMAT,
+          "%s: tensor %s holds a value that cannot be a coordinate of a unit vector", r->path,
+          bank_name[side]);
   for (int64_t i = 0; i < t->shape[0]; i++) {
     double square = 0;
     for (int64_t k = 0; k < rank; k++)
@@ -465,8 +471,8 @@ static unicon_status read_direction(unicon_ctx *ctx, const reading *r) {
     return bad_entry(ctx, r, "direction", text);
   if ((part->weight[UNICON__OLD] != NULL) == to_old ||
       (part->weight[UNICON__NEW] != NULL) == to_new)
-    return unicon__fail(ctx, UNICON_ERR_FORMAT, "%s: its weights do not go the way %s", r->path,
-                        text);
+    return unicon__fail(ctx, UNICON_ERR_FORMAT, "%s: its weights do not fit its direction %s",
+                        r->path, text);
   for (int side = 0; side < 2; side++) {
     UNICON_TRY(read_likeness(ctx, r, side));
     UNICON_TRY(read_curve(ctx, r, side));
@@ -479,12 +485,13 @@ static unicon_status check_format(unicon_ctx *ctx, const reading *r) {
   int64_t version;
   if (format && strcmp(format, "unicon-stats") == 0)
     return unicon__fail(ctx, UNICON_ERR_FORMAT,
-                        "%s holds statistics, not a model: a fit from them makes one", r->path);
+                        "%s holds statistics, not a model; fit a model from them first", r->path);
   if (!format || strcmp(format, "unicon") != 0)
-    return unicon__fail(ctx, UNICON_ERR_FORMAT,
-                        "%s is a safetensors file but no unicon model (metadata \"format\" is not "
-                        "\"unicon\")",
-                        r->path);
+    return unicon__fail(
+        ctx, UNICON_ERR_FORMAT,
+        "%s is a safetensors file but not a unicon model (metadata \"format\" is not "
+        "\"unicon\")",
+        r->path);
   UNICON_TRY(read_number(ctx, r, "format_version", 1, INT32_MAX, &version));
   if (version > FORMAT_MAJOR)
     return unicon__fail(ctx, UNICON_ERR_FORMAT,

@@ -44,7 +44,7 @@ static void mean_values(const unicon__map *map, double *rest, float *out) {
 /* F^T (factor^T k - mean) = (factor F)^T (k - mean of k): the weights take the factor in, which
  * makes a model of m (d + r) numbers instead of m (d + m + r), and as much faster to use. */
 static unicon_status fold_factor(unicon_ctx *ctx, int64_t rank, unicon__map *map, float **weight) {
-  enum { ROWS = 256 };
+  enum { ROWS = 256 }; /* of the product at a time: its copy in float64 stays small */
   const int64_t m = map->points, p = map->out;
   double *factor, *f, *product;
   float *folded, *mean;

@@ -6,12 +6,13 @@
 
 #include "base/rng.h"
 #include "device/use.h"
+#include "base/together.h"
 #include "linalg/blas.h"
 #include "linalg/convert.h"
 #include "linalg/tiled.h"
 #include "linalg/vec.h"
 
-enum { BIAS_ROWS = 256, BANK_ROWS = 1024 };
+enum { BIAS_ROWS = 256, BANK_ROWS = 1024 }; /* of a tile of scores: 1 MiB, in the cache of a core */
 
 /* ---- biases ------------------------------------------------------------------------------- */
 
@@ -128,8 +129,8 @@ static unicon_status bias_road(unicon_ctx *ctx, void *state, unicon__device_room
   return UNICON_OK;
 }
 
-unicon_status unicon__bias(unicon_ctx *ctx, const unicon_balance *balance, int side, const float *z,
-                           int64_t n, int64_t ld, float *out, int64_t stride) {
+static unicon_status bias_rows(unicon_ctx *ctx, const unicon_balance *balance, int side,
+                               const float *z, int64_t n, int64_t ld, float *out, int64_t stride) {
   const int64_t items = (n + BIAS_ROWS - 1) / BIAS_ROWS;
   const int64_t workers = unicon__workers_for(ctx, items);
   const bool curve = balance->how.kind == UNICON__BALANCE_QUADRATIC;
@@ -156,6 +157,20 @@ unicon_status unicon__bias(unicon_ctx *ctx, const unicon_balance *balance, int s
   UNICON_TRY(unicon__sweep_rows(ctx, "balance", &unicon__blas_region, items,
                                 curve ? curve_block : bias_block, &b));
   unicon__frame_close(ctx, frame);
+  return UNICON_OK;
+}
+
+unicon_status unicon__bias(unicon_ctx *ctx, const unicon_balance *balance, int side, const float *z,
+                           int64_t n, int64_t ld, float *out, int64_t stride) {
+  const double row = 2 * (double)balance->bank[1 - side].count * (double)balance->r;
+  const unicon__share own = unicon__share_of(ctx, n, BIAS_ROWS, (double)n * row);
+  float *all;
+  if (!own.divided) return bias_rows(ctx, balance, side, z, n, ld, out, stride);
+  UNICON_NEW(ctx, all, n);
+  UNICON_TRY(bias_rows(ctx, balance, side, z + own.first * ld, own.count, ld, all + own.first, 1));
+  UNICON_TRY(unicon__gather_rows(ctx, &own, all, (int64_t)sizeof *all));
+  for (int64_t i = 0; i < n; i++) out[i * stride] = all[i];
+  unicon__drop(ctx, all);
   return UNICON_OK;
 }
 
@@ -220,7 +235,7 @@ unicon_status unicon__bank_draw(unicon_ctx *ctx, const unicon__bank_rows *from, 
 }
 
 void unicon__bank_round(float *rows, int64_t count) {
-  enum { AT_ONCE = 256 };
+  enum { AT_ONCE = 256 }; /* numbers, on the stack */
   uint16_t half[AT_ONCE];
   for (int64_t k = 0; k < count; k += AT_ONCE) {
     const int64_t now = count - k < AT_ONCE ? count - k : AT_ONCE;

@@ -12,11 +12,16 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "base/together.h"
 #include "linalg/blas.h"
 #include "linalg/vec.h"
 #include "score/ranks_device.h"
 
-enum { QUERY_ROWS = 128, SCORE_COLS = 1024, RESAMPLES = 1000 };
+enum {
+  QUERY_ROWS = 128, /* by SCORE_COLS: 512 KiB of scores, in the cache of a core */
+  SCORE_COLS = 1024,
+  RESAMPLES = 1000 /* a bound of 95 % stands on 25 of them */
+};
 
 /* Scores of which the largest is looked at first. */
 enum { AT_ONCE = 64 };
@@ -54,6 +59,7 @@ typedef struct ranking {
   double *margin;              /* per query, or NULL */
   int64_t most;                /* longest list of positives */
   int64_t block;               /* queries at a time */
+  unicon__share own;           /* blocks of this process */
   int64_t cells, width;        /* of a row of cells, and candidates of one */
   float *scores;               /* per worker: block by SCORE_COLS */
   /* per slot, and where there are several cells then per block of queries: */
@@ -157,10 +163,10 @@ static void offer(const ranking *g, int64_t query, int64_t from, int64_t count, 
   }
 }
 
-/* Takes in the scores of a tile that are no matches; those hidden are -inf. Sums in LANES, in a fixed
- * order. */
+/* Takes in the scores of a tile that are no matches; those hidden are -inf. Sums in LANES, in a
+ * fixed order. */
 static void observe(others *other, int64_t count, const float *scores) {
-  enum { LANES = 8 };
+  enum { LANES = 8 }; /* sums side by side, as wide as a vector of float64 with AVX-512 */
   double sum[LANES] = {0};
   int64_t seen[LANES] = {0};
   for (int64_t j = 0; j < count; j++) {
@@ -234,7 +240,7 @@ static void desk_clear(const ranking *g, const desk *d, int64_t first, int64_t r
 }
 
 static int64_t rows_of(const ranking *g, unicon__cell cell) {
-  const int64_t left = g->queries - cell.row * g->block;
+  const int64_t left = g->queries - (g->own.first + cell.row) * g->block;
   return left < g->block ? left : g->block;
 }
 
@@ -252,7 +258,7 @@ static void finish(const ranking *g, const desk *d, int64_t first, int64_t rows)
 
 static void rank_cell(void *state, unicon__cell cell) {
   const ranking *g = state;
-  const int64_t first = cell.row * g->block, rows = rows_of(g, cell);
+  const int64_t first = (g->own.first + cell.row) * g->block, rows = rows_of(g, cell);
   const int64_t end =
       g->candidates < (cell.col + 1) * g->width ? g->candidates : (cell.col + 1) * g->width;
   const desk d = desk_of(g, cell.slot);
@@ -278,7 +284,7 @@ static void rank_cell(void *state, unicon__cell cell) {
 /* Adds what a cell has seen to what the cells before it in the row have, the first to nothing. */
 static void add_cell(void *state, unicon__cell cell) {
   const ranking *g = state;
-  const int64_t first = cell.row * g->block, rows = rows_of(g, cell);
+  const int64_t first = (g->own.first + cell.row) * g->block, rows = rows_of(g, cell);
   const desk now = desk_of(g, cell.slot), all = desk_of(g, g->slots + cell.row);
   if (cell.col == 0) desk_clear(g, &all, first, rows);
   for (int64_t k = 0; k < rows * g->most; k++) all.above[k] += now.above[k];
@@ -441,14 +447,33 @@ static unicon_status ranking_open(unicon_ctx *ctx, const unicon__retrieval *of, 
     const int64_t count = positives(g, i).count;
     g->most = count > g->most ? count : g->most;
   }
-  UNICON_NEW(ctx, g->value, g->queries * UNICON__METRIC_COUNT);
+  const int64_t room = g->queries + QUERY_ROWS; /* of whole blocks */
+  UNICON_NEW(ctx, g->value, room * UNICON__METRIC_COUNT);
   if (of->found) UNICON_NEW(ctx, g->found, g->candidates);
-  if (of->margin) UNICON_NEW(ctx, g->margin, g->queries);
+  if (of->margin) UNICON_NEW(ctx, g->margin, room);
+  return UNICON_OK;
+}
+
+/* What the blocks of the other processes gave. */
+static unicon_status gather(unicon_ctx *ctx, const ranking *g) {
+  double *found;
+  const int64_t row = UNICON__METRIC_COUNT * (int64_t)sizeof *g->value;
+  UNICON_TRY(unicon__gather_rows(ctx, &g->own, g->value, g->block * row));
+  if (g->margin)
+    UNICON_TRY(unicon__gather_rows(ctx, &g->own, g->margin, g->block * (int64_t)sizeof *g->margin));
+  if (!g->found || !g->own.divided) return UNICON_OK;
+  UNICON_NEW(ctx, found, g->candidates);
+  for (int64_t j = 0; j < g->candidates; j++) found[j] = (double)g->found[j];
+  UNICON_TRY(unicon__sum_all(ctx, &g->own, found, g->candidates));
+  for (int64_t j = 0; j < g->candidates; j++) g->found[j] = (int64_t)found[j];
+  unicon__drop(ctx, found);
   return UNICON_OK;
 }
 
 static unicon_status rank_on_host(unicon_ctx *ctx, ranking *g) {
-  const int64_t blocks = cut_cells(g);
+  const double flops = 2 * (double)g->queries * (double)g->candidates * (double)g->r;
+  g->own = unicon__share_of(ctx, cut_cells(g), 1, flops);
+  const int64_t blocks = g->own.count;
   const int64_t workers = unicon__workers_for(ctx, blocks * g->cells);
   g->slots = g->cells > 1 ? unicon__sweep_slots(ctx, blocks * g->cells) : workers;
   const int64_t desks = (g->slots + (g->cells > 1 ? blocks : 0)) * g->block;
@@ -457,13 +482,14 @@ static unicon_status rank_on_host(unicon_ctx *ctx, ranking *g) {
   UNICON_NEW(ctx, g->above, desks * g->most);
   if (g->found) UNICON_NEW(ctx, g->best, desks);
   if (g->margin) UNICON_NEW(ctx, g->other, desks);
-  return unicon__sweep_run(ctx, &(unicon__sweep){.name = "metrics",
-                                                 .rows = blocks,
-                                                 .cols = g->cells,
-                                                 .region = &unicon__blas_region,
-                                                 .state = g,
-                                                 .body = rank_cell,
-                                                 .fold_row = g->cells > 1 ? add_cell : NULL});
+  UNICON_TRY(unicon__sweep_run(ctx, &(unicon__sweep){.name = "metrics",
+                                                     .rows = blocks,
+                                                     .cols = g->cells,
+                                                     .region = &unicon__blas_region,
+                                                     .state = g,
+                                                     .body = rank_cell,
+                                                     .fold_row = g->cells > 1 ? add_cell : NULL}));
+  return gather(ctx, g);
 }
 
 /* What was wanted beside the metrics. */

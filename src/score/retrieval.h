@@ -19,12 +19,12 @@ typedef struct unicon__retrieval {
   double *rank;   /* of the first match of each query, 0 where there is none */
   int64_t *found; /* per candidate: how often among the first UNICON__HUB_TOP of a query */
   double *margin; /* mean over the queries of (t - w) / (t - m): t the score of the best match, w
-                     and m the largest and the mean of the others; 1 at best, scale does not matter */
+                     and m the largest and the mean of the others; at best 1, at any scale */
   bool intervals; /* bootstrap, with the seed */
   uint64_t seed;
 } unicon__retrieval;
 
-enum { UNICON__HUB_TOP = 10 };
+enum { UNICON__HUB_TOP = 10 }; /* as in the literature on hubs: skewness of the 10-occurrence */
 
 enum {
   UNICON__HIT_1, /* share of queries with a true match among the first k: papers' R@k */

@@ -15,8 +15,9 @@ static bool is_on(const unicon_options *options, int id) {
 
 /* Metric none is power 0, whiten 1/2. */
 static double power_of(const unicon_options *options, int side) {
+  enum { NONE, WHITEN }; /* the words of the option; else a number */
   const unicon__value metric = unicon__of_side(options, UNICON__METRIC, side);
-  return metric.word == 0 ? 0 : metric.word == 1 ? 0.5 : metric.number;
+  return metric.word == NONE ? 0 : metric.word == WHITEN ? 0.5 : metric.number;
 }
 
 static unicon__goal goal_of(const unicon_options *options) {
@@ -84,56 +85,37 @@ void unicon__params_ridges(double factor, const int64_t rows[2], double ridge[2]
   ridge[1] = middle / root;
 }
 
-void unicon__params_from(const unicon_options *options, const int64_t rows[2],
-                         unicon__params *out) {
-  *out = (unicon__params){
-      .rows = {rows[0], rows[1]},
-      .goal = goal_of(options),
-      .shared = is_on(options, UNICON__SHARED_ENCODER),
-      .unpaired = is_on(options, UNICON__UNPAIRED),
-      .rank = unicon__is(options, UNICON__RANK, "auto")   ? USUAL_RANK
-              : unicon__is(options, UNICON__RANK, "full") ? INT64_MAX
-                                                          : unicon__integer(options, UNICON__RANK),
-      .svd = (unicon__svd_method)unicon__word(options, UNICON__SVD),
-      .start = unicon__is(options, UNICON__START, "moment")   ? UNICON__START_MOMENT
-               : unicon__is(options, UNICON__START, "random") ? UNICON__START_RANDOM
-               : unicon__is(options, UNICON__START, "zero")   ? UNICON__START_ZERO
-                                                              : UNICON__START_MODEL,
-      .start_path = unicon__text(options, UNICON__START),
-      .iterations = (int)unicon__integer(options, UNICON__ITERATIONS),
-      .safe = unicon__is(options, UNICON__DAMPING, "safe"),
-      .tolerance = unicon__number(options, UNICON__TOLERANCE),
-      .identity = unicon__number(options, UNICON__IDENTITY),
-      .solutions = unicon__is(options, UNICON__BATCH_AVERAGE, "solution"),
-      .cut = {.size = unicon__is(options, UNICON__BATCH, "full")
-                          ? 0
-                          : unicon__integer(options, UNICON__BATCH),
-              .in_order = unicon__is(options, UNICON__BATCH_ORDER, "file"),
-              .seed = (uint64_t)unicon__integer(options, UNICON__SEED)},
-      .aggregate = (unicon__aggregation)unicon__word(options, UNICON__AGGREGATE),
-      .budget = unicon__is(options, UNICON__BUDGET, "none")
-                    ? INFINITY
-                    : unicon__number(options, UNICON__BUDGET),
-      .val_fraction = unicon__is(options, UNICON__VAL_FRACTION, "auto")
-                          ? 0
-                          : unicon__number(options, UNICON__VAL_FRACTION),
-      .seed = (uint64_t)unicon__integer(options, UNICON__SEED),
-  };
-  unicon__map_params_from(options, &out->map);
-  unicon__loss_params_from(options, &out->loss);
+static double number_or(const unicon_options *options, int id, const char *word, double value) {
+  return unicon__is(options, id, word) ? value : unicon__number(options, id);
+}
+
+static unicon__start start_of(const unicon_options *options) {
+  return unicon__is(options, UNICON__START, "moment")   ? UNICON__START_MOMENT
+         : unicon__is(options, UNICON__START, "random") ? UNICON__START_RANDOM
+         : unicon__is(options, UNICON__START, "zero")   ? UNICON__START_ZERO
+                                                        : UNICON__START_MODEL;
+}
+
+static void read_rank(const unicon_options *options, unicon__params *out) {
+  const bool all = unicon__is(options, UNICON__RANK, "full");
+  const bool usual = unicon__is(options, UNICON__RANK, "auto");
+  out->rank = all ? INT64_MAX : usual ? USUAL_RANK : unicon__integer(options, UNICON__RANK);
+  out->rank_given = unicon__given(options, UNICON__RANK) && !usual && !all;
   /* Towards the identity of the rows themselves, so in their coordinates and with all of them. */
-  if (out->identity > 0 && unicon__is(options, UNICON__RANK, "auto")) out->rank = INT64_MAX;
+  if (out->identity > 0 && usual) out->rank = INT64_MAX;
   if (out->identity > 0 && out->map.by_size && !has_kernel(out)) {
     out->map.by_size = false;
     out->map.kind = UNICON__MAP_LINEAR;
   }
+}
+
+static void read_whitening(const unicon_options *options, const int64_t rows[2],
+                           unicon__params *out) {
+  const int64_t both[2] = {rows[0] + rows[1], rows[0] + rows[1]}; /* of a shared encoder */
+  double usual[2];
   out->centring = !is_on(options, UNICON__CENTER) ? UNICON__CENTRE_NONE
                   : out->shared                   ? UNICON__CENTRE_SHARED
                                                   : UNICON__CENTRE_SIDES;
-  out->rank_given = unicon__given(options, UNICON__RANK) &&
-                    !unicon__is(options, UNICON__RANK, "auto") && out->rank != INT64_MAX;
-  const int64_t both[2] = {rows[0] + rows[1], rows[0] + rows[1]}; /* of a shared encoder */
-  double usual[2];
   unicon__params_ridges(UNICON__RIDGE_ROWS, out->shared ? both : rows, usual);
   out->sided = unicon__of_side(options, UNICON__METRIC, 0).sided;
   for (int s = 0; s < 2; s++) {
@@ -141,6 +123,36 @@ void unicon__params_from(const unicon_options *options, const int64_t rows[2],
     const double given = unicon__of_side(options, UNICON__RIDGE, s).number;
     out->ridge[s] = isnan(given) ? usual[s] : given; /* auto is no number */
   }
+}
+
+void unicon__params_from(const unicon_options *options, const int64_t rows[2],
+                         unicon__params *out) {
+  const uint64_t seed = (uint64_t)unicon__integer(options, UNICON__SEED);
+  *out = (unicon__params){
+      .rows = {rows[0], rows[1]},
+      .goal = goal_of(options),
+      .shared = is_on(options, UNICON__SHARED_ENCODER),
+      .unpaired = is_on(options, UNICON__UNPAIRED),
+      .svd = (unicon__svd_method)unicon__word(options, UNICON__SVD),
+      .start = start_of(options),
+      .start_path = unicon__text(options, UNICON__START),
+      .iterations = (int)unicon__integer(options, UNICON__ITERATIONS),
+      .safe = unicon__is(options, UNICON__DAMPING, "safe"),
+      .tolerance = unicon__number(options, UNICON__TOLERANCE),
+      .identity = unicon__number(options, UNICON__IDENTITY),
+      .solutions = unicon__is(options, UNICON__BATCH_AVERAGE, "solution"),
+      .cut = {.size = (int64_t)number_or(options, UNICON__BATCH, "full", 0),
+              .in_order = unicon__is(options, UNICON__BATCH_ORDER, "file"),
+              .seed = seed},
+      .aggregate = (unicon__aggregation)unicon__word(options, UNICON__AGGREGATE),
+      .budget = number_or(options, UNICON__BUDGET, "none", INFINITY),
+      .val_fraction = number_or(options, UNICON__VAL_FRACTION, "auto", 0),
+      .seed = seed,
+  };
+  unicon__map_params_from(options, &out->map);
+  unicon__loss_params_from(options, &out->loss);
+  read_rank(options, out);
+  read_whitening(options, rows, out);
   read_refine(options, out);
   read_open(options, out);
   read_scores(options, rows[1], out);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/together.h"
 #include "linalg/rate.h"
 #include "select/selection.h"
 
@@ -63,7 +64,7 @@ static unicon_status try_kernel(unicon_ctx *ctx, unicon__selection *w,
   if (status == UNICON_OK)
     status = glance ? unicon__glance(ctx, w, o) : unicon__sweep_settings(ctx, w, o);
   unicon__stage_end(ctx, stage);
-  if (!alone && status == UNICON_ERR_MEMORY && limited) {
+  if (!alone && status == UNICON_ERR_MEMORY && limited && !unicon__together(ctx)) {
     unicon__log(ctx, UNICON_LOG_WARNING, "kernel %s is left out: %s", kernel->name, ctx->error);
     unicon__kernel_close(ctx, w, o);
     w->none = status;
@@ -321,6 +322,12 @@ static unicon_status run(unicon_ctx *ctx, unicon__selection *w, unicon__prepared
   unicon__refine_params refine = w->params->refine;
   unicon__candidate best = {0};
   w->rate = INFINITY;
+  if (unicon__together(ctx) && !isinf(w->params->budget))
+    return unicon__fail(
+        ctx, UNICON_ERR_OPTION,
+        "budget is %g seconds, but several processes have no clock in common; leave "
+        "budget out",
+        w->params->budget);
   if (!isinf(w->params->budget)) UNICON_TRY(unicon__product_rate(ctx, &w->rate, NULL));
   int stage = unicon__stage_begin(ctx, NULL, 0.6);
   UNICON_TRY(try_kernels(ctx, w));

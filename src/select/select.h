@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Choosing settings on held-out pairs. Presets auto and best choose kernel, landmarks, ridge,
  * metric power, rank, exponent, balance and refine; preset fast chooses ridge, exponent and balance
- * where there are few rows. What the user has set is not touched. The fit that follows uses what was
- * chosen. */
+ * where there are few rows. What the user has set is not touched. The fit that follows uses what
+ * was chosen. */
 #ifndef UNICON_SELECT_SELECT_H
 #define UNICON_SELECT_SELECT_H
 

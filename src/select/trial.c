@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/together.h"
 #include "device/use.h"
 #include "features/project.h"
 #include "linalg/blas.h"
@@ -202,6 +203,7 @@ enum { TURN_ROWS = 256, HELD = 0, BANK = 2, TRAINING = 4 }; /* places of kept ro
 /* Rows that become coordinates. */
 typedef struct turning {
   const unicon__source *from;
+  unicon__share own; /* rows of this process */
   const float *axes, *offset;
   int64_t p, q; /* features that are looked at, coordinates */
   float *buffer, *out;
@@ -209,7 +211,7 @@ typedef struct turning {
 
 static void turn_item(void *state, unicon__cell cell) {
   const turning *t = state;
-  const int64_t first = cell.row * TURN_ROWS, left = t->from->count - first;
+  const int64_t at = cell.row * TURN_ROWS, left = t->own.count - at, first = t->own.first + at;
   const int64_t count = left < TURN_ROWS ? left : TURN_ROWS, ld = t->from->map->out, q = t->q;
   float *buffer = t->buffer + cell.worker * TURN_ROWS * unicon__map_room(t->from->map);
   float *out = t->out + first * q;
@@ -236,23 +238,27 @@ static unicon_status turn_on_device(unicon_ctx *ctx, const turning *t, unicon__s
 static unicon_status to_axes(unicon_ctx *ctx, const unicon__trial *t, int s,
                              const unicon__source *from, bool alone, unicon__source *out,
                              unicon__kept *kept) {
-  const int64_t n = from->count, items = (n + TURN_ROWS - 1) / TURN_ROWS;
+  const int64_t n = from->count, q = t->q[s];
+  const double row = unicon__feature_flops(from) + 2 * (double)t->features_used[s] * (double)q;
   turning work = {.from = from,
+                  .own = unicon__share_of(ctx, n, TURN_ROWS, (double)n * row),
                   .axes = t->axes[s],
                   .offset = t->offset[s],
                   .p = t->features_used[s],
-                  .q = t->q[s]};
+                  .q = q};
+  const int64_t items = (work.own.count + TURN_ROWS - 1) / TURN_ROWS;
   bool done = false;
   *out = (unicon__source){.rows = from->rows, .count = n, .map = &t->seen[s]};
   if (n > 0) UNICON_TRY(turn_on_device(ctx, &work, out, kept, &done));
   if (done && alone) return UNICON_OK;
-  UNICON_NEW(ctx, work.out, n * t->q[s]);
+  UNICON_NEW(ctx, work.out, n * q);
   out->cache = work.out;
   if (done) return unicon__kept_fetch(ctx, out, work.out);
   UNICON_NEW(ctx, work.buffer,
              unicon__workers_for(ctx, items) * TURN_ROWS * unicon__map_room(from->map));
   UNICON_TRY(unicon__sweep_rows(ctx, "coordinates", &unicon__blas_region, items, turn_item, &work));
   unicon__drop(ctx, work.buffer);
+  UNICON_TRY(unicon__gather_rows(ctx, &work.own, work.out, q * (int64_t)sizeof *work.out));
   return UNICON_OK;
 }
 

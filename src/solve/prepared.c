@@ -9,7 +9,7 @@
 #include "linalg/blas.h"
 #include "linalg/vec.h"
 
-enum { GUESS_ROWS = 512 };
+enum { GUESS_ROWS = 512 }; /* whose mean is the shift of the sums: it needs to be near, not exact */
 
 /* A first guess of the mean from rows spread over the source: sums about it lose no digits. */
 static unicon_status guess_mean(unicon_ctx *ctx, unicon__arena *arena, unicon__side *side) {

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/together.h"
 #include "loss/gradient.h"
 #include "solve/adam.h"
 #include "solve/draw.h"
@@ -16,8 +17,8 @@
 
 /* One side during refinement. */
 typedef struct tuned {
-  unicon__source own;
-  const unicon__source *source; /* own */
+  unicon__source copy;
+  const unicon__source *source; /* the copy */
   int64_t p, r;
   const float *metric; /* R, or NULL */
   const float *scale;  /* or its diagonal, where R is one */
@@ -26,7 +27,8 @@ typedef struct tuned {
   float *f, *gradient, *half; /* where R G goes; gradient of G; scratch */
   int64_t *row;               /* rows of the batch, ascending */
   int64_t count;
-  float *buffer; /* features of the batch */
+  unicon__share own; /* those of this process */
+  float *buffer;     /* features of the batch */
   const float *features;
   float *z, *dz; /* embeddings of the batch, unit, and what S does to them */
   float *length;
@@ -101,15 +103,15 @@ static unicon_status tuned_open(unicon_ctx *ctx, const refiner *f, const unicon_
     UNICON_NEW(ctx, scale, metric->size);
     for (int64_t k = 0; k < metric->size; k++) scale[k] = (float)metric->scale[k];
   }
-  *t = (tuned){.own = *source,
+  *t = (tuned){.copy = *source,
                .p = factors->p[s],
                .r = factors->r,
                .metric = r,
                .scale = scale,
                .g = factors->g[s]};
   const int64_t size = t->p * t->r;
-  t->source = &t->own;
-  UNICON_TRY(fetch_features(ctx, &t->own));
+  t->source = &t->copy;
+  UNICON_TRY(fetch_features(ctx, &t->copy));
   UNICON_NEW(ctx, t->best, size);
   UNICON_TRY(unicon__adam_open(ctx, size, &t->adam));
   UNICON_NEW(ctx, t->f, size);
@@ -148,38 +150,47 @@ static void draw_batch(refiner *f) {
   for (int s = 0; s < 2; s++) f->side[s].count = count[s];
 }
 
-/* Unit embeddings of the batch, and their lengths before. */
-static void embed_batch(unicon_ctx *ctx, tuned *t) {
+/* Unit embeddings of the batch, and their lengths before; features and lengths are those of our own
+ * rows. */
+static unicon_status embed_batch(unicon_ctx *ctx, tuned *t) {
   const float *f = weights_of(ctx, t);
-  t->features = unicon__source_tile(t->source, t->row, 0, t->count, t->buffer);
-  unicon__tiled_sgemm(ctx, false, false, t->count, t->r, t->p, 1, t->features, t->p, f, t->r, 0,
-                      t->z, t->r);
-  for (int64_t i = 0; i < t->count; i++)
-    t->length[i] = (float)sqrt(unicon__vec_best()->sum_squares(t->z + i * t->r, t->r));
-  unicon__scale_rows(t->z, t->count, t->r, t->r, 1);
+  const double row = unicon__feature_flops(t->source) + 4 * (double)t->p * (double)t->r;
+  t->own = unicon__share_of(ctx, t->count, 1, (double)t->count * row);
+  const int64_t count = t->own.count;
+  float *z = t->z + t->own.first * t->r;
+  t->features = unicon__source_tile(t->source, t->row + t->own.first, 0, count, t->buffer);
+  unicon__tiled_sgemm(ctx, false, false, count, t->r, t->p, 1, t->features, t->p, f, t->r, 0, z,
+                      t->r);
+  for (int64_t i = 0; i < count; i++)
+    t->length[i] = (float)sqrt(unicon__vec_best()->sum_squares(z + i * t->r, t->r));
+  unicon__scale_rows(z, count, t->r, t->r, 1);
+  return unicon__gather_rows(ctx, &t->own, t->z, t->r * (int64_t)sizeof *t->z);
 }
 
-/* dz holds S V^; becomes dL/du, then G's gradient. Returns sum_i u^_i (S V^)_i = sum_ij S_ij s_ij.
+/* dz holds S V^; becomes dL/du, then G's gradient. *total is sum_i u^_i (S V^)_i = sum_ij S_ij s_ij.
  */
-static double pull_back(unicon_ctx *ctx, tuned *t) {
+static unicon_status pull_back(unicon_ctx *ctx, tuned *t, double *total) {
   const unicon__vec *vec = unicon__vec_best();
-  double total = 0;
-  for (int64_t i = 0; i < t->count; i++) {
-    float *dz = t->dz + i * t->r;
-    const float *z = t->z + i * t->r;
+  float *own = t->dz + t->own.first * t->r;
+  *total = 0;
+  for (int64_t i = 0; i < t->count; i++)
+    *total += vec->dot(t->z + i * t->r, t->dz + i * t->r, t->r);
+  for (int64_t i = 0; i < t->own.count; i++) {
+    float *dz = own + i * t->r;
+    const float *z = t->z + (t->own.first + i) * t->r;
     const double along = vec->dot(z, dz, t->r);
-    total += along;
     vec->add_scaled(dz, z, t->r, (float)-along);
     vec->scale_shift(dz, t->r, t->length[i] > 0 ? -1 / t->length[i] : 0, NULL);
   }
   float *to = t->metric ? t->half : t->gradient;
-  unicon__tiled_sgemm(ctx, true, false, t->p, t->r, t->count, 1, t->features, t->p, t->dz, t->r, 0,
-                      to, t->r);
+  unicon__tiled_sgemm(ctx, true, false, t->p, t->r, t->own.count, 1, t->features, t->p, own, t->r,
+                      0, to, t->r);
+  UNICON_TRY(unicon__sum_floats(ctx, &t->own, to, t->p * t->r));
   if (t->metric)
     unicon__tiled_sgemm(ctx, true, false, t->p, t->r, t->p, 1, t->metric, t->p, t->half, t->r, 0,
                         t->gradient, t->r);
   if (t->scale) scale_rows(t, t->gradient, t->gradient);
-  return total;
+  return UNICON_OK;
 }
 
 /* ---- steps -------------------------------------------------------------------------------- */
@@ -197,10 +208,10 @@ static unicon_status take_step(unicon_ctx *ctx, refiner *f, double rate, double 
   tuned *x = &f->side[0], *y = &f->side[1];
   unicon_pairs *pairs = NULL;
   unicon__loss_params params = f->params->loss;
-  double value, along;
+  double value, along, across;
   draw_batch(f);
-  embed_batch(ctx, x);
-  embed_batch(ctx, y);
+  UNICON_TRY(embed_batch(ctx, x));
+  UNICON_TRY(embed_batch(ctx, y));
   if (f->params->learn_temperature) params.temperature = exp(-f->log_scale);
   UNICON_TRY(unicon__pairs_subset(ctx, f->data->pairs, x->row, x->count, y->row, y->count, &pairs));
   const unicon_status status =
@@ -211,8 +222,8 @@ static unicon_status take_step(unicon_ctx *ctx, refiner *f, double rate, double 
     return unicon__fail(ctx, UNICON_ERR_NUMERIC,
                         "the loss of a refine batch is not finite; a higher temperature or a "
                         "smaller refine_rate helps");
-  along = pull_back(ctx, x);
-  (void)pull_back(ctx, y);
+  UNICON_TRY(pull_back(ctx, x, &along));
+  UNICON_TRY(pull_back(ctx, y, &across));
   if (f->params->shared) {
     unicon__vec_best()->add_scaled(x->gradient, y->gradient, x->p * x->r, 1);
     memcpy(y->gradient, x->gradient, (size_t)(x->p * x->r) * sizeof *x->gradient);

@@ -30,7 +30,7 @@ typedef struct unicon__refine_params {
   uint64_t seed;
 } unicon__refine_params;
 
-enum { UNICON__EPOCH_LOG = 512 };
+enum { UNICON__EPOCH_LOG = 512 }; /* epochs whose figures are kept; later ones are not logged */
 
 typedef struct unicon__refine_log {
   int epochs;                      /* run */

@@ -9,7 +9,7 @@
 #include "loss/pass.h"
 #include "features/project.h"
 
-enum { HALVINGS = 7 };
+enum { HALVINGS = 7 }; /* of a step: one of less than a hundredth changes nothing */
 
 static const double enough = 1e-6;         /* relative fall of the loss that counts */
 static const double spectrum_floor = 1e-6; /* below this share of s_1 a direction is noise */

@@ -44,7 +44,7 @@ typedef struct unicon__solve_params {
   const unicon__validation *held; /* pairs that choose the step returned; NULL: the last */
 } unicon__solve_params;
 
-enum { UNICON__LOG_STEPS = 64 };
+enum { UNICON__LOG_STEPS = 64 }; /* steps whose figures are kept in the model */
 
 /* What happened: loss after each step (entry 0 is the start), step length, certificate. */
 typedef struct unicon__solve_log {

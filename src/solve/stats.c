@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/sweep.h"
+#include "base/together.h"
 #include "linalg/blas.h"
 #include "solve/stats_device.h"
 #include "solve/stats_rows.h"
@@ -225,6 +226,7 @@ typedef struct adding {
   double sign;
   unicon__stats_rows rows;         /* T, and the weights of rows */
   int64_t *row[2], count[2];       /* rows that count; NULL: all */
+  unicon__share own[2];            /* those of this process */
   int groups[2];                   /* row groups with sums of their own: more work at once */
   float *psi;                      /* a chunk of features */
   unicon__stats_t t[2];            /* T of each direction */
@@ -338,7 +340,7 @@ static unicon_status add_chunk(adding *a, int side, int64_t first) {
              .side = side,
              .groups = a->groups[side],
              .first = first,
-             .rows = smaller(step, a->count[side] - first),
+             .rows = smaller(step, a->own[side].first + a->own[side].count - first),
              .sign = a->sign,
              .row = a->row[side],
              .ld = (side == 0 ? a->set->x : a->set->y).map->out};
@@ -384,14 +386,14 @@ static unicon_status fold(const adding *a, int side, int k, double *to, int64_t 
 
 static unicon_status add_side(adding *a, int side) {
   unicon__stats *s = a->stats;
-  const int64_t step = (int64_t)a->groups[side] * CHUNK_ROWS, n = a->count[side];
+  const int64_t step = (int64_t)a->groups[side] * CHUNK_ROWS, n = a->own[side].count;
   const int stage = unicon__stage_begin(a->ctx, "statistics", 0.5);
-  for (int64_t first = 0; first < n; first += step) {
-    UNICON_TRY(unicon__stage_step(a->ctx, first / step, (n + step - 1) / step));
-    UNICON_TRY(add_chunk(a, side, first));
+  for (int64_t at = 0; at < n; at += step) {
+    UNICON_TRY(unicon__stage_step(a->ctx, at / step, (n + step - 1) / step));
+    UNICON_TRY(add_chunk(a, side, a->own[side].first + at));
   }
   unicon__stage_end(a->ctx, stage);
-  s->rows[side] += a->sign * (double)n;
+  s->rows[side] += a->sign * (double)a->count[side];
   if (s->gram[side]) UNICON_TRY(fold(a, side, 0, s->gram[side], s->p[side] * s->p[side]));
   for (int d = 0; d < 2 && side == 0; d++)
     if (s->way[d].cross) UNICON_TRY(fold(a, 0, 1 + d, s->way[d].cross, s->p[0] * s->p[1]));
@@ -436,7 +438,7 @@ static unicon_status open_room(adding *a) {
   for (int side = 0; side < 2; side++) {
     const unicon__source *source = side == 0 ? &a->set->x : &a->set->y;
     a->groups[side] = groups_for(s, side);
-    const int64_t rows = smaller((int64_t)a->groups[side] * CHUNK_ROWS, a->count[side]);
+    const int64_t rows = smaller((int64_t)a->groups[side] * CHUNK_ROWS, a->own[side].count);
     const bool own = !source->cache || source->cache_row || a->row[side];
     if (own && rows * source->map->out > psi) psi = rows * source->map->out;
     if (side == 0) t = rows * s->p[1];
@@ -485,13 +487,67 @@ static unicon_status check_like(unicon_ctx *ctx, const unicon__batch *set, const
   return UNICON_OK;
 }
 
+/* ---- several processes -------------------------------------------------------------------- */
+
+/* The sums over rows: those of the features, by process; what totals add is known to all. */
+typedef struct part {
+  double *values;
+  int64_t count;
+} part;
+
+enum { PARTS_MOST = 16 };
+
+static int parts_of(const unicon__stats *s, part *out) {
+  int parts = 0;
+  for (int side = 0; side < 2; side++) {
+    const int64_t p = s->p[side];
+    out[parts++] = (part){s->sum[side], p};
+    out[parts++] = (part){s->square[side], p};
+    out[parts++] = (part){s->gram[side], p * p};
+    out[parts++] = (part){s->class_sum[side], s->classes * p};
+    out[parts++] = (part){s->alone[side], p};
+    out[parts++] = (part){s->way[side].cross, s->p[0] * s->p[1]};
+    out[parts++] = (part){s->way[side].left, s->p[0]};
+    out[parts++] = (part){s->way[side].right, s->p[1]};
+  }
+  return parts;
+}
+
+/* Each process its share of the rows; the sum over processes begins with what process 0 had. */
+static void share_rows(adding *a) {
+  const unicon__stats *s = a->stats;
+  const double p_x = (double)s->p[0], p_y = (double)s->p[1];
+  const double wide = s->gram[0] || s->gram[1] ? 2 * (p_x > p_y ? p_x : p_y) : 0;
+  const double most = s->way[0].cross && wide < 2 * p_y ? 2 * p_y : wide;
+  double flops = 0;
+  for (int side = 0; side < 2; side++) {
+    const unicon__source *source = side == 0 ? &a->set->x : &a->set->y;
+    const double row = (double)s->p[side] * (2 + most) + unicon__feature_flops(source);
+    flops += (double)a->count[side] * row;
+  }
+  for (int side = 0; side < 2; side++)
+    a->own[side] = unicon__share_of(a->ctx, a->count[side], 1, flops);
+  part own[PARTS_MOST];
+  const bool first = !a->own[0].divided || a->ctx->job.with.index == 0;
+  for (int k = parts_of(s, own) - 1; k >= 0 && !first; k--)
+    if (own[k].values) memset(own[k].values, 0, (size_t)own[k].count * sizeof *own[k].values);
+}
+
+static unicon_status sum_parts(const adding *a) {
+  part own[PARTS_MOST];
+  for (int k = parts_of(a->stats, own) - 1; k >= 0; k--)
+    UNICON_TRY(unicon__sum_all(a->ctx, &a->own[0], own[k].values, own[k].count));
+  return UNICON_OK;
+}
+
 static unicon_status add_on_host(adding *a) {
+  share_rows(a);
   UNICON_TRY(open_room(a));
   unicon__blas_begin();
   unicon_status status = add_side(a, 0);
   if (status == UNICON_OK) status = add_side(a, 1);
   unicon__blas_end();
-  return status;
+  return status == UNICON_OK ? sum_parts(a) : status;
 }
 
 static unicon_status add_on_device(adding *a, bool *done) {

@@ -10,7 +10,9 @@
 #include "linalg/reflect.h"
 #include "linalg/tiled.h"
 
-enum { LANCZOS_STEPS = 120 };
+enum {
+  LANCZOS_STEPS = 120
+}; /* 1e-10 of the largest eigenvalue on flat spectra too (test_spectral) */
 
 static double norm(const double *x, int64_t n) {
   double sum = 0;

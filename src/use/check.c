@@ -21,11 +21,11 @@
 #include "unicon/tools.h"
 
 enum {
-  FEWEST_ROWS = 20,
-  MOST_RANK = 256,
-  SPECTRUM = 64, /* values reported */
-  SHUFFLED_SPECTRA = 6,
-  ROUND_SPECTRA = 1 << 23
+  FEWEST_ROWS = 20,       /* of a side: half of fewer cannot grade the other half */
+  MOST_RANK = 256,        /* as the rank of a fit is by default */
+  SPECTRUM = 64,          /* values reported */
+  SHUFFLED_SPECTRA = 6,   /* the largest of them is the level of chance */
+  ROUND_SPECTRA = 1 << 23 /* draws of their own, apart from those of shuffles and samples */
 };
 
 /* What is found. */
@@ -225,7 +225,7 @@ static unicon_status run_check(unicon_ctx *ctx, check *c, const unicon_data *giv
   *c->out = (figures){
       .pairs = all->pairs->positive.count, .rows_x = all->x.count, .rows_y = all->y.count};
   UNICON_TRY(
-      unicon__dataset_split(ctx, &c->all, c->groups, 0.5, c->seed, &c->half[0], &c->half[1]));
+      unicon__dataset_split(ctx, &c->all, c->groups, 0.5, c->seed, &c->half[0], &c->half[1], NULL));
   unicon__params_from(c->options, (const int64_t[2]){all->x.count, all->y.count}, &c->params);
   UNICON_TRY(study_spectrum(ctx, c));
   UNICON_TRY(study_halves(ctx, c));

@@ -15,7 +15,12 @@
 #include "linalg/vec.h"
 #include "unicon/tools.h"
 
-enum { BLOCK_ROWS = 8192, TILE_ROWS = 128, TILE_CLASSES = 1024, TOP = 5 };
+enum {
+  BLOCK_ROWS = 8192, /* embedded at a time, so that memory is bounded */
+  TILE_ROWS = 128,
+  TILE_CLASSES = 1024, /* 512 KiB of scores, in the cache of a core */
+  TOP = 5              /* answers: accuracy@5 is what papers give */
+};
 
 typedef struct zero_shot {
   const int64_t *label; /* of the rows of this block */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/together.h"
 #include "io/object.h"
 #include "io/result.h"
 #include "model/embed.h"
@@ -90,7 +91,7 @@ static unicon_status rank_once(unicon_ctx *ctx, scene *s, const wanted *w, int d
       .from_x = from_x,
       .rank = rank,
       .found = found,
-      .intervals = balanced && unicon__word(w->options, UNICON__CI) == 0,
+      .intervals = balanced && unicon__is(w->options, UNICON__CI, "on"),
       .seed = (uint64_t)unicon__integer(w->options, UNICON__SEED),
   };
   return unicon__retrieval_of(ctx, &of, out);
@@ -277,7 +278,7 @@ static unicon_status evaluate(unicon_ctx *ctx, const unicon_view *given_x,
   unicon_status status = warn_training_rows(ctx, x, y);
   if (status == UNICON_OK && !pairs)
     status = unicon__pairs_identity(ctx, x->rows->count, y->rows->count, &own);
-  const bool drop = unicon__word(w->options, UNICON__BAD_ROWS) == 1;
+  const bool drop = unicon__is(w->options, UNICON__BAD_ROWS, "drop");
   if (status == UNICON_OK)
     status = (drop ? run_usable : run_both)(ctx, x, y, pairs ? pairs : own, w);
   unicon_pairs_destroy(own);
@@ -301,7 +302,16 @@ unicon_status unicon_evaluate(unicon_ctx *ctx, const unicon_view *x, const unico
                               unicon_result **out) {
   if (out) *out = NULL;
   UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, evaluate_into(ctx, x, y, pairs, options, out));
+  unicon_status status = unicon__together_begin(ctx, options, "eval of %lld and %lld rows",
+                                                x && x->rows ? (long long)x->rows->count : 0,
+                                                y && y->rows ? (long long)y->rows->count : 0);
+  if (status == UNICON_OK) status = evaluate_into(ctx, x, y, pairs, options, out);
+  status = unicon__together_end(ctx, status);
+  if (status != UNICON_OK && out) { /* made here, but not elsewhere */
+    unicon_result_destroy(*out);
+    *out = NULL;
+  }
+  return unicon__leave(ctx, status);
 }
 
 unicon_status unicon_ranks(unicon_ctx *ctx, const unicon_view *x, const unicon_view *y,

@@ -12,7 +12,10 @@
 #include "linalg/tiled.h"
 #include "linalg/vec.h"
 
-enum { MAKE_ROWS = 4096, CHECK_ROWS = 1024 };
+enum {
+  MAKE_ROWS = 4096, /* that describe a side: a covariance of the leading axes needs no more */
+  CHECK_ROWS = 1024 /* that are compared with it: enough to see another mean or spread */
+};
 
 /* Where to draw the line: below a fifth of the way from chance to what was seen at first, rows are
  * another model's. Of one model's rows in another domain more than half of the way was left. */

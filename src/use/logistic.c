@@ -10,9 +10,9 @@
 #include "linalg/vec.h"
 
 enum {
-  TILE_ROWS = 512,
-  MEMORY = 10, /* corrections that L-BFGS keeps */
-  MOST_STEPS = 2000
+  TILE_ROWS = 512,  /* of a product */
+  MEMORY = 10,      /* corrections that L-BFGS keeps */
+  MOST_STEPS = 2000 /* a probe that needs more has too small a ridge, and says so */
 };
 
 static const double wanted_gradient = 1e-6; /* over max(1, length of the point) */

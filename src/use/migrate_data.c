@@ -56,7 +56,7 @@ static unicon_status choose_rows(unicon_ctx *ctx, const unicon_migration_data *d
                                  unicon__move *move) {
   const unicon_rows *side[2] = {data->old_rows, data->new_rows};
   const int64_t all = side[0]->count;
-  const bool drop = unicon__word(move->options, UNICON__BAD_ROWS) == 1;
+  const bool drop = unicon__is(move->options, UNICON__BAD_ROWS, "drop");
   const uint64_t seed = (uint64_t)unicon__integer(move->options, UNICON__SEED);
   unsigned char *good;
   int64_t *order, count = 0;
@@ -117,7 +117,7 @@ static unicon_status check_query_side(unicon_ctx *ctx, const unicon__move *move,
                                  move->d[0] == move->d[1], &how, &length));
   if (how == UNICON__ALIKE) return UNICON_OK;
   unicon__likeness_say(how, side, rows->name, sentence, sizeof sentence);
-  if (how == UNICON__LIKE_OTHER && unicon__word(move->options, UNICON__TRUST) == 1)
+  if (how == UNICON__LIKE_OTHER && unicon__is(move->options, UNICON__TRUST, "off"))
     return unicon__fail(ctx, UNICON_ERR_DATA, "%s (trust on takes them as they are)", sentence);
   unicon__log(ctx, UNICON_LOG_WARNING, "%s", sentence);
   return UNICON_OK;

@@ -155,7 +155,7 @@ static double change_of(const unicon__outcome *o, bool bent, double from, double
 static void extrapolate(unicon__outcome *o) {
   const unicon__entry *entry = &o->entry[UNICON__ROW_REWRITE];
   const unicon__figures *f = &entry->figures;
-  if (unicon__word(o->move->options, UNICON__INDEX_ROWS) == 0) return;
+  if (unicon__is(o->move->options, UNICON__INDEX_ROWS, "none")) return;
   o->index_rows = unicon__integer(o->move->options, UNICON__INDEX_ROWS);
   const double rows = (double)o->index_rows, items = (double)entry->items;
   const double straight = change_of(o, false, items, rows), bent = change_of(o, true, items, rows);

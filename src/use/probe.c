@@ -156,7 +156,7 @@ static unicon_status run_probe(unicon_ctx *ctx, probe *p, const unicon_view *tra
                                unicon_result **out) {
   if (!p->train_label || !p->test_label || !out)
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                        "probe needs the labels of both views and where to put the result");
+                        "probe needs the labels of both views and an out pointer");
   UNICON_TRY(unicon__lens_open(ctx, train, &p->train));
   UNICON_TRY(unicon__lens_open(ctx, test, &p->test));
   if (p->train.r != p->test.r)

@@ -10,7 +10,11 @@
 #include "linalg/tiled.h"
 #include "linalg/vec.h"
 
-enum { PARTS = 3, BLOCK_ROWS = 1024, POWER_STEPS = 200 };
+enum {
+  PARTS = 3, /* of the folds, of which procrustes is judged on one at a time: it is one SVD each */
+  BLOCK_ROWS = 1024, /* of a product */
+  POWER_STEPS = 200  /* at most; it stops at 1e-8 */
+};
 
 struct unicon__regress {
   unicon__regress_data data;

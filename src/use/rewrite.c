@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "base/options.h"
 #include "io/object.h"
+#include "io/rows_format.h"
 #include "io/sidecar.h"
 #include "io/text.h"
 #include "linalg/convert.h"
@@ -23,7 +24,6 @@
 #include "use/likeness.h"
 
 enum {
-  HEADER = 128,      /* bytes of the .npy header */
   BLOCK_ROWS = 4096, /* embedded, written and hashed at a time */
   SAMPLE_ROWS = 256  /* of the source, to know it again */
 };
@@ -81,7 +81,7 @@ static unicon_status check_way(unicon_ctx *ctx, const unicon_view *view,
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "side is %d; accepted: 0 (x) or 1 (y)",
                         (int)view->side);
   if (view->rows->width == unicon_model_width(model, view->side) &&
-      unicon__word(options, UNICON__TRUST) == 1)
+      unicon__is(options, UNICON__TRUST, "off"))
     return unicon__likeness_check(ctx, model, (int)view->side, view->rows);
   return UNICON_OK;
 }
@@ -168,17 +168,9 @@ static unicon_status write_all(unicon_ctx *ctx, const job *j, const void *data, 
 }
 
 static unicon_status write_header(unicon_ctx *ctx, const job *j) {
-  char header[HEADER + 1];
-  memcpy(header, "\x93NUMPY\x01\x00", 8);
-  header[8] = (char)(HEADER - 10); /* little-endian uint16 */
-  header[9] = 0;
-  const int used =
-      snprintf(header + 10, sizeof header - 10,
-               "{'descr': '%s', 'fortran_order': False, 'shape': (%" PRId64 ", %" PRId64 "), }",
-               j->about.dtype, j->about.rows, j->width);
-  memset(header + 10 + used, ' ', (size_t)(HEADER - 10 - used));
-  header[HEADER - 1] = '\n';
-  return write_all(ctx, j, header, HEADER);
+  char header[UNICON__NPY_HEADER + 1];
+  unicon__npy_header(j->about.dtype, j->about.rows, j->width, header);
+  return write_all(ctx, j, header, UNICON__NPY_HEADER);
 }
 
 /* ---- going on where it stopped ------------------------------------------------------------ */
@@ -193,7 +185,7 @@ static unicon_status compare_last(unicon_ctx *ctx, job *j, int64_t done) {
   if (done == 0) return UNICON_OK;
   UNICON_TRY(make_block(ctx, j, at, &count, &data, &bytes));
   UNICON_TRY(unicon__bytes_map(ctx, j->part, &file));
-  const size_t from = HEADER + (size_t)(at * j->width * j->size);
+  const size_t from = UNICON__NPY_HEADER + (size_t)(at * j->width * j->size);
   const bool equal = from + bytes <= file.size && memcmp(file.data + from, data, bytes) == 0;
   unicon__bytes_unmap(&file);
   if (equal) return UNICON_OK;
@@ -211,7 +203,7 @@ static unicon_status open_part(unicon_ctx *ctx, job *j) {
   UNICON_TRY(unicon__sidecar_read(ctx, j->journal, &old, &found));
   if (found && stat(j->part, &about) == 0) {
     const char *other = difference(&old, &j->about);
-    const int64_t bytes = HEADER + old.done * j->width * j->size;
+    const int64_t bytes = UNICON__NPY_HEADER + old.done * j->width * j->size;
     if (other)
       return unicon__fail(ctx, UNICON_ERR_DATA,
                           "%s was begun with %s; remove it and %s to start again", j->part, other,
@@ -288,7 +280,7 @@ static unicon_status check_bytes(unicon_ctx *ctx, const char *path, const unicon
   unicon__sidecar now = {.rows = 0};
   snprintf(now.hash, sizeof now.hash, "%016d", 0);
   if (about->width < 1 || __builtin_mul_overflow(about->rows, about->width * size, &want) ||
-      __builtin_add_overflow(want, HEADER, &want) || (int64_t)bytes.size != want)
+      __builtin_add_overflow(want, UNICON__NPY_HEADER, &want) || (int64_t)bytes.size != want)
     return unicon__fail(ctx, UNICON_ERR_FORMAT,
                         "%s has %zu bytes, but its sidecar speaks of %lld rows of %lld numbers, "
                         "%lld bytes: it was cut off or replaced",
@@ -296,7 +288,7 @@ static unicon_status check_bytes(unicon_ctx *ctx, const char *path, const unicon
                         (long long)want);
   const size_t block = (size_t)(BLOCK_ROWS * about->width * size);
   const int stage = unicon__stage_begin(ctx, "check", 0.99);
-  for (size_t at = HEADER; at < bytes.size; at += block) {
+  for (size_t at = UNICON__NPY_HEADER; at < bytes.size; at += block) {
     const size_t left = bytes.size - at;
     UNICON_TRY(unicon__stage_step(ctx, (int64_t)(at / block), (int64_t)(bytes.size / block) + 1));
     take_hash(&now, bytes.data + at, left < block ? left : block);
@@ -338,7 +330,8 @@ static unicon_status is_finished(unicon_ctx *ctx, const job *j, bool *out) {
   *out = false;
   UNICON_TRY(unicon__sidecar_read(ctx, j->sidecar, &old, &found));
   if (!found || stat(j->path, &about) != 0 || difference(&old, &j->about)) return UNICON_OK;
-  *out = old.done == old.rows && about.st_size == HEADER + old.rows * j->width * j->size;
+  *out =
+      old.done == old.rows && about.st_size == UNICON__NPY_HEADER + old.rows * j->width * j->size;
   return UNICON_OK;
 }
 

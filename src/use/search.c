@@ -8,6 +8,8 @@
 
 #include <math.h>
 
+#include "base/together.h"
+#include "base/number.h"
 #include "device/use.h"
 #include "io/object.h"
 #include "linalg/blas.h"
@@ -16,7 +18,7 @@
 enum {
   BASE_ROWS = 4096,      /* of a block, at least ... */
   BASE_FLOATS = 1 << 22, /* ... and as many as this holds: 16 MB */
-  QUERY_ROWS = 128,
+  QUERY_ROWS = 128,      /* by SCORE_COLS: 512 KiB of scores, in the cache of a core */
   SCORE_COLS = 1024,
   LANE_ROWS = 256,    /* of the base, at least */
   LANE_HITS = 1 << 22 /* in all lists: 64 MB */
@@ -40,10 +42,6 @@ typedef struct search {
   double longest;           /* length of a query, at most */
   float *scores;            /* per worker: `rows` by SCORE_COLS */
 } search;
-
-static int64_t least(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
 
 static bool worse(hit a, hit b) {
   return a.score < b.score || (a.score == b.score && a.id > b.id);
@@ -89,12 +87,12 @@ static void offer_row(const search *s, int64_t lane, int64_t query, int64_t colu
 /* Some queries against a lane of the base block. */
 static void search_cell(void *state, unicon__cell cell) {
   const search *s = state;
-  const int64_t first = cell.row * s->rows, rows = least(s->rows, s->queries - first);
+  const int64_t first = cell.row * s->rows, rows = unicon__least(s->rows, s->queries - first);
   const int64_t part = (s->count + s->lanes - 1) / s->lanes;
-  const int64_t end = least((cell.col + 1) * part, s->count);
+  const int64_t end = unicon__least((cell.col + 1) * part, s->count);
   float *scores = s->scores + cell.worker * s->rows * SCORE_COLS;
   for (int64_t column = cell.col * part; column < end; column += SCORE_COLS) {
-    const int64_t cols = least(SCORE_COLS, end - column);
+    const int64_t cols = unicon__least(SCORE_COLS, end - column);
     const double longest =
         s->lens ? unicon__lens_longest(s->lens, s->base + column * s->r, cols, s->r) : 1.001;
     const double margin = unicon__score_error(s->r, s->longest * longest);
@@ -137,11 +135,11 @@ static unicon_status open_base(unicon_ctx *ctx, unicon_view base, const unicon__
 
 /* Cells for all threads, unless the lists would take too much; and room for all of it. */
 static unicon_status open_search(unicon_ctx *ctx, int64_t base_rows, search *s) {
-  s->rows = least(s->queries, QUERY_ROWS);
+  s->rows = unicon__least(s->queries, QUERY_ROWS);
   const int64_t blocks = s->rows > 0 ? (s->queries + s->rows - 1) / s->rows : 1;
   const int64_t wish = 4 * (int64_t)unicon__workers(ctx) / blocks;
   const int64_t allowed = LANE_HITS / (s->queries * s->k + 1);
-  s->lanes = least(least(wish, allowed), base_rows / LANE_ROWS);
+  s->lanes = unicon__least(unicon__least(wish, allowed), base_rows / LANE_ROWS);
   if (s->lanes < 1) s->lanes = 1;
   UNICON_NEW(ctx, s->heap, s->lanes * s->queries * s->k);
   UNICON_NEW(ctx, s->filled, s->lanes * s->queries);
@@ -203,7 +201,7 @@ static unicon_status find_road(unicon_ctx *ctx, void *state, unicon__device_room
   for (int64_t i = 0; i < f->queries * f->k; i++) id[i] = -1;
   const int stage = unicon__stage_begin(ctx, "search", 0.95);
   for (int64_t first = 0; first < f->n; first += block) {
-    const int64_t count = least(block, f->n - first);
+    const int64_t count = unicon__least(block, f->n - first);
     UNICON_TRY(unicon__stage_step(ctx, first / block, (f->n + block - 1) / block));
     if (made) UNICON_TRY(unicon__meeting_candidates(ctx, f->meeting, first, count, made));
     UNICON_TRY(unicon__on(ctx, upload, candidate, 0, count,
@@ -240,7 +238,7 @@ unicon_status unicon__nearest(unicon_ctx *ctx, const float *q, int64_t queries, 
                .queries = queries,
                .n = count,
                .width = width,
-               .k = least(k, count),
+               .k = unicon__least(k, count),
                .ld = k,
                .ids = ids,
                .scores = scores};
@@ -250,7 +248,7 @@ unicon_status unicon__nearest(unicon_ctx *ctx, const float *q, int64_t queries, 
   unicon__block *frame = unicon__frame_open(ctx);
   search s = {.queries = queries,
               .r = width,
-              .k = least(k, count),
+              .k = unicon__least(k, count),
               .q = q,
               .base = base,
               .count = count,
@@ -271,12 +269,32 @@ static unicon_status scan_base(unicon_ctx *ctx, const unicon__meeting *meeting, 
   const int stage = unicon__stage_begin(ctx, "search", 0.95);
   for (s->first = 0; s->first < n; s->first += block) {
     UNICON_TRY(unicon__stage_step(ctx, s->first / block, (n + block - 1) / block));
-    s->count = least(block, n - s->first);
+    s->count = unicon__least(block, n - s->first);
     UNICON_TRY(unicon__meeting_candidates(ctx, meeting, s->first, s->count, room));
     UNICON_TRY(unicon__sweep_run(ctx, &sweep));
   }
   unicon__stage_end(ctx, stage);
   return UNICON_OK;
+}
+
+/* The lists of some queries on the host. */
+static unicon_status find_on_host(unicon_ctx *ctx, const finding *f, const unicon__share *own,
+                                  const unicon__lens *query, const unicon__lens *base) {
+  const int64_t wish = BASE_FLOATS / (f->width > 0 ? f->width : 1);
+  const int64_t block = unicon__least(wish < BASE_ROWS ? BASE_ROWS : wish, f->n);
+  search s = {.queries = own->count,
+              .r = f->width,
+              .k = f->k,
+              .q = f->q + own->first * f->width,
+              .longest = unicon__lens_longest(query, f->q, f->queries, f->width),
+              .lens = base};
+  float *room;
+  UNICON_NEW(ctx, room, block * s.r);
+  UNICON_TRY(open_search(ctx, block, &s));
+  UNICON_TRY(scan_base(ctx, f->meeting, f->n, block, room, &s));
+  write_lists(&s, f->ld, f->ids + own->first * f->ld, f->scores + own->first * f->ld);
+  UNICON_TRY(unicon__gather_rows(ctx, own, f->ids, f->ld * (int64_t)sizeof *f->ids));
+  return unicon__gather_rows(ctx, own, f->scores, f->ld * (int64_t)sizeof *f->scores);
 }
 
 unicon_status unicon__search(unicon_ctx *ctx, const unicon_view *queries, const unicon_view *base,
@@ -292,35 +310,35 @@ unicon_status unicon__search(unicon_ctx *ctx, const unicon_view *queries, const 
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT, "k is %lld; accepted: 1 or more", (long long)k);
   UNICON_NEED(ctx, ids);
   UNICON_NEED(ctx, scores);
-  const int64_t n = lens_b.count, kept = least(k, n);
-  search s = {.queries = lens_q.count, .r = meeting.width, .k = kept, .lens = &lens_b};
   finding f = {.meeting = &meeting,
-               .queries = s.queries,
-               .n = n,
-               .width = s.r,
-               .k = kept,
+               .queries = lens_q.count,
+               .n = lens_b.count,
+               .width = meeting.width,
+               .k = unicon__least(k, lens_b.count),
                .ld = k,
                .ids = ids,
                .scores = scores};
+  const double flops = 2 * (double)f.queries * (double)f.n * (double)f.width;
+  const unicon__share share = unicon__share_of(ctx, f.queries, QUERY_ROWS, flops);
   bool done;
-  const int64_t wish = BASE_FLOATS / (s.r > 0 ? s.r : 1);
-  const int64_t block = least(wish < BASE_ROWS ? BASE_ROWS : wish, n);
-  float *q, *room;
-  UNICON_NEW(ctx, q, s.queries * s.r);
-  UNICON_TRY(unicon__meeting_queries(ctx, &meeting, 0, s.queries, q));
-  s.q = f.q = q;
+  float *q;
+  UNICON_NEW(ctx, q, f.queries * f.width);
+  UNICON_TRY(unicon__meeting_queries(ctx, &meeting, 0, f.queries, q));
+  f.q = q;
   UNICON_TRY(find_on_device(ctx, &f, &done));
-  if (done) return UNICON_OK;
-  UNICON_NEW(ctx, room, block * s.r);
-  s.longest = unicon__lens_longest(&lens_q, q, s.queries, s.r);
-  UNICON_TRY(open_search(ctx, block, &s));
-  UNICON_TRY(scan_base(ctx, &meeting, n, block, room, &s));
-  write_lists(&s, k, ids, scores);
-  return UNICON_OK;
+  return done ? UNICON_OK : find_on_host(ctx, &f, &share, &lens_q, &lens_b);
+}
+
+static long long rows_in(const unicon_view *view) {
+  return view && view->rows ? (long long)view->rows->count : 0;
 }
 
 unicon_status unicon_search(unicon_ctx *ctx, const unicon_view *queries, const unicon_view *base,
                             int64_t k, int64_t *ids, float *scores) {
   UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, unicon__search(ctx, queries, base, k, ids, scores));
+  unicon_status status =
+      unicon__together_begin(ctx, NULL, "search of %lld rows for %lld, %lld each", rows_in(base),
+                             rows_in(queries), (long long)k);
+  if (status == UNICON_OK) status = unicon__search(ctx, queries, base, k, ids, scores);
+  return unicon__leave(ctx, unicon__together_end(ctx, status));
 }

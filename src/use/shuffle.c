@@ -8,9 +8,9 @@
 #include "linalg/tiled.h"
 
 enum {
-  FEWEST_BLOCKS = 10, /* 10! orders are enough for a small p-value */
-  TEST_ROWS = 2048,
-  SHUFFLES = 1000,
+  FEWEST_BLOCKS = 10,   /* 10! orders are enough for a small p-value */
+  TEST_ROWS = 2048,     /* of a side: their scores take 16 MB */
+  SHUFFLES = 1000,      /* p-values down to 0.001 */
   ROUND_PICK = 1 << 20, /* draw that picks the rows of a test; the shuffles are 0 .. SHUFFLES-1 */
   ROUND_SIDE = 1 << 21  /* added for y */
 };

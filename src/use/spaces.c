@@ -69,7 +69,7 @@ static unicon_status match(unicon_ctx *ctx, const char *path, const unicon_model
   tally t = {0};
   if (!path || !model || !known)
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
-                        "vectors_match needs a path, a model and a place for the answer");
+                        "vectors_match needs a path, a model and an out pointer");
   if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
     UNICON_TRY(look_inside(ctx, path, model, &t));
   else

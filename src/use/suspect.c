@@ -10,7 +10,11 @@
 #include "linalg/blas.h"
 #include "linalg/vec.h"
 
-enum { SAMPLE = 4096, QUERY_ROWS = 128, ROUND_SAMPLE = 1 << 22 };
+enum {
+  SAMPLE = 4096,         /* other rows that a pair is graded against: a share to a hundredth */
+  QUERY_ROWS = 128,      /* of a tile of scores */
+  ROUND_SAMPLE = 1 << 22 /* draws of their own, apart from those of shuffles and spectra */
+};
 
 /* One direction: rows of one side as queries against a sample of the other. */
 typedef struct grading {
@@ -46,17 +50,18 @@ static unicon_status draw_sample(unicon_ctx *ctx, grading *g, int64_t n, uint64_
 
 static unicon_status average_classes(unicon_ctx *ctx, grading *g) {
   const unicon_pairs *pairs = g->pairs;
-  const int32_t *class = g->from_x ? pairs->class_y : pairs->class_x;
+  const int32_t *class_of = g->from_x ? pairs->class_y : pairs->class_x;
   const int64_t n = g->from_x ? pairs->n_y : pairs->n_x, size = pairs->classes * g->r;
   double *sum;
   int64_t *members;
-  if (!class) return UNICON_OK;
+  if (!class_of) return UNICON_OK;
   UNICON_NEW(ctx, sum, size);
   UNICON_NEW(ctx, members, pairs->classes);
   UNICON_NEW(ctx, g->class_mean, size);
   for (int64_t i = 0; i < n; i++) {
-    members[class[i]]++;
-    for (int64_t j = 0; j < g->r; j++) sum[class[i] * g -> r + j] += (double)g->other[i * g->r + j];
+    members[class_of[i]]++;
+    for (int64_t j = 0; j < g->r; j++)
+      sum[class_of[i] * g->r + j] += (double)g->other[i * g->r + j];
   }
   for (int64_t k = 0; k < size; k++) {
     const int64_t rows = members[k / g->r];

@@ -50,7 +50,7 @@ typedef struct model {
 enum { PART_BITS = 40 }; /* sample i of part p is number p 2^40 + i */
 
 static double value_of(const unicon_options *options, int id, double usual) {
-  return unicon__word(options, id) == 0 ? usual : unicon__number(options, id);
+  return unicon__is(options, id, "auto") ? usual : unicon__number(options, id);
 }
 
 static int64_t width_of(const kind *k, const unicon_options *options, int side) {

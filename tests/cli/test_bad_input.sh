@@ -109,6 +109,10 @@ refused 1 "x.npy is an .npy file, not a .safetensors file" eval x.npy d/x.test.n
 mkdir gap && cp d/x.test.npy gap/x_0.npy && cp d/x.test.npy gap/x_2.npy
 run 0 embed good.safetensors --side x gap -o gap.npy
 says "no number between x_0.npy and x_2.npy: is a file missing?"
+for k in 4 6 8; do cp d/x.test.npy gap/x_$k.npy; done
+run 0 embed good.safetensors --side x gap -o gap.npy
+says "no number between x_0.npy and x_2.npy, nor in other places: is a file missing?"
+[ "$(grep -c "is a file missing" err)" -eq 1 ] || fail "a warning for each gap"
 
 # Output that cannot be written, said before the work; outputs never destroy an input.
 refused 1 "no/where" fit d/x.train.npy d/y.train.npy -o no/where/m.safetensors

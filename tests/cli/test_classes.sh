@@ -56,10 +56,10 @@ says "Y is missing"
 run 2 eval m.safetensors d/x.test.npy d/y.test.npy --classes y.npy --x-labels test.txt
 says "--classes takes the place of Y"
 refused 2 "--x-labels FILE" eval m.safetensors d/x.test.npy --classes y.npy
-refused 2 "--pairs has no meaning with --classes" eval m.safetensors d/x.test.npy --classes y.npy \
+refused 2 "--pairs cannot be used with --classes" eval m.safetensors d/x.test.npy --classes y.npy \
   --x-labels test.txt --pairs test.txt
 refused 2 "--class-names needs --classes" eval m.safetensors d/x.test.npy d/y.test.npy --class-names turned.txt
-refused 1 'the label `kind-0` is no row number from 0 to 2' eval m.safetensors d/x.test.npy --classes y.npy \
+refused 1 'the label `kind-0` is not a row number from 0 to 2' eval m.safetensors d/x.test.npy --classes y.npy \
   --x-labels named.txt
 sed '7s/.*/what/' named.txt >odd.txt
 refused 1 'the label `what` is not in turned.txt, nor a row number' eval m.safetensors d/x.test.npy \
@@ -70,7 +70,7 @@ refused 1 "only 2 different names" eval m.safetensors d/x.test.npy --classes y.n
 refused 1 "rows of 40 values, but side y of the model takes 30" eval m.safetensors d/x.test.npy --classes x.npy \
   --x-labels test.txt
 refused 1 "120 labels, but there are 300 rows" eval m.safetensors d/x.train.npy --classes y.npy --x-labels test.txt
-refused 2 "--ci has no meaning with --classes" eval m.safetensors d/x.test.npy --classes y.npy --x-labels test.txt --ci
+refused 2 "--ci cannot be used with --classes" eval m.safetensors d/x.test.npy --classes y.npy --x-labels test.txt --ci
 # Escape sequences of a label file do not reach the terminal.
 printf 'a\033[2J\nb\303\251\nc\n' >escape.txt
 sed 's/^0$/a\x1b[2J/; s/^1$/b\xc3\xa9/; s/^2$/c/' test.txt >escaped.txt

@@ -151,9 +151,9 @@ refused 2 "give --test-pairs for the test rows" compare $train --pairs p.tsv $te
 refused 2 "--kernel is an option of \`unicon fit\`" compare $train --kernel rbf
 others="$test --val-x d/x.test.npy --val-y d/y.test.npy"
 # shellcheck disable=SC2086
-refused 2 "--val-fraction has no meaning with --val-x" compare $train $others --val-fraction .2
+refused 2 "--val-fraction cannot be used with --val-x" compare $train $others --val-fraction .2
 # shellcheck disable=SC2086
-refused 2 "--groups has no meaning with both --val-x and --test-x" compare $train $others --groups g.txt
+refused 2 "--groups cannot be used with both --val-x and --test-x" compare $train $others --groups g.txt
 # Rows that cannot be used, in every set.
 python3 - <<'PYTHON'
 for name in ("x.train", "x.test"):

@@ -85,7 +85,7 @@ run 0 eval --no-model d/x.test.npy d/x.test.npy --x-labels d/label.test.npy --y-
 json "j['x_to_y']['hit@1'] == 1" # each finds itself
 run 0 fit d/x.train.npy d/x.train.npy --x-labels lx.txt --one-set --val-x d/x.test.npy --val-y d/x.test.npy --val-x-labels d/label.test.npy -o s.safetensors
 refused 2 "--one-set needs --x-labels" fit d/x.train.npy d/x.train.npy --one-set -o no.safetensors
-refused 2 "--y-labels is too much" fit d/x.train.npy d/x.train.npy --one-set --x-labels lx.txt --y-labels lx.txt -o no.safetensors
+refused 2 "leave --y-labels out" fit d/x.train.npy d/x.train.npy --one-set --x-labels lx.txt --y-labels lx.txt -o no.safetensors
 refused 1 "has 60 labels, but there are 30 rows" fit d/x.train.npy d/x.test.npy --one-set --x-labels lx.txt -o no.safetensors
 
 # The weights are minus the slope of the loss, and follow the loss of the model unless told otherwise.

@@ -33,11 +33,11 @@ run 0 probe --no-model d/x.train.npy --test d/x.test.npy --train-labels train.tx
 json "j['labels'] == ['kind-0', 'kind-1', 'kind-2', 'what'] and j['unseen'] == 1"
 json "[row[3] for row in j['confusion']] == [0, 0, 0, 0] and j['accuracy'] < 1"
 
-# Many classes: the commonest errors instead of a matrix.
+# Many classes: the most common errors instead of a matrix.
 python3 -c '[print(i % 25) for i in range(300)]' >many.train
 python3 -c '[print(i % 25) for i in range(120)]' >many.test
 run 0 probe --no-model d/x.train.npy --test d/x.test.npy --train-labels many.train --test-labels many.test
-prints "25 classes: the commonest errors"
+prints "25 classes: the most common errors"
 
 # Mistakes.
 run 2 probe m.safetensors d/x.train.npy --test d/x.test.npy $probe
@@ -45,7 +45,7 @@ says "--side x or --side y"
 run 2 probe m.safetensors --side x d/x.train.npy --test d/x.test.npy --train-labels train.txt
 says "--test-labels FILE is missing"
 run 2 probe --no-model m.safetensors d/x.train.npy --test d/x.test.npy $probe
-says 'with --no-model only TRAIN is given; `d/x.train.npy` is too much'
+says 'with --no-model only TRAIN is given; `d/x.train.npy` is one argument too many'
 refused 1 "300 labels, but there are 120 rows" probe --no-model d/x.train.npy --test d/x.test.npy \
   --train-labels train.txt --test-labels train.txt
 refused 1 "one kind" probe --no-model d/x.train.npy --test d/x.test.npy --train-labels train.txt \

@@ -213,7 +213,7 @@ grep -q "<img" page/media.html && fail "an image of a text"
 printf 'one\r\ntwo\n' >two.txt
 refused 1 "two.txt: 2 lines, but there are 90 rows" report m.safetensors d/x.test.npy d/y.test.npy --x-text two.txt -o r.html
 refused 1 "nope.txt: No such file" report m.safetensors d/x.test.npy d/y.test.npy --y-media nope.txt -o r.html
-refused 2 "--beside has no meaning with --from" report --from plain.json --beside m.safetensors -o r.html
+refused 2 "--beside cannot be used with --from" report --from plain.json --beside m.safetensors -o r.html
 
 # Two models: the second is what its own report says; a model beside itself does not differ.
 report versus m.safetensors d/x.test.npy d/y.test.npy --labels label.txt --beside balanced.safetensors
@@ -284,8 +284,8 @@ run 2 report m.safetensors d/x.test.npy -o r.html
 says "Y is missing"
 run 2 report m.safetensors --from plain.json -o r.html
 says "--from takes the place of"
-refused 2 "--perplexity has no meaning with --from" report --from plain.json --perplexity 5 -o r.html
-refused 2 "--x-ids has no meaning with --from" report --from plain.json --x-ids ids.txt -o r.html
+refused 2 "--perplexity cannot be used with --from" report --from plain.json --perplexity 5 -o r.html
+refused 2 "--x-ids cannot be used with --from" report --from plain.json --x-ids ids.txt -o r.html
 refused 2 "--classes needs the right answers" report m.safetensors d/x.test.npy d/y.test.npy --classes classes.npy \
   -o r.html
 refused 2 "--class-names needs --classes" report m.safetensors d/x.test.npy d/y.test.npy --class-names names.txt \
@@ -394,5 +394,5 @@ cp hostile.json ids.json
 refused 1 "ids.json is an input" report --from ids.json -o ids.json
 echo '{"format": "other"}' >other.json
 refused 1 "other.json: not a report" report --from other.json --json
-refused 2 "--pairs has no meaning with --from" report --from other.json -o page.html --pairs p.tsv
+refused 2 "--pairs cannot be used with --from" report --from other.json -o page.html --pairs p.tsv
 echo "report: ok"

@@ -33,11 +33,13 @@ LOOK = """
   const outside = [...document.querySelectorAll('.bar, .rank-bar, .point, .cell, .spectrum-point, .curve-point')]
     .filter(e => { const a = e.getBoundingClientRect(), b = e.ownerSVGElement.getBoundingClientRect();
                    return a.left < b.left - 8 || a.right > b.right + 8 || a.top < b.top - 8 || a.bottom > b.bottom + 8; });
+  const cramped = [...document.querySelectorAll('button, .times')].filter(e => e.scrollHeight > e.clientHeight + 1 &&
+    e.clientHeight > 0 || e.matches('.times') && e.getBoundingClientRect().height > 36);
   const texts = [...document.querySelectorAll('svg.chart text')].filter(e => e.getBoundingClientRect().left < -0.5 ||
     e.getBoundingClientRect().right > width + 0.5);
   return JSON.stringify({
     scroll: document.documentElement.scrollWidth - width, wide, outside: outside.length,
-    texts: texts.map(e => e.textContent),
+    texts: texts.map(e => e.textContent), cramped: cramped.map(e => e.textContent),
     count: Object.fromEntries(NAMES.map(n => [n, document.getElementsByClassName(n).length])),
     charts: [...document.querySelectorAll('svg.chart')].map(e => { const b = e.getBoundingClientRect();
       return [e.getAttribute('class'), b.width, b.height]; }),
@@ -139,6 +141,7 @@ def look(browser, address, name, size, wanted, folder, scripts=True):
     quiet(browser.events, address)
     assert seen["scroll"] <= 0 and not seen["wide"], f"{name}: wider than the screen: {seen['wide'][:5]}"
     assert not seen["texts"], f"{name}: text leaves the screen: {seen['texts'][:5]}"
+    assert not seen["cramped"], f"{name}: words that do not fit on their line or button: {seen['cramped'][:5]}"
     assert seen["outside"] == 0, f"{name}: {seen['outside']} marks lie outside of their chart"
     assert seen["count"] == wanted, f"{name}: {seen['count']} instead of {wanted}"
     drawn = " ".join(c[0] for c in seen["charts"])

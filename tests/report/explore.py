@@ -253,7 +253,30 @@ def tables(browser, report, press):
         def alone():
             assert visible(browser) == sum(p["label"] == worst["label"] for p in report["view"]["points"])
         soon(alone)
-    return 2
+        cramped = browser.value("[...document.querySelectorAll('.tools button')].filter(e => e.scrollHeight > e.clientHeight + 1).length")
+        assert cramped == 0, "a button beside the filters is too small for its words"
+        back_to_all(browser, report, worst["label"], press)
+    return 3
+
+
+def back_to_all(browser, report, label, press):
+    """A table leads to a row that the filter hides: all rows are back, and the row is seen above its card."""
+    points = {p["side"] + str(p["number"]): p for p in report["view"]["points"]}
+    keys = [f"{side}{row[side + '_number']}" if side + "_number" in row else f"{side}{row[side]}"
+            for row in report["suspects"]["rows"] for side in "xy"]
+    hidden = [k for k, key in enumerate(keys) if key in points and points[key]["label"] != label]
+    if not hidden:
+        return
+    press(browser, f"document.querySelectorAll('.suspect button.row')[{hidden[0]}]")
+
+    def seen():
+        assert visible(browser) == len(points), "a row that a table leads to is hidden by a filter"
+        top, bottom, edge = json.loads(browser.value(
+            "(() => { const a = document.querySelector('svg.plane .ring.self').getBoundingClientRect(),"
+            " p = document.querySelector('.panel'), b = p.getBoundingClientRect();"
+            " return JSON.stringify([a.top, a.bottom, getComputedStyle(p).position === 'fixed' ? b.top : innerHeight]); })()"))
+        assert 0 <= top and bottom <= edge, f"the row lies at {top:.0f} to {bottom:.0f}, seen is 0 to {edge:.0f}"
+    soon(seen)
 
 
 def harmless(browser, report):

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unicon-mpi: the commands fit, eval and search in the processes of an MPI job. Process 0 speaks for
+ * all and writes the files. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "communicator.h"
+
+/* What the others would say, all of them have heard. */
+static bool be_silent(void) {
+  return freopen("/dev/null", "w", stdout) && freopen("/dev/null", "w", stderr);
+}
+
+int main(int argc, char **argv) {
+  communicator c;
+  if (!communicator_open(&argc, &argv, &c)) return EXIT_FAILED;
+  const job of = {.with = &c.with,
+                  .crowded = c.here > 1,
+                  .bytes = &c.bytes,
+                  .seconds = &c.seconds,
+                  .abandon = communicator_abandon,
+                  .user = NULL};
+  if (c.with.index > 0 && !be_silent()) communicator_abandon(NULL);
+  const int code = program_run(argc, argv, &of);
+  communicator_close();
+  return code;
+}

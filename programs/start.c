@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unicon, in one process. */
+#include "command.h"
+
+int main(int argc, char **argv) {
+  return program_run(argc, argv, NULL);
+}
