@@ -946,9 +946,7 @@ static void check_single(bench *b, const unicon__matrix *m, const double *want, 
   free(got);
 }
 
-static void check_refine(bench *b, const tuning *u, batches *k, int64_t first) {
-  unicon__device_tuned side[2];
-  double *g[2], *mean[2], *square[2], loss[BATCHES], f[FX * RANK];
+static void open_tuned(bench *b, const tuning *u, unicon__device_tuned side[2]) {
   for (int s = 0; s < 2; s++) {
     const int64_t p = tuned_p[s];
     side[s] = (unicon__device_tuned){.phi = sent(b, u->phi[s], tuned_n[s], p),
@@ -958,12 +956,12 @@ static void check_refine(bench *b, const tuning *u, batches *k, int64_t first) {
                                      .mean = zeros(b, p, RANK, SINGLE),
                                      .square = zeros(b, p, RANK, SINGLE),
                                      .f = zeros(b, p, RANK, SINGLE)};
-    g[s] = support_doubles(p * RANK);
-    mean[s] = support_doubles(p * RANK);
-    square[s] = support_doubles(p * RANK);
-    for (int64_t at = 0; at < p * RANK; at++) g[s][at] = (double)u->g[s][at];
   }
-  unicon__device_steps steps = {.first = first,
+}
+
+static unicon__device_steps steps_of(const tuning *u, batches *k, int64_t first) {
+  return (unicon__device_steps){.steps = BATCHES,
+                                .first = first,
                                 .start = {k->start[0], k->start[1]},
                                 .row = {k->row[0], k->row[1]},
                                 .entries = &k->sparse,
@@ -976,13 +974,39 @@ static void check_refine(bench *b, const tuning *u, batches *k, int64_t first) {
                                 .rate = k->rate,
                                 .decay = 0.02,
                                 .value = k->loss};
-  RUN(b, refine, side, &steps); /* no steps: F */
+}
+
+/* Once more from the same start: the same bytes. */
+static void check_again(bench *b, const tuning *u, const unicon__device_steps *steps,
+                        const unicon__device_tuned before[2]) {
+  unicon__device_tuned side[2];
+  open_tuned(b, u, side);
+  RUN(b, refine, side, steps);
   for (int s = 0; s < 2; s++) {
+    float *one = fetched(b, before[s].g, tuned_p[s], RANK);
+    float *two = fetched(b, side[s].g, tuned_p[s], RANK);
+    assert_memory_equal(one, two, (size_t)(tuned_p[s] * RANK) * sizeof *one);
+    free(one), free(two);
+  }
+}
+
+static void check_refine(bench *b, const tuning *u, batches *k, int64_t first) {
+  unicon__device_tuned side[2];
+  unicon__device_steps steps = steps_of(u, k, first);
+  const unicon__device_steps none = {.steps = 0};
+  double *g[2], *mean[2], *square[2], loss[BATCHES], f[FX * RANK];
+  open_tuned(b, u, side);
+  RUN(b, refine, side, &none); /* F alone */
+  for (int s = 0; s < 2; s++) {
+    const int64_t count = tuned_p[s] * RANK;
+    g[s] = support_doubles(count);
+    mean[s] = support_doubles(count);
+    square[s] = support_doubles(count);
+    for (int64_t at = 0; at < count; at++) g[s][at] = (double)u->g[s][at];
     naive_weights(u, s, g[s], f);
     check_single(b, side[s].f, f, tuned_p[s], 1e-6);
     check_single(b, side[s].g, g[s], tuned_p[s], 1e-7);
   }
-  steps.steps = BATCHES;
   RUN(b, refine, side, &steps);
   naive_steps(u, k, first, g, mean, square, loss);
   for (int t = 0; t < BATCHES; t++) CHECK_CLOSE(k->loss[t], loss[t], 2e-5 * (1 + fabs(loss[t])));
@@ -995,6 +1019,7 @@ static void check_refine(bench *b, const tuning *u, batches *k, int64_t first) {
     check_single(b, side[s].f, f, tuned_p[s], 5e-4);
     free(g[s]), free(mean[s]), free(square[s]);
   }
+  check_again(b, u, &steps, side);
 }
 
 static void refined(bench *b) {

@@ -376,8 +376,9 @@ static int child(char **argument) {
   const char *const *o = fits[atoi(argument[1])];
   uint64_t peak = 0;
   pthread_t sampler;
+  /* a driver's library beside this build has memory of its own as soon as it is loaded */
   if (unicon_ctx_create(&ctx) || unicon_ctx_set(ctx, "threads", "2") ||
-      unicon_ctx_set(ctx, "max-mem", argument[0]))
+      unicon_ctx_set(ctx, "device", "cpu") || unicon_ctx_set(ctx, "max-mem", argument[0]))
     return 3;
   unicon_options *options = support_options(ctx, o[0], o[1], o[2], o[3], NULL);
   atomic_store(&sampling, true);

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "linalg/vec.h"
+
 /* Every dimension that arrives here was checked where data came in, or is a tile's. */
 static int narrow(int64_t value) {
   assert(value >= 0 && value <= INT_MAX);
@@ -99,7 +101,11 @@ const char *unicon__blas_name(void) {
   char *end = strchr(config, ' ');
   end = end ? strchr(end + 1, ' ') : NULL;
   if (end) *end = '\0';
-  snprintf(text, sizeof text, "%s (%s)", config, openblas_get_corename());
+  const char *core = openblas_get_corename();
+  const bool lost = strcmp(core, "Prescott") == 0 && strcmp(unicon__vec_best()->name, "plain") != 0;
+  snprintf(text, sizeof text, "%s (%s%s)", config, core,
+           lost ? ", which has slow products: OPENBLAS_CORETYPE=SKYLAKEX or HASWELL has faster ones"
+                : "");
   return text;
 }
 

@@ -20,7 +20,7 @@ void unicon__blas_begin(void);
 void unicon__blas_end(void);
 extern const unicon__region unicon__blas_region; /* both, for sweeps */
 
-/* "OpenBLAS 0.3.21 (SkylakeX)". */
+/* "OpenBLAS 0.3.21 (SkylakeX)"; with advice where it took a newer processor for one of 2004. */
 const char *unicon__blas_name(void);
 
 /* C = alpha op(A) op(B) + beta C, op(A) m by k, op(B) k by n. */

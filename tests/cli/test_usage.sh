@@ -29,6 +29,10 @@ run 0 --version
 grep -q '^unicon [0-9]*\.[0-9]*\.[0-9]*$' out || fail "version line"
 [ "$(wc -l <out)" -eq 2 ] || fail "version has two lines"
 prints "SIMD"
+# An OpenBLAS that does not know the processor takes its slowest kernels, and the line says so.
+OPENBLAS_CORETYPE=Prescott "$UNICON" --version >out
+grep -q '(Prescott' out && grep -q 'SIMD: avx' out && { prints "OPENBLAS_CORETYPE=SKYLAKEX"; }
+run 0 --version
 
 # Commands.
 run 2 fti
