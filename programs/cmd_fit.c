@@ -167,31 +167,12 @@ static int fit_and_save(tool *t, const inputs *train, const unicon_stats *stats,
   return code;
 }
 
-/* X and Y, or statistics in their place. */
-static int check_sources(tool *t) {
-  static const cli_id about_rows[] = {CLI_OPT_PAIRS,   CLI_OPT_X_LABELS, CLI_OPT_Y_LABELS,
-                                      CLI_OPT_ONE_SET, CLI_OPT_IGNORE,   CLI_OPT_NEGATIVES,
-                                      CLI_OPT_GROUPS};
-  const char *const *path = t->args->positional;
-  const cli_command *command = t->args->command;
-  const bool from = tool_has(t, CLI_OPT_FROM);
-  if (!from && !path[1]) return cli_usage_error(command, "%s is missing", path[0] ? "Y" : "X");
-  if (from && path[0])
-    return cli_usage_error(
-        command, "with --from no X and Y are given; `%s` is one argument too many", path[0]);
-  for (size_t k = 0; from && k < sizeof about_rows / sizeof *about_rows; k++)
-    if (tool_has(t, about_rows[k]))
-      return cli_error(command, "--%s is about the rows of X and Y; statistics have their pairs",
-                       cli_name(about_rows[k]));
-  return EXIT_DONE;
-}
-
 int cmd_fit(tool *t) {
   const char *x = t->args->positional[0], *y = t->args->positional[1];
   const char *val_x = tool_value(t, CLI_OPT_VAL_X), *val_y = tool_value(t, CLI_OPT_VAL_Y);
   inputs train = {0}, validation = {0};
   unicon_stats *stats = NULL;
-  int code = check_sources(t);
+  int code = summed_check_sources(t);
   if (code != EXIT_DONE) return code;
   if (!tool_has(t, CLI_OPT_OUTPUT))
     return cli_usage_error(t->args->command, "say where the model goes: -o MODEL.safetensors");

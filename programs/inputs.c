@@ -142,7 +142,9 @@ static int open_pairs(tool *t, const char *x_path, const char *y_path, inputs_ki
   } else if (x_labels && tool_has(t, CLI_OPT_ONE_SET)) {
     status = one_set(t, x_labels, n_x, n_y, &in->pairs);
   } else if (x_labels) {
-    status = unicon_pairs_read_labels(t->ctx, x_labels, y_labels, n_x, n_y, &in->pairs);
+    const bool part = t->args->command->run == cmd_stats; /* partners may be in another part */
+    status = (part ? unicon_pairs_read_labels_part : unicon_pairs_read_labels)(
+        t->ctx, x_labels, y_labels, n_x, n_y, &in->pairs);
   } else if (tool_has(t, CLI_OPT_Y_PER_X)) {
     code = cli_integer(t->args, CLI_OPT_Y_PER_X, 1, INT64_MAX, &k);
     if (code == EXIT_DONE) status = unicon_pairs_per_x(t->ctx, n_x, n_y, k, &in->pairs);

@@ -28,12 +28,12 @@ const cli_command cli_commands[] = {
      CLI_PLAN,
      UNICON_SCOPE_FIT | UNICON_SCOPE_CONTEXT,
      {"X", "Y", NULL},
-     2,
-     "X Y [pairs] [options of fit]",
+     0,
+     "X Y [pairs] [options of fit]   or   unicon plan --from ALL.stats ...",
      "say what a fit will take before it starts",
-     "Estimates memory, passes over the data and time of a fit with the same options, and says "
-     "what "
-     "to change when it does not fit into --max-mem.",
+     "Estimates memory, passes over the data and time of a fit with the same options, on the CPU, "
+     "and says what to change when it does not fit into --max-mem or into the machine, or what to "
+     "do in its place when it would take weeks. Also says what `unicon stats` would take.",
      "unicon plan image.train.npy text.train.npy --y-per-x 5 --max-mem 512M\n",
      cmd_plan},
     {"check",

@@ -8,6 +8,23 @@ bool summed_is_name(const char *path) {
   return length > 6 && strcmp(path + length - 6, ".stats") == 0;
 }
 
+int summed_check_sources(tool *t) {
+  static const cli_id about_rows[] = {CLI_OPT_PAIRS,   CLI_OPT_X_LABELS, CLI_OPT_Y_LABELS,
+                                      CLI_OPT_ONE_SET, CLI_OPT_IGNORE,   CLI_OPT_NEGATIVES,
+                                      CLI_OPT_GROUPS};
+  const char *const *path = t->args->positional;
+  const cli_command *command = t->args->command;
+  const bool from = tool_has(t, CLI_OPT_FROM);
+  if (!from && !path[1]) return cli_usage_error(command, "%s is missing", path[0] ? "Y" : "X");
+  if (from && path[0])
+    return cli_usage_error(command, "with --from no X and Y are given; `%s` is too much", path[0]);
+  for (size_t k = 0; from && k < sizeof about_rows / sizeof *about_rows; k++)
+    if (tool_has(t, about_rows[k]))
+      return cli_error(command, "--%s is about the rows of X and Y; statistics have their pairs",
+                       cli_name(about_rows[k]));
+  return EXIT_DONE;
+}
+
 int summed_open(tool *t, const char *path, unicon_stats **out) {
   const unicon_status status = unicon_stats_load(t->ctx, path, out);
   return status == UNICON_OK ? EXIT_DONE : tool_fail(t, status);
@@ -30,7 +47,10 @@ static void print_side(const unicon_result *r, char side) {
 static void print_stats(const char *path, const unicon_result *r) {
   print_side(r, 'x');
   print_side(r, 'y');
-  printf("pairs            %.10g\n", display_number(r, "", "pairs"));
+  printf("pairs            %.10g", display_number(r, "", "pairs"));
+  if (display_number(r, "", "classes") > 0)
+    printf(", of %.10g labels", display_number(r, "", "classes"));
+  puts("");
   printf("maps             %s, normalize %s, unpaired %s\n", text_of(r, "maps"),
          text_of(r, "normalize"), text_of(r, "unpaired"));
   printf("sample           %.10g x %.10g rows%s\n", display_number(r, "sample", "rows_x"),

@@ -9,6 +9,9 @@
 /* Does the name end in .stats? */
 bool summed_is_name(const char *path);
 
+/* X and Y are given, or --from in their place, without options about rows. */
+int summed_check_sources(tool *t);
+
 /* Reads a file. Like all below: returns EXIT_DONE, or another exit status after a sentence. */
 int summed_open(tool *t, const char *path, unicon_stats **out);
 

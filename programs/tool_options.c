@@ -55,7 +55,7 @@ const cli_option cli_tool_options[] = {
     {CLI_OPT_MAP_FROM, "map-from", 0, "FILE", "", NULL, CLI_STATS | CLI_LANDMARKS, "Kernel",
      "Take kernel, landmarks and normalize of other statistics, or of a model, so that parts "
      "can be merged. Options about them are not given then."},
-    {CLI_OPT_FROM, "from", 0, "FILE", "", NULL, CLI_FIT, "Data",
+    {CLI_OPT_FROM, "from", 0, "FILE", "", NULL, CLI_FIT | CLI_PLAN, "Data",
      "Fit from the statistics in FILE, which `unicon stats` and `unicon merge` make; X and Y are "
      "not "
      "given then."},
@@ -173,9 +173,9 @@ const cli_option cli_tool_options[] = {
     {CLI_OPT_PAIRS, "pairs", 0, "FILE", "", NULL, PAIRED | CLI_BALANCE | CLI_STATS, "Pairs",
      "Lines `x_row TAB y_row [TAB weight]`, rows from 0, header optional; or an integer .npy with "
      "2 columns."},
-    {CLI_OPT_X_LABELS, "x-labels", 0, "FILE", "", NULL, PAIRED | CLI_BALANCE, "Pairs",
+    {CLI_OPT_X_LABELS, "x-labels", 0, "FILE", "", NULL, PAIRED | CLI_BALANCE | CLI_STATS, "Pairs",
      "One label per row of X; rows with equal labels belong together. Goes with --y-labels."},
-    {CLI_OPT_Y_LABELS, "y-labels", 0, "FILE", "", NULL, PAIRED | CLI_BALANCE, "Pairs",
+    {CLI_OPT_Y_LABELS, "y-labels", 0, "FILE", "", NULL, PAIRED | CLI_BALANCE | CLI_STATS, "Pairs",
      "One label per row of Y."},
     {CLI_OPT_ONE_SET, "one-set", 0, NULL, "", NULL, CLI_FIT | CLI_PLAN | CLI_EVAL | CLI_WEIGHTS,
      "Pairs",

@@ -54,7 +54,7 @@ unicon_status figures_probe(unicon_ctx *ctx, const unicon_view *train, const int
 
 typedef struct plan_figures {
   double memory, reads[2], plane_sweeps, flops, seconds;
-  char advice[256];
+  char advice[320];
 } plan_figures;
 
 unicon_status figures_plan(unicon_ctx *ctx, const unicon_data *data, const unicon_options *options,

@@ -389,7 +389,8 @@ static void a_schedule_is_kept(void **state) {
     unicon__dataset set;
     unicon__part part = {0};
     unicon__part_log log;
-    CHECK_OK(s->ctx, unicon__dataset_open(s->ctx, &UNICON_DATA(.x = c.x, .y = c.y), options, &set));
+    CHECK_OK(s->ctx,
+             unicon__dataset_open(s->ctx, &UNICON_DATA(.x = c.x, .y = c.y), options, false, &set));
     unicon__params params;
     unicon__params_from(options, (const int64_t[2]){set.whole.y.count, set.whole.y.count}, &params);
     params.refine.schedule = schedule[k];

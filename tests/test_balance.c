@@ -350,7 +350,7 @@ static void partners_of_held_out_rows_are_in_no_bank(void **state) {
     CHECK_OK(ctx, unicon_pairs_list(ctx, few ? 10 : N, N, x, y, NULL, 2 * N, &pairs));
     unicon__dataset all, train, held;
     const unicon_data data = UNICON_DATA(.x = rows_x, .y = p.rows_y, .pairs = pairs);
-    CHECK_OK(ctx, unicon__dataset_open(ctx, &data, NULL, &all));
+    CHECK_OK(ctx, unicon__dataset_open(ctx, &data, NULL, false, &all));
     CHECK_OK(ctx, unicon__dataset_split(ctx, &all, NULL, 0.1, 3, &train, &held, NULL));
     unicon__validation v = {.side = {held.whole.x, held.whole.y}, .pairs = held.whole.pairs};
     CHECK_OK(ctx, unicon__validation_bank(ctx, &train.whole.x, train.whole.pairs, 0, 4096, 7, &v));

@@ -21,7 +21,7 @@ static void split_open(unicon_ctx *ctx, int64_t n_x, int64_t n_y, const unicon_p
   s->frame = unicon__frame_open(ctx);
   s->train = s->held = (unicon__dataset){0};
   const unicon_data data = UNICON_DATA(.x = s->rows_x, .y = s->rows_y, .pairs = pairs);
-  CHECK_OK(ctx, unicon__dataset_open(ctx, &data, options, &s->set));
+  CHECK_OK(ctx, unicon__dataset_open(ctx, &data, options, false, &s->set));
 }
 
 static void split_close(unicon_ctx *ctx, split *s) {
@@ -165,7 +165,7 @@ static void groups_are_never_split(void **state) {
       s.frame = unicon__frame_open(ctx);
       s.train = s.held = (unicon__dataset){0};
       const unicon_data data = UNICON_DATA(.x = s.rows_x, .y = s.rows_y);
-      CHECK_OK(ctx, unicon__dataset_open(ctx, &data, options, &s.set));
+      CHECK_OK(ctx, unicon__dataset_open(ctx, &data, options, false, &s.set));
       CHECK_OK(ctx, unicon__dataset_split(ctx, &s.set, group, 0.25, seed, &s.train, &s.held, NULL));
       unsigned char side[N];
       int64_t broken = 0;

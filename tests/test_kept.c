@@ -134,7 +134,7 @@ static void same_sample(const unicon_stats *a, const unicon_stats *b) {
   const unicon__sample *s = &a->sample, *t = &b->sample;
   assert_int_equal(s->units, t->units);
   assert_int_equal(s->pairs, t->pairs);
-  assert_true(s->threshold == t->threshold);
+  assert_memory_equal(s->threshold, t->threshold, sizeof s->threshold);
   for (int side = 0; side < 2; side++) {
     assert_int_equal(s->rows[side], t->rows[side]);
     assert_memory_equal(s->hash[side], t->hash[side], (size_t)s->rows[side] * 8);
@@ -554,8 +554,8 @@ static void what_does_not_fit_is_refused(void **state) {
   unicon_pairs *labels = NULL;
   CHECK_OK(ctx, unicon_pairs_labels(ctx, label, 4, label, 4, &labels));
   const unicon_data data = UNICON_DATA(.x = x, .y = y, .pairs = labels);
-  scratch_failed(s, unicon_stats_add(ctx, all, &data, NULL), UNICON_ERR_UNSUPPORTED, "pairs",
-                 "labels");
+  scratch_failed(s, unicon_stats_add(ctx, all, &data, NULL), UNICON_ERR_SHAPE, "class labels",
+                 "made with pairs");
   unicon_pairs *ignoring = NULL;
   const int64_t zero = 0, one = 1;
   CHECK_OK(ctx, unicon_pairs_identity(ctx, 4, 4, &ignoring));

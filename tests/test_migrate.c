@@ -445,7 +445,7 @@ static void sidecars_are_checked(void **state) {
                {"\"hash\": \"0123456789abcdef\"", "\"hash\": 5", "hash"},
                {"\"rows\": 5", "\"rows\": -5", "rows"},
                {"\"width\": 3", "\"width\": 3.5", "width"},
-               {"\"done\": 5", "\"done\": 6", "cannot be"},
+               {"\"done\": 5", "\"done\": 6", "are done"},
                {"{\"format\"", "\"format\"", "JSON"}};
   unicon__sidecar out;
   CHECK_OK(s->ctx, unicon__sidecar_parse(

@@ -71,6 +71,37 @@ static void symmetric_blocks_match(void **state) {
   for_all(check_symmetric_block);
 }
 
+/* Sums in float64: products of two floats are exact, a sum of four has three roundings. */
+static void check_columns(const unicon__vec *vec, int64_t n) {
+  enum { LD = LONGEST + 5 };
+  static float x[4 * LD];
+  const double w[4] = {1, -0.5, 0.25, 3};
+  double sum[LONGEST + 1], square[LONGEST + 1], wide[LONGEST + 1];
+  uint64_t seed = 5;
+  for (int k = 0; k < 4 * LD; k++) x[k] = (float)support_normal(&seed);
+  for (int k = 0; k <= LONGEST; k++) sum[k] = square[k] = wide[k] = k;
+  vec->add_columns(x, LD, n, w, -2, sum, square);
+  vec->add_widened(wide, x, n, -2);
+  for (int64_t k = 0; k <= LONGEST; k++) {
+    double s = (double)k, q = (double)k;
+    for (int i = 0; i < 4 && k < n; i++) {
+      const double value = (double)x[i * LD + k];
+      s -= 2 * w[i] * value;
+      q -= 2 * w[i] * value * value;
+    }
+    CHECK_CLOSE(sum[k], s, 1e-13);
+    CHECK_CLOSE(square[k], q, 1e-12);
+    CHECK_CLOSE(wide[k], (double)k - (k < n ? 2 * (double)x[k] : 0), 1e-14 * (double)(k + 1));
+  }
+  vec->add_columns(x, LD, n, w, 2, sum, NULL);
+  for (int64_t k = 0; k <= LONGEST; k++) CHECK_CLOSE(sum[k], (double)k, 1e-13 * (double)(k + 1));
+}
+
+static void columns_match(void **state) {
+  (void)state;
+  for_all(check_columns);
+}
+
 /* ---- sums --------------------------------------------------------------------------------- */
 
 static void check_sums(const unicon__vec *vec, int64_t n) {
@@ -452,6 +483,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(adam_matches),
       cmocka_unit_test(symmetric_blocks_match),
+      cmocka_unit_test(columns_match),
       cmocka_unit_test(sums_match),
       cmocka_unit_test(maximum_is_found_anywhere),
       cmocka_unit_test(scaling_matches),

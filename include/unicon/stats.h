@@ -14,8 +14,14 @@
  * generator that is fed with their content, so that the sample of a sum is the same however the rows
  * were split. Banks and held-out rows of a fit are taken from it.
  *
+ * Of class labels (unicon_pairs_labels_part) the sums of each class are kept, so that any split of
+ * the rows adds up, as far as labels have the same numbers everywhere. Every row counts then, as with
+ * option unpaired on: its partners may come later. The sample is one of rows, half of its room for
+ * each side.
+ *
  * A call that fails leaves its statistics as they were. Objects are used by one thread at a time.
- * Class labels, ignored pairs and listed negatives are not taken. docs/many-machines.md is the
+ * Ignored pairs, listed negatives and unicon_pairs_one_set are not taken: what they weigh depends on
+ * all rows. docs/many-machines.md is the
  * guide, docs/model-format.md the format of the files. The rules of unicon.h hold here. */
 #ifndef UNICON_STATS_H
 #define UNICON_STATS_H
@@ -43,8 +49,8 @@ UNICON_CALL unicon_status unicon_stats_create_from_model(unicon_ctx *ctx, const 
                                                          unicon_stats **out);
 UNICON_API void unicon_stats_destroy(unicon_stats *stats);
 
-/* Adds the rows and pairs of a set. All partners of a row must be in the same set. Option bad_rows
- * holds. */
+/* Adds the rows and pairs of a set. All partners of a row must be in the same set, but for labels.
+ * Statistics are of pairs or of labels, whichever is added first. Option bad_rows holds. */
 UNICON_CALL unicon_status unicon_stats_add(unicon_ctx *ctx, unicon_stats *stats,
                                            const unicon_data *data, const unicon_options *options);
 
@@ -94,6 +100,7 @@ UNICON_CALL unicon_status unicon_stats_from_bytes(unicon_ctx *ctx, const void *b
 
 /* What is in them:
  *     rows_x, rows_y, pairs    not whole after decay
+ *     classes             labels that have rows; 0: these are statistics of pairs
  *     width_x, width_y         of the rows
  *     features_x, features_y
  *     kernel_x, kernel_y, map_x, map_y, normalize, unpaired, maps (16 hexadecimal digits that differ
@@ -111,6 +118,11 @@ UNICON_CALL unicon_status unicon_stats_describe(unicon_ctx *ctx, const unicon_st
 UNICON_CALL unicon_status unicon_stats_fit(unicon_ctx *ctx, const unicon_stats *stats,
                                            const unicon_data *validation,
                                            const unicon_options *options, unicon_model **out);
+
+/* What that will take, before it starts: memory, seconds, flops, advice and the other figures of
+ * unicon_plan (unicon/tools.h). No row is read. */
+UNICON_CALL unicon_status unicon_stats_plan(unicon_ctx *ctx, const unicon_stats *stats,
+                                            const unicon_options *options, unicon_result **out);
 
 #ifdef __cplusplus
 }

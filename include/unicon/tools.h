@@ -13,13 +13,20 @@ extern "C" {
 
 /* ---- 1. Before a fit ---------------------------------------------------------------------- */
 
-/* What a fit will take, before it starts. Estimates, good to about a factor of 1.5. The result:
+/* What a fit will take, before it starts: memory as an upper bound, seconds good to about a factor of
+ * 2. The result:
  *     memory            bytes the library will hold at most; max_mem must be above it
+ *     machine_memory    bytes this machine has
  *     reads_x, reads_y  how often the rows of each side are read
  *     plane_sweeps      walks over all n_x n_y scores
  *     flops
- *     seconds           from a product timed here and now
- *     advice            a sentence: that it fits, or what to change */
+ *     seconds           from a product timed here and now, on the CPU
+ *     device            that would do the stages it has, faster; or cpu
+ *     advice            a sentence: that it fits, what to change, or not to do it and what in its
+ *                       place
+ *     statistics.memory, statistics.bytes, statistics.seconds
+ *                       what summing the same rows into statistics takes, and the size of the file
+ *                       (unicon/stats.h); not with map exact */
 UNICON_CALL unicon_status unicon_plan(unicon_ctx *ctx, const unicon_data *data,
                                       const unicon_options *options, unicon_result **out);
 

@@ -321,6 +321,14 @@ UNICON_CALL unicon_status unicon_pairs_list(unicon_ctx *ctx, int64_t n_x, int64_
 UNICON_CALL unicon_status unicon_pairs_labels(unicon_ctx *ctx, const int64_t *label_x, int64_t n_x,
                                               const int64_t *label_y, int64_t n_y,
                                               unicon_pairs **out);
+/* The same of a part of the rows, for statistics (unicon/stats.h): no label has to be on both sides,
+ * as the partners may be in another part. Labels are the same where their numbers are. */
+UNICON_CALL unicon_status unicon_pairs_labels_part(unicon_ctx *ctx, const int64_t *label_x,
+                                                   int64_t n_x, const int64_t *label_y, int64_t n_y,
+                                                   unicon_pairs **out);
+/* The number by which a text is known as a label, in files and in statistics: its value where it is
+ * a whole number of at most 18 characters, else a hash of 64 bits. */
+UNICON_API int64_t unicon_label_number(const char *text);
 /* One set of rows, given as x and as y: row i with the other rows of its label. With itself a row
  * is neither a pair nor a negative. */
 UNICON_CALL unicon_status unicon_pairs_one_set(unicon_ctx *ctx, const int64_t *label, int64_t n,
@@ -334,6 +342,9 @@ UNICON_CALL unicon_status unicon_pairs_read(unicon_ctx *ctx, const char *path, i
 UNICON_CALL unicon_status unicon_pairs_read_labels(unicon_ctx *ctx, const char *x_path,
                                                    const char *y_path, int64_t n_x, int64_t n_y,
                                                    unicon_pairs **out);
+UNICON_CALL unicon_status unicon_pairs_read_labels_part(unicon_ctx *ctx, const char *x_path,
+                                                        const char *y_path, int64_t n_x,
+                                                        int64_t n_y, unicon_pairs **out);
 UNICON_API void unicon_pairs_destroy(unicon_pairs *pairs);
 
 /* Sets pairs to be ignored, neither positive nor negative; or, with weights from 0 to 1 (NULL: all

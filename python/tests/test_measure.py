@@ -128,6 +128,7 @@ def test_plan_is_that_of_the_command(linear, command, tmp_path):
     found = unicon.plan(*linear, kernel="rbf")
     for measured in (printed, found):  # the time is measured anew
         assert measured.pop("seconds") > 0
+        assert measured["statistics"].pop("seconds") > 0
     assert found.pop("flops") == pytest.approx(printed.pop("flops")) and found == printed
     with pytest.raises(unicon.OptionError, match="no effect here"):
         unicon.plan(*linear, ci=True)

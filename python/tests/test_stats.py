@@ -115,12 +115,13 @@ def test_validation_and_words(linear):
     assert model.metadata["auto_held_x"] == "100" and model.metadata["from"] == "statistics"
     with pytest.raises(unicon.OptionError, match="needs the rows"):
         stats.fit(refine=3)
+    assert stats.plan(preset="fast")["memory"] > 1e5 and stats.plan()["device"] == "cpu"
     with pytest.raises(unicon.OptionError, match="no option of statistics"):
         Stats(rank=3)
     with pytest.raises(unicon.OptionError, match="kernel of x is rbf"):
         stats.fit(kernel="rbf")
-    with pytest.raises(unicon.UnsupportedError, match="labels"):
-        Stats().update(x, y, ("labels", np.arange(500) % 7, np.arange(500) % 7))
+    with pytest.raises(unicon.UnsupportedError, match="one set of rows"):
+        Stats().update(x, x, ("labels", np.arange(500) % 7))
     with pytest.raises(unicon.ArgumentError, match="call update first"):
         Stats().fit()
     with pytest.raises(unicon.ArgumentError, match="at most 1"):
@@ -153,3 +154,34 @@ def test_docstring_example():
     for test in doctest.DocTestFinder(recurse=False).find(Stats, "Stats"):
         runner.run(test)
     assert runner.failures == 0 and runner.tries > 0
+
+
+def test_labels_add_up_in_any_split(captions, tmp_path):
+    """Parts of x and of y that have no label in common, labels as texts, bytes, files or numbers."""
+    x, y = captions
+    rows = np.arange(300)
+    words = np.array(["cat", "dog", "7", "été", "a b"])
+    label_x, label_y = words[np.arange(60) % 5], words[rows // 60]
+    whole = Stats(sample_rows=200).update(x, y, labels=(label_x, label_y))
+    assert whole.info["classes"] == 5 and whole.info["pairs"] == 5 * 12 * 60
+    parts = [Stats(sample_rows=200).update(x[a:b], y[c:d], labels=(label_x[a:b], label_y[c:d]))
+             for a, b, c, d in ((0, 7, 200, 300), (7, 8, 0, 3), (8, 60, 3, 200))]
+    total = sum(parts[::-1])
+    np.testing.assert_allclose(cosines(whole.fit(preset="fast"), x, y),
+                               cosines(total.fit(preset="fast"), x, y), atol=1e-6)
+    for name, labels in (("x", label_x), ("y", label_y)):
+        (tmp_path / name).write_text("\n".join(labels) + "\n")
+    for same in ((tmp_path / "x", tmp_path / "y"),
+                 (label_x.astype(object), np.char.encode(label_y, "utf-8"))):
+        again = Stats(sample_rows=200).update(x, y, labels=same)
+        assert again.to_bytes() == whole.to_bytes()
+    aligner = fast().partial_fit(x, y, labels=(np.arange(60) % 5, rows // 60))
+    certificate = aligner.forget(x[:20], y[:10], labels=(np.arange(20) % 5, rows[:10] // 60))
+    assert certificate["left"]["pairs"] == 8 * 50 + 4 * 8 * 60
+    rest = Stats().update(x[20:], y[10:], labels=(np.arange(20, 60) % 5, rows[10:] // 60))
+    np.testing.assert_allclose(cosines(aligner.model_, x, y),
+                               cosines(fast().fit_from(rest).model_, x, y), atol=1e-6)
+    with pytest.raises(unicon.DataError, match="with label 0 cannot be removed"):
+        aligner.forget(x[:30], y[:60], labels=(np.full(30, 3), rows[:60] // 60))
+    with pytest.raises(unicon.ShapeError, match="made with class labels"):
+        whole.update(x, y, 5)

@@ -106,6 +106,11 @@ def is_labels(pairs: Any) -> bool:
     return _word(pairs) == "labels"
 
 
+def of_part(pairs: Pairs) -> Pairs:
+    """Labels of a part of the rows, none of which has to be on both sides."""
+    return ("labels_part", *pairs[1:]) if is_labels(pairs) and len(pairs) == 3 else pairs
+
+
 def with_labels(pairs: Pairs, labels: Any) -> Pairs:
     """`labels` as one more way to say which rows belong together."""
     if labels is None:
@@ -142,17 +147,30 @@ def _numbered(labels: Any) -> np.ndarray:
                                 dtype=np.int64)
 
 
-def _labels(call: Call, n_x: int, n_y: int, x: Any, y: Any) -> ctypes.c_void_p:
+def _text(label: Any) -> bytes:
+    return label if isinstance(label, bytes) else str(label).encode("utf-8", "surrogatepass")
+
+
+def _label_numbers(labels: np.ndarray) -> np.ndarray:
+    """The numbers by which the library knows labels: integers themselves, texts as in files."""
+    if labels.dtype.kind in "iub":
+        return np.ascontiguousarray(labels).astype(np.int64)
+    names, place = np.unique(labels, return_inverse=True)
+    numbers = [lib.unicon_label_number(_text(name)) for name in names.tolist()]
+    return np.array(numbers, dtype=np.int64)[place.reshape(-1)]
+
+
+def _labels(call: Call, n_x: int, n_y: int, x: Any, y: Any, part: str = "") -> ctypes.c_void_p:
     destroy = lib.unicon_pairs_destroy
     if is_path(x) and is_path(y):
-        return call.make("pairs_read_labels", destroy, os.fsencode(x), os.fsencode(y), n_x, n_y)
+        return call.make("pairs_read_labels" + part, destroy, os.fsencode(x), os.fsencode(y), n_x,
+                         n_y)
     x, y = np.asarray(x).reshape(-1), np.asarray(y).reshape(-1)
     if (x.dtype.kind in "iub") != (y.dtype.kind in "iub"):
         raise PairsError(f"the labels of x are {x.dtype}, those of y {y.dtype}; they are compared, "
                          "so both must be integers or both strings")
-    both = _numbered(np.concatenate([x, y]))
-    first, second = both[:len(x)], both[len(x):]
-    return call.make("pairs_labels", destroy, first.ctypes.data, len(first), second.ctypes.data,
+    first, second = _label_numbers(x), _label_numbers(y)
+    return call.make("pairs_labels" + part, destroy, first.ctypes.data, len(first), second.ctypes.data,
                      len(second))
 
 
@@ -209,6 +227,8 @@ def make_pairs(call: Call, n_x: int, n_y: int, pairs: Pairs = None,
         return _per_row(call, n_x, n_y, pairs[1], word[-1])
     if word == "labels" and len(pairs) == 3:
         return _labels(call, n_x, n_y, pairs[1], pairs[2])
+    if word == "labels_part":
+        return _labels(call, n_x, n_y, pairs[1], pairs[2], "_part")
     if word == "labels" and len(pairs) == 2:
         return _one_set(call, n_x, n_y, pairs[1])
     if word is not None:

@@ -122,29 +122,30 @@ class Aligner:
         return self
 
     def partial_fit(self, X: Matrix, Y: Matrix, pairs: Pairs = None, weights: Any = None, *,
-                    validation: Any = None, refit: bool = True,
+                    labels: Any = None, validation: Any = None, refit: bool = True,
                     progress: Progress = None) -> Aligner:
         """Adds rows to the statistics `stats_` and fits from them: the model of all rows added so
-        far, up to rounding, as often as you like. All partners of a row must come together.
+        far, up to rounding, as often as you like. All partners of a row must come together, but
+        rows with labels in any split.
         refit=False only adds; a later call, or fit_from(aligner.stats_), fits. What needs the rows
         themselves (iterations, refine, ...) cannot be asked for; a kernel takes its landmarks from
         the first rows. `validation` as in fit."""
         if "stats_" not in self.__dict__:
             self.stats_ = Stats(**self._given_for_stats())
-        self.stats_.update(X, Y, pairs, weights, progress=progress)
+        self.stats_.update(X, Y, pairs, weights, labels=labels, progress=progress)
         return self.fit_from(self.stats_, validation, progress=progress) if refit else self
 
     def forget(self, X: Matrix, Y: Matrix, pairs: Pairs = None, weights: Any = None, *,
-               validation: Any = None, drop_landmarks: bool = False, refit: bool = True,
-               progress: Progress = None) -> dict[str, Any]:
+               labels: Any = None, validation: Any = None, drop_landmarks: bool = False,
+               refit: bool = True, progress: Progress = None) -> dict[str, Any]:
         """Takes rows that partial_fit has added out of `stats_`, fits again, and returns the
         certificate (Stats.revert) with "rebuilt": what was made anew without the rows. Copies of
         earlier models are yours to delete."""
         if "stats_" not in self.__dict__:
             raise ArgumentError("there are no statistics to take rows from: rows can be forgotten "
                                 "that were added by partial_fit")
-        certificate = self.stats_.revert(X, Y, pairs, weights, drop_landmarks=drop_landmarks,
-                                         progress=progress)
+        certificate = self.stats_.revert(X, Y, pairs, weights, labels=labels,
+                                         drop_landmarks=drop_landmarks, progress=progress)
         certificate["rebuilt"] = ["statistics", "sample"]
         if refit:
             self.fit_from(self.stats_, validation, progress=progress)

@@ -464,8 +464,9 @@ def check(X: Matrix, Y: Matrix, pairs: Pairs = None, *, weights: Any = None, lab
 
 def plan(X: Matrix, Y: Matrix, pairs: Pairs = None, *, labels: Any = None,
          progress: Progress = None, **options: Any) -> dict[str, Any]:
-    """What Aligner(**options).fit will take: memory (bytes), seconds, flops, how often the rows are
-    read, and a sentence of advice. Estimates, good to about a factor of 1.5."""
+    """What Aligner(**options).fit will take: memory (bytes), seconds on the CPU, flops, how often the
+    rows are read, what statistics of the same rows would take, and a sentence of advice. Memory is
+    an upper bound, time good to about a factor of 2."""
     return _measure.before_fit("plan", SCOPE_FIT, dict(X=X, Y=Y, pairs=pairs, labels=labels),
                                progress, options)
 

@@ -10,7 +10,7 @@ from typing import Any, Mapping, Optional
 from ._call import Call, Progress
 from ._library import SCOPE_CONTEXT, SCOPE_FIT, SCOPE_STATS, Data, Handle, lib
 from ._options import describe, names_of
-from ._pairs import Pairs
+from ._pairs import Pairs, of_part, with_labels
 from ._result import read_result
 from ._rows import Matrix, open_rows
 from .errors import ArgumentError, OptionError
@@ -32,8 +32,9 @@ class Stats:
     landmarks (or random directions): `Stats.maps(X, Y, kernel="rbf")` chooses them once, and
     `maps.empty()` begins a part.
 
-    All partners of a row must come in one `update`. Class labels are not taken. An object is used
-    by one thread at a time.
+    All partners of a row must come in one `update`, but rows with labels (`("labels", lx, ly)`, the
+    same integers or texts everywhere) add up in any split. Ignored pairs are not taken. An object
+    is used by one thread at a time.
 
     Parameters
     ----------
@@ -111,11 +112,11 @@ class Stats:
     # ---- adding and taking away ----
 
     def update(self, X: Matrix, Y: Matrix, pairs: Pairs = None, weights: Any = None, *,
-               progress: Progress = None) -> Stats:
+               labels: Any = None, progress: Progress = None) -> Stats:
         """Adds rows and their pairs, as `Aligner.fit` takes them. The first rows decide the maps,
         unless these are there. A failure changes nothing."""
         with Call(self._options, SCOPE_STATS, progress) as call:
-            data, keep = open_data(call, X, Y, pairs, weights)
+            data, keep = open_data(call, X, Y, of_part(with_labels(pairs, labels)), weights)
             fresh = self._handle is None
             if fresh:
                 self._create(call, data)
@@ -130,13 +131,14 @@ class Stats:
         return self
 
     def revert(self, X: Matrix, Y: Matrix, pairs: Pairs = None, weights: Any = None, *,
-               drop_landmarks: bool = False, progress: Progress = None) -> dict[str, Any]:
+               labels: Any = None, drop_landmarks: bool = False,
+               progress: Progress = None) -> dict[str, Any]:
         """Takes rows and pairs away that were added before, and returns the certificate: what was
         removed, how that was checked, a bound of what rounding leaves of it, and what else has seen
         the rows (docs/many-machines.md)."""
         options = {**self._options, "drop_landmarks": drop_landmarks}
         with Call(options, SCOPE_STATS, progress) as call:
-            data, keep = open_data(call, X, Y, pairs, weights)
+            data, keep = open_data(call, X, Y, of_part(with_labels(pairs, labels)), weights)
             with call.listening():
                 certificate = read_result(call, "stats_remove", self.pointer, ctypes.byref(data),
                                           call.options)
@@ -244,6 +246,11 @@ class Stats:
         return _restore, (self._options, None if self._handle is None else self.to_bytes())
 
     # ---- a model ----
+
+    def plan(self, **options: Any) -> dict[str, Any]:
+        """What fit(**options) will take: memory (bytes), seconds, flops, a sentence of advice."""
+        with Call({**self._context(), **options}, SCOPE_FIT) as call:
+            return read_result(call, "stats_plan", self.pointer, call.options)
 
     def fit(self, validation: Any = None, *, progress: Progress = None, **options: Any) -> Model:
         """The model of what was added. Options are those of Aligner, without what needs the rows

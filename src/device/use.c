@@ -222,6 +222,10 @@ bool unicon__device_reads(unicon_ctx *ctx, int kind) {
          is_open(ctx);
 }
 
+const char *unicon__device_chosen(unicon_ctx *ctx, double flops) {
+  return unicon__device_serves(ctx, add_product, flops) ? ctx->where.table->name : "cpu";
+}
+
 unicon_status unicon__device_check(unicon_ctx *ctx, int said) {
   unicon__where *where = &ctx->where;
   char text[UNICON__PLUGIN_TEXT] = "";

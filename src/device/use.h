@@ -25,6 +25,9 @@ const char *unicon__device_name(const unicon_ctx *ctx);
  * no stage has it. */
 const char *unicon__device_precision(unicon_ctx *ctx);
 
+/* The device that stages of so many flops would run on, or "cpu". */
+const char *unicon__device_chosen(unicon_ctx *ctx, double flops);
+
 /* Is there a device with this entry of the table (its place), for so many flops? */
 bool unicon__device_has(unicon_ctx *ctx, size_t place, double flops);
 #define unicon__device_serves(ctx, entry, flops) \

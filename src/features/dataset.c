@@ -66,13 +66,26 @@ static unicon_status check_left(unicon_ctx *ctx, const unicon__batch *whole) {
                       whole->y.rows->name, (long long)whole->pairs->positive.count);
 }
 
+/* All rows, which will be looked at by whoever walks them first. */
+static unicon_status look_later(unicon_ctx *ctx, unicon__row_need need, unicon__dataset *out) {
+  unicon__source *source[2] = {&out->whole.x, &out->whole.y};
+  for (int s = 0; s < 2; s++) {
+    UNICON_TRY(unicon__look_open(ctx, source[s]->rows, need, &out->look[s]));
+    source[s]->count = source[s]->rows->count;
+    source[s]->look = &out->look[s];
+  }
+  return UNICON_OK;
+}
+
 static unicon_status take(unicon_ctx *ctx, const unicon_data *data, unicon__row_need need,
-                          bool drop, unicon__dataset *out) {
+                          unicon__bad_rows bad, unicon__dataset *out) {
+  const bool drop = bad == UNICON__BAD_DROP;
   unicon__batch *whole = &out->whole;
   *out = (unicon__dataset){.whole = {.x = {.rows = data->x}, .y = {.rows = data->y}}};
   if (!data->pairs)
     UNICON_TRY(unicon__pairs_identity(ctx, data->x->count, data->y->count, &out->own));
   whole->pairs = data->pairs ? data->pairs : out->own;
+  if (bad == UNICON__BAD_LATER) return look_later(ctx, need, out);
   UNICON_TRY(
       unicon__usable_rows(ctx, data->x, need, drop, &whole->x.index, &whole->x.count, &out->hash));
   UNICON_TRY(
@@ -88,22 +101,38 @@ static unicon_status take(unicon_ctx *ctx, const unicon_data *data, unicon__row_
   return UNICON_OK;
 }
 
+unicon_status unicon__dataset_look(unicon_ctx *ctx, unicon__dataset *set) {
+  for (int s = 0; s < 2; s++) {
+    unicon__look *look = (s == 0 ? &set->whole.x : &set->whole.y)->look;
+    if (!look) continue;
+    UNICON_TRY(unicon__look_refuse(ctx, look));
+    unicon__look_hash(look, &set->hash);
+  }
+  set->whole.x.look = set->whole.y.look = NULL;
+  return UNICON_OK;
+}
+
 unicon_status unicon__dataset_open(unicon_ctx *ctx, const unicon_data *data,
-                                   const unicon_options *options, unicon__dataset *out) {
+                                   const unicon_options *options, bool later,
+                                   unicon__dataset *out) {
+  const unicon__bad_rows bad = later                                           ? UNICON__BAD_LATER
+                               : unicon__is(options, UNICON__BAD_ROWS, "drop") ? UNICON__BAD_DROP
+                                                                               : UNICON__BAD_REFUSE;
   const unicon__row_need need =
       unicon__is(options, UNICON__NORMALIZE, "on") ? UNICON__ROW_DIRECTED : UNICON__ROW_SQUARED;
   *out = (unicon__dataset){.own = NULL};
   UNICON_TRY(check_shapes(ctx, data));
   UNICON_TRY(check_counts(ctx, data->x, data->y));
-  UNICON_TRY(take(ctx, data, need, unicon__is(options, UNICON__BAD_ROWS, "drop"), out));
+  UNICON_TRY(take(ctx, data, need, bad, out));
   return check_left(ctx, &out->whole);
 }
 
 unicon_status unicon__dataset_take(unicon_ctx *ctx, const unicon_data *data,
-                                   const unicon__map map[2], bool drop, unicon__dataset *out) {
+                                   const unicon__map map[2], unicon__bad_rows bad,
+                                   unicon__dataset *out) {
   *out = (unicon__dataset){.own = NULL};
   UNICON_TRY(check_shapes(ctx, data));
-  return take(ctx, data, map[0].normalize ? UNICON__ROW_DIRECTED : UNICON__ROW_SQUARED, drop, out);
+  return take(ctx, data, map[0].normalize ? UNICON__ROW_DIRECTED : UNICON__ROW_SQUARED, bad, out);
 }
 
 void unicon__dataset_close(unicon__dataset *set) {

@@ -8,11 +8,19 @@
 #include "base/options.h"
 
 typedef struct unicon__dataset {
-  unicon__batch whole; /* sources without maps, and the pairs among their rows */
-  unicon_pairs *own;   /* pairs made here, or NULL */
-  uint64_t hash;       /* of every value of the rows */
+  unicon__batch whole;  /* sources without maps, and the pairs among their rows */
+  unicon_pairs *own;    /* pairs made here, or NULL */
+  uint64_t hash;        /* of every value of the rows */
+  unicon__look look[2]; /* of rows that are looked at when they are first walked */
   bool overlaps; /* of a split: held-out rows of one side have partners that are in training */
 } unicon__dataset;
+
+/* What is done about rows that cannot be used. */
+typedef enum unicon__bad_rows {
+  UNICON__BAD_REFUSE,
+  UNICON__BAD_DROP,
+  UNICON__BAD_LATER /* whoever walks them first will see */
+} unicon__bad_rows;
 
 /* A copy of the caller's set, which must have rows of both sides. */
 unicon_status unicon__data_take(unicon_ctx *ctx, const unicon_data *given, unicon_data *out);
@@ -20,12 +28,17 @@ unicon_status unicon__data_take(unicon_ctx *ctx, const unicon_data *given, unico
 /* The rows that can be used through the maps of both sides, and the pairs among them; how many are
  * left is the caller's business. unicon__dataset_close frees what it made, also after a failure. */
 unicon_status unicon__dataset_take(unicon_ctx *ctx, const unicon_data *data,
-                                   const unicon__map map[2], bool drop, unicon__dataset *out);
+                                   const unicon__map map[2], unicon__bad_rows bad,
+                                   unicon__dataset *out);
 
-/* Checks shapes and values, and that there is something to fit on. unicon__dataset_close frees what
- * it made, also after a failure. */
+/* Checks shapes and values, and that there is something to fit on; with `later`, values are not
+ * looked at: the sources say so (`look`), and unicon__dataset_look has to follow. `out` must stay
+ * where it is then. unicon__dataset_close frees what it made, also after a failure. */
 unicon_status unicon__dataset_open(unicon_ctx *ctx, const unicon_data *data,
-                                   const unicon_options *options, unicon__dataset *out);
+                                   const unicon_options *options, bool later, unicon__dataset *out);
+
+/* Looks at rows that nobody has looked at in the meantime, and fails where one cannot be used. */
+unicon_status unicon__dataset_look(unicon_ctx *ctx, unicon__dataset *set);
 void unicon__dataset_close(unicon__dataset *set);
 
 /* Numbers each row, those of x and then those of y, by its connected component of the pairs,

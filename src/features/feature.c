@@ -2,7 +2,6 @@
 #include "features/feature.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/sweep.h"
@@ -12,172 +11,15 @@
 
 enum { SCAN_ROWS = 512 }; /* checked and hashed at a time: a piece of work for a thread */
 
-/* Length of a row; float sums serve unless they over- or underflow. NaN when not finite. */
-static double row_length(const unicon__vec *vec, const float *row, int64_t width) {
-  const double fast = vec->sum_squares(row, width);
-  if (fast > 1e-20 && fast < 1e30) return sqrt(fast);
-  double sum = 0;
-  for (int64_t k = 0; k < width; k++) sum += (double)row[k] * (double)row[k];
-  return isfinite(sum) ? sqrt(sum) : NAN;
-}
-
 /* Scales the row to length 1 when asked. A row whose 1/length is no float is scaled in float64. */
 static void make_unit(const unicon__vec *vec, float *row, int64_t width, const float *shift) {
-  const double length = row_length(vec, row, width);
+  const double length = unicon__row_length(vec, row, width);
   if (length > 1e-30 && length < 1e30) {
     vec->scale_shift(row, width, (float)(1 / length), shift);
     return;
   }
   for (int64_t k = 0; k < width; k++)
     row[k] = (float)((double)row[k] / (length > 0 ? length : 1)) - (shift ? shift[k] : 0);
-}
-
-/* The longest row whose square, and the sum of a thousand of them, is a float32. */
-static const double longest = 1e17;
-
-int64_t unicon__first_bad_row(const float *buffer, int64_t count, int64_t width,
-                              unicon__row_need need, int64_t *column) {
-  const unicon__vec *vec = unicon__vec_best();
-  for (int64_t i = 0; i < count; i++) {
-    const float *row = buffer + i * width;
-    const double length = row_length(vec, row, width);
-    const bool zero = need == UNICON__ROW_DIRECTED && !(length > 0);
-    const bool far = need == UNICON__ROW_SQUARED && length > longest;
-    if (isfinite(length) && !zero && !far) continue;
-    *column = far ? UNICON__ROW_LONG : UNICON__ROW_ZERO;
-    for (int64_t k = 0; k < width && *column < 0; k++)
-      if (!isfinite(row[k])) *column = k;
-    return i;
-  }
-  return -1;
-}
-
-/* "7", or "607 (row 7 of 1.npy)" where the rows are those of a folder. */
-static const char *say_row(const unicon_rows *rows, int64_t row, char *out, size_t size) {
-  int64_t k = rows->segments - 1;
-  while (k > 0 && rows->segment[k].first > row) k--;
-  if (rows->file && k >= 0 && rows->file[k])
-    snprintf(out, size, "%lld (row %lld of %s)", (long long)row,
-             (long long)(row - rows->segment[k].first), rows->file[k]);
-  else
-    snprintf(out, size, "%lld", (long long)row);
-  return out;
-}
-
-unicon_status unicon__bad_row(unicon_ctx *ctx, const unicon_rows *rows, int64_t row,
-                              int64_t column) {
-  char number[320];
-  say_row(rows, row, number, sizeof number);
-  if (column == UNICON__ROW_LONG)
-    return unicon__fail(ctx, UNICON_ERR_DATA,
-                        "%s: row %s is longer than %g, and its values are too large for squares "
-                        "and kernels in float32; scale the rows down, or use normalize on",
-                        rows->name, number, longest);
-  if (column < 0)
-    return unicon__fail(ctx, UNICON_ERR_DATA, "%s: row %s is all zero and has no direction",
-                        rows->name, number);
-  return unicon__fail(ctx, UNICON_ERR_DATA,
-                      "%s: row %s, column %lld is not a finite number (NaN, infinite or beyond "
-                      "float32)",
-                      rows->name, number, (long long)column);
-}
-
-/* ---- which rows can be used --------------------------------------------------------------- */
-
-typedef struct scan {
-  const unicon_rows *rows;
-  unicon__row_need need;
-  int64_t from;  /* the first block of this process */
-  float *buffer; /* SCAN_ROWS rows per worker */
-  unsigned char *bad;
-  uint64_t *hash; /* per block */
-} scan;
-
-/* Mixes n floats into h: multiply and xor-shift, the same on every machine. */
-static uint64_t mix(uint64_t h, const float *x, int64_t n) {
-  for (int64_t k = 0; k < n; k++) {
-    uint32_t bits;
-    memcpy(&bits, x + k, sizeof bits);
-    h = (h ^ bits) * 0x9E3779B97F4A7C15u;
-    h ^= h >> 32;
-  }
-  return h;
-}
-
-static void scan_block(void *state, unicon__cell cell) {
-  scan *s = state;
-  const int64_t width = s->rows->width, block = s->from + cell.row, first = block * SCAN_ROWS;
-  const int64_t left = s->rows->count - first, count = left < SCAN_ROWS ? left : SCAN_ROWS;
-  float *buffer = s->buffer + cell.worker * SCAN_ROWS * width;
-  unicon__rows_load(s->rows, NULL, first, count, buffer, width);
-  s->hash[block] = mix(0, buffer, count * width);
-  for (int64_t i = 0; i < count;) {
-    int64_t column;
-    const int64_t bad =
-        unicon__first_bad_row(buffer + i * width, count - i, width, s->need, &column);
-    if (bad < 0) break;
-    s->bad[first + i + bad] = 1;
-    i += bad + 1;
-  }
-}
-
-static unicon_status report_bad(unicon_ctx *ctx, const scan *s, int64_t first, int64_t bad) {
-  int64_t column = -1;
-  unicon__rows_load(s->rows, NULL, first, 1, s->buffer, s->rows->width);
-  (void)unicon__first_bad_row(s->buffer, 1, s->rows->width, s->need, &column);
-  (void)unicon__bad_row(ctx, s->rows, first, column);
-  const size_t used = strlen(ctx->error);
-  char sentence[sizeof ctx->error];
-  memcpy(sentence, ctx->error, used + 1);
-  return unicon__fail(ctx, UNICON_ERR_DATA,
-                      "%s; %lld of %lld rows cannot be used (bad_rows drop leaves them and "
-                      "their pairs out)",
-                      sentence, (long long)bad, (long long)s->rows->count);
-}
-
-/* Looks at all rows, each process at its blocks. */
-static unicon_status scan_rows(unicon_ctx *ctx, int64_t blocks, scan *s) {
-  const int64_t width = s->rows->width;
-  const double number =
-      100; /* to read and to mix one takes as long as so many flops of a product */
-  const unicon__share own =
-      unicon__share_of(ctx, blocks, 1, number * (double)s->rows->count * (double)width);
-  UNICON_NEW(ctx, s->hash, blocks);
-  UNICON_NEW(ctx, s->bad, blocks * SCAN_ROWS);
-  UNICON_NEW(ctx, s->buffer, (unicon__workers_for(ctx, own.count) + 1) * SCAN_ROWS * width);
-  s->from = own.first;
-  UNICON_TRY(unicon__sweep_rows(ctx, "reading", NULL, own.count, scan_block, s));
-  UNICON_TRY(unicon__gather_rows(ctx, &own, s->hash, (int64_t)sizeof *s->hash));
-  return unicon__gather_rows(ctx, &own, s->bad, SCAN_ROWS);
-}
-
-unicon_status unicon__usable_rows(unicon_ctx *ctx, const unicon_rows *rows, unicon__row_need need,
-                                  bool drop, const int64_t **keep, int64_t *count, uint64_t *hash) {
-  scan s = {.rows = rows, .need = need};
-  const int64_t blocks = (rows->count + SCAN_ROWS - 1) / SCAN_ROWS;
-  UNICON_TRY(scan_rows(ctx, blocks, &s));
-  if (hash)
-    for (int64_t b = 0; b < blocks; b++) *hash = (*hash ^ s.hash[b]) * 0x9E3779B97F4A7C15u + 1;
-  int64_t bad = 0, first = -1;
-  for (int64_t i = 0; i < rows->count; i++)
-    if (s.bad[i]) {
-      if (first < 0) first = i;
-      bad++;
-    }
-  *keep = NULL;
-  *count = rows->count - bad;
-  if (bad > 0 && !drop) return report_bad(ctx, &s, first, bad);
-  unicon__drop(ctx, s.buffer);
-  if (bad == 0) return UNICON_OK;
-  int64_t *list;
-  UNICON_NEW(ctx, list, *count);
-  for (int64_t i = 0, next = 0; i < rows->count; i++)
-    if (!s.bad[i]) list[next++] = i;
-  unicon__log(ctx, UNICON_LOG_WARNING,
-              "%s: %lld of %lld rows dropped (all zero, not finite or too large)", rows->name,
-              (long long)bad, (long long)rows->count);
-  *keep = list;
-  return UNICON_OK;
 }
 
 /* ---- features ----------------------------------------------------------------------------- */

@@ -17,7 +17,7 @@
 
 #include "base/number.h"
 #include "features/kernel.h"
-#include "io/rows.h"
+#include "features/usable.h"
 
 /* In the order of the words of option `map`, after auto. */
 typedef enum unicon__map_kind {
@@ -53,6 +53,8 @@ typedef struct unicon__source {
   const float *cache;              /* features computed before, or NULL */
   const int64_t *cache_row;        /* their row for each row of the source; NULL: the same */
   const struct unicon__kept *kept; /* features on the device (features/feed.h), or NULL */
+  unicon__look *look;              /* rows that nobody has looked at so far (all of them, in
+                                      order): who walks them first does; else NULL */
 } unicon__source;
 
 /* Floats that a buffer needs for each row of a tile: features, raw row, kernel values. */
@@ -70,28 +72,12 @@ static inline float *unicon__map_raw(const unicon__map *map, float *buffer, int6
   return map->kind == UNICON__MAP_LINEAR ? buffer : buffer + count * map->out;
 }
 
-/* What rows must be, beside finite. */
-typedef enum unicon__row_need {
-  UNICON__ROW_FINITE,   /* nothing */
-  UNICON__ROW_DIRECTED, /* not all zero: they are scaled to length 1 */
-  UNICON__ROW_SQUARED   /* no longer than 1e17: their squares are taken in float32, and summed */
-} unicon__row_need;
-
 /* What the rows of a map must be. */
 static inline unicon__row_need unicon__map_need(const unicon__map *map) {
   return map->normalize               ? UNICON__ROW_DIRECTED
          : unicon__map_is_kernel(map) ? UNICON__ROW_SQUARED
                                       : UNICON__ROW_FINITE;
 }
-
-/* In the place of the column of a value that is not finite. */
-enum { UNICON__ROW_ZERO = -1, UNICON__ROW_LONG = -2 };
-
-/* Rows that can be used. Writes their numbers to a new array *keep of the frame, or sets it to NULL
- * when all can. With `drop` false the first bad row is an error that names file, row and column.
- * `hash` (may be NULL) receives a number that depends on every value. */
-unicon_status unicon__usable_rows(unicon_ctx *ctx, const unicon_rows *rows, unicon__row_need need,
-                                  bool drop, const int64_t **keep, int64_t *count, uint64_t *hash);
 
 /* Mean of the source's features (its map's own mean left aside) and, in *spread (may be NULL), the
  * trace of their covariance; sums in float64. */
@@ -130,14 +116,5 @@ double unicon__feature_flops(const unicon__source *source);
 
 /* The features of all rows, one after the other, made on the host. */
 unicon_status unicon__source_fill(unicon_ctx *ctx, const unicon__source *source, float *out);
-
-/* Number of the first row of `buffer` that cannot be used, with its column (or ROW_ZERO, ROW_LONG),
- * or -1. */
-int64_t unicon__first_bad_row(const float *buffer, int64_t count, int64_t width,
-                              unicon__row_need need, int64_t *column);
-
-/* "FILE: row R, column C is not a finite number", "... is all zero" or "... is longer than". */
-unicon_status unicon__bad_row(unicon_ctx *ctx, const unicon_rows *rows, int64_t row,
-                              int64_t column);
 
 #endif

@@ -281,6 +281,7 @@ unicon_status unicon__keep_rows(unicon_ctx *ctx, unicon__arena *arena, unicon__s
   bool done = false;
   *kept = (unicon__kept){.ctx = ctx};
   if (!ctx->where.device || !has_room(ctx, source)) return UNICON_OK;
+  if (source->look) UNICON_TRY(unicon__look_refuse(ctx, source->look));
   const unicon_status status = unicon__device_run(ctx, "keeping features", keep_road, &k, &done);
   if (!done) unicon__kept_close(kept);
   UNICON_TRY(status);

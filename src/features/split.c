@@ -46,7 +46,7 @@ static unicon_status cut(unicon_ctx *ctx, const unicon_data *data, double fracti
   unicon__dataset all, part[2];
   const uint64_t seed = (uint64_t)unicon__integer(options, UNICON__SEED);
   memset(part, 0, sizeof part);
-  unicon_status status = unicon__dataset_open(ctx, data, options, &all);
+  unicon_status status = unicon__dataset_open(ctx, data, options, false, &all);
   if (status == UNICON_OK && fraction == 0) {
     status = take_part(ctx, &all, data->groups, 0, split);
   } else if (status == UNICON_OK) {

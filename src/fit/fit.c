@@ -165,8 +165,35 @@ static unicon_status fit_fused(unicon_ctx *ctx, fit *f, unicon_model *model,
   return UNICON_OK;
 }
 
+/* Has every row a partner, by a list of pairs? */
+static bool all_paired(const unicon_pairs *pairs) {
+  if (!pairs) return true;
+  if (pairs->class_x || pairs->ignore.count > 0 || pairs->only_listed) return false;
+  for (int64_t i = 0; i < pairs->n_x; i++)
+    if (unicon__positives_x(pairs, i).count == 0) return false;
+  for (int64_t j = 0; j < pairs->n_y; j++)
+    if (unicon__positives_y(pairs, j).count == 0) return false;
+  return true;
+}
+
+bool unicon__fit_one_sweep(const unicon_options *options, const unicon__params *p,
+                           const unicon_data *train) {
+  const unicon_rows *rows[2] = {train->x, train->y};
+  for (int s = 0; s < 2; s++)
+    if (p->map.kernel[s] != UNICON__KERNEL_LINEAR || rows[s]->width > rows[s]->count ||
+        !(p->map.by_size || p->map.kind == UNICON__MAP_LINEAR))
+      return false;
+  return !unicon__is(options, UNICON__BAD_ROWS, "drop") && p->cut.size == 0 && !p->shared &&
+         p->iterations == 0 && p->refine.epochs == 0 && p->start == UNICON__START_MOMENT &&
+         unicon__select_scope_of(p, train->y->count) == UNICON__SELECT_NOTHING &&
+         all_paired(train->pairs);
+}
+
 static unicon_status open_train(unicon_ctx *ctx, fit *f, const unicon_data *train) {
-  UNICON_TRY(unicon__dataset_open(ctx, train, f->options, &f->train));
+  const int64_t given[2] = {train->x->count, train->y->count};
+  unicon__params_from(f->options, given, &f->params);
+  UNICON_TRY(unicon__dataset_open(ctx, train, f->options,
+                                  unicon__fit_one_sweep(f->options, &f->params, train), &f->train));
   const int64_t rows[2] = {f->train.whole.x.count, f->train.whole.y.count};
   unicon__params_from(f->options, rows, &f->params);
   return UNICON_OK;
@@ -184,8 +211,7 @@ static unicon_status open_stored(unicon_ctx *ctx, fit *f, const unicon_stats *st
   f->train.whole = f->stored.set.whole;
   f->train.hash = f->stored.set.hash;
   f->prepared = &f->stored.prepared;
-  if (stats->sample.units > 0 || f->params.open.balance ||
-      f->params.balance.kind == UNICON__BALANCE_OFF)
+  if (f->stored.sampled || f->params.open.balance || f->params.balance.kind == UNICON__BALANCE_OFF)
     return UNICON_OK;
   return unicon__fail(ctx, UNICON_ERR_OPTION,
                       "balance is %s, but %s keeps no rows to make banks of (sample_rows 0)",
@@ -199,7 +225,7 @@ static unicon_status open_held(unicon_ctx *ctx, fit *f, const unicon_data *valid
                         "validation rows have %lld and %lld values, training rows %lld and %lld",
                         (long long)validation->x->width, (long long)validation->y->width,
                         (long long)width[0], (long long)width[1]);
-  UNICON_TRY(unicon__dataset_open(ctx, validation, f->options, &f->held));
+  UNICON_TRY(unicon__dataset_open(ctx, validation, f->options, false, &f->held));
   f->validation = (unicon__validation){.side = {f->held.whole.x, f->held.whole.y},
                                        .pairs = f->held.whole.pairs};
   f->judged = true;
@@ -221,7 +247,7 @@ static unicon__prepared *stored_rows(fit *f) {
 /* Held-out share: a tenth, at most 5000 rows; the fewer the pairs, the more folds. */
 static double held_fraction(const fit *f, int *folds) {
   const double n = (double)f->train.whole.y.count;
-  const bool sampled = f->stored.stats && isfinite(f->stored.stats->sample.threshold);
+  const bool sampled = f->stored.stats && !unicon__sample_is_all(&f->stored.stats->sample);
   *folds = unicon__select_folds(f->train.whole.y.count);
   if (f->params.val_fraction > 0) return f->params.val_fraction;
   if (sampled) return 0.25; /* what is left of the sample is for banks alone */
@@ -264,9 +290,9 @@ static unicon_status choose(unicon_ctx *ctx, fit *f, unicon__select_scope scope)
   if (f->stored.stats && !f->judged && !f->stored.splits) {
     unicon__log(ctx, UNICON_LOG_WARNING,
                 "no rows can be held out of these statistics (%s): settings of preset fast",
-                f->stored.stats->decayed             ? "they were decayed"
-                : f->stored.stats->sample.units == 0 ? "they keep no sample"
-                                                     : "their pairs connect too many rows");
+                f->stored.stats->decayed ? "they were decayed"
+                : !f->stored.sampled     ? "they keep no sample"
+                                         : "their pairs connect too many rows");
     return UNICON_OK;
   }
   if (!f->judged && f->train.whole.pairs->positive.count < FEWEST_PAIRS) {
@@ -460,6 +486,7 @@ static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
   unicon__warn_idle(ctx, f->options, kind);
   stage = unicon__stage_begin(ctx, NULL, 0.9 - choosing);
   UNICON_TRY(fit_parts(ctx, f, model, &log));
+  UNICON_TRY(unicon__dataset_look(ctx, &f->train));
   unicon__stage_end(ctx, stage);
   UNICON_TRY(balance(ctx, f, model));
   UNICON_TRY(describe_choice(ctx, f, model));

@@ -257,7 +257,7 @@ static stage_shares shares_of(const making *m) {
   const bool passes = solve.iterations > 0 && solve.loss.kind != UNICON__LOSS_MOMENT;
   const bool epochs = m->refine.epochs > 0;
   const double before = m->job->prepared ? 0.05 : passes || epochs ? 0.15 : 0.7;
-  return (stage_shares){before, passes ? (epochs ? 0.4 : 0.8) : epochs ? 0.1 : 0.25, passes};
+  return (stage_shares){before, epochs ? (passes ? 0.4 : 0.1) : 0.97 - before, passes};
 }
 
 static unicon_status make_part(unicon_ctx *ctx, making *m, unicon__part *part,

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -94,6 +95,30 @@ unicon_status unicon__stored_settle(unicon_ctx *ctx, const unicon_stats *stats,
 
 /* ---- the sample --------------------------------------------------------------------------- */
 
+/* The labels of the sample, as classes of the statistics. */
+static unicon_status open_labels(unicon_ctx *ctx, const unicon_stats *stats, unicon__stored *out) {
+  const unicon__sample *s = &stats->sample;
+  int32_t *class_of[2];
+  for (int side = 0; side < 2; side++) {
+    UNICON_NEW(ctx, class_of[side], s->rows[side]);
+    for (int64_t i = 0; i < s->rows[side]; i++) {
+      const int64_t *found =
+          bsearch(&s->label[side][i], stats->sums.class_key, (size_t)stats->sums.classes,
+                  sizeof *found, unicon__compare_int64);
+      if (!found)
+        return unicon__fail(ctx, UNICON_ERR_FORMAT,
+                            "%s: the sample has label %lld, which no class has", stats->name,
+                            (long long)s->label[side][i]);
+      class_of[side][i] = (int32_t)(found - stats->sums.class_key);
+    }
+  }
+  UNICON_TRY(unicon__pairs_from_classes(ctx, class_of[0], s->rows[0], class_of[1], s->rows[1],
+                                        stats->sums.class_key, (int32_t)stats->sums.classes,
+                                        &out->set.own));
+  out->set.whole.pairs = out->set.own;
+  return UNICON_OK;
+}
+
 /* The pairs of the sample, with numbers of its rows. */
 static unicon_status open_pairs(unicon_ctx *ctx, const unicon__sample *s, unicon__stored *out) {
   int64_t *x, *y;
@@ -151,11 +176,28 @@ static unicon_status open_prepared(unicon_ctx *ctx, const unicon_stats *stats,
   return UNICON_OK;
 }
 
+/* Rows whose label the other side does not have cannot be left out of sums. */
+static void say_alone(unicon_ctx *ctx, const unicon_stats *stats) {
+  const unicon__stats *sums = &stats->sums;
+  for (int s = 0; s < 2; s++) {
+    double alone = 0;
+    for (int64_t k = 0; k < sums->classes; k++)
+      if (!(sums->class_rows[1 - s][k] > 0)) alone += sums->class_rows[s][k];
+    if (alone > 0 && !stats->unpaired)
+      unicon__log(ctx, UNICON_LOG_WARNING,
+                  "%g rows of %c have a label that no row of %c has; they count in the covariance, "
+                  "as with unpaired on",
+                  alone, "xy"[s], "yx"[s]);
+  }
+}
+
 unicon_status unicon__stored_open(unicon_ctx *ctx, const unicon_stats *stats,
                                   const unicon__params *params, unicon__stored *out) {
   static const unicon_pairs none = {.n_x = 0};
   out->stats = stats;
-  out->splits = !stats->decayed && stats->sample.units > 0;
+  const bool labels = stats->sums.classes > 0;
+  out->sampled = stats->sample.rows[0] > 0 && stats->sample.rows[1] > 0;
+  out->splits = !stats->decayed && out->sampled;
   for (int s = 0; s < 2; s++)
     if (stats->sums.rows[s] < 2)
       return unicon__fail(ctx, UNICON_ERR_DATA,
@@ -169,7 +211,14 @@ unicon_status unicon__stored_open(unicon_ctx *ctx, const unicon_stats *stats,
   }
   UNICON_TRY(open_rows(ctx, stats, out));
   out->set.whole.pairs = &none;
-  if (stats->sample.units > 0) UNICON_TRY(open_pairs(ctx, &stats->sample, out));
+  if (labels && !(stats->pairs > 0))
+    return unicon__fail(ctx, UNICON_ERR_DATA,
+                        "none of the %lld labels of %s has rows on both sides, so there are no "
+                        "pairs",
+                        (long long)stats->sums.classes, stats->name);
+  if (labels) say_alone(ctx, stats);
+  if (out->sampled)
+    UNICON_TRY(labels ? open_labels(ctx, stats, out) : open_pairs(ctx, &stats->sample, out));
   return open_prepared(ctx, stats, params, out);
 }
 

@@ -11,7 +11,8 @@ typedef struct unicon__stored {
   const unicon_stats *stats;
   unicon__dataset set; /* the sample */
   unicon__prepared prepared;
-  bool splits; /* rows of the sample can be taken out of the sums */
+  bool sampled; /* the sample has rows of both sides */
+  bool splits;  /* they can be taken out of the sums */
   unicon_rows rows[2];
   unicon__segment segment[2];
 } unicon__stored;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "io/object.h"
 #include "io/pair_set.h"
 #include "io/rows_npy.h"
@@ -98,28 +99,55 @@ static unicon_status keep_names(unicon_ctx *ctx, const mark *all, int64_t count,
   return UNICON_OK;
 }
 
-/* Sorts the labels of both files and numbers the distinct ones from 0. `labels` (may be NULL)
- * receives their texts. */
-static unicon_status number_labels(unicon_ctx *ctx, label_file *x, label_file *y,
-                                   unicon_labels *labels) {
+/* The value of a whole number written as such, without a sign + or zeros before it. */
+static bool read_whole(const char *text, size_t length, int64_t *out) {
+  const bool below = length > 0 && text[0] == '-';
+  int64_t value = 0;
+  if (length < 1u + below || length > 18 || (text[below] == '0' && length > 1)) return false;
+  for (size_t k = below; k < length; k++) {
+    if (text[k] < '0' || text[k] > '9') return false;
+    value = 10 * value + (text[k] - '0');
+  }
+  *out = below ? -value : value;
+  return true;
+}
+
+static int64_t key_of(const char *text, size_t length) {
+  int64_t key;
+  return read_whole(text, length, &key) ? key : (int64_t)unicon__hash(0x6c6162656c, text, length);
+}
+
+int64_t unicon_label_number(const char *text) {
+  return text ? key_of(text, strlen(text)) : 0;
+}
+
+/* The labels of both files, in the order of their rows. */
+static unicon_status collect_both(unicon_ctx *ctx, label_file *x, label_file *y, mark **out) {
   UNICON_TRY(open_labels(ctx, x));
   UNICON_TRY(open_labels(ctx, y));
   if (y->path && x->is_npy != y->is_npy)
     return unicon__fail(
         ctx, UNICON_ERR_FORMAT, "%s is %s, but %s is %s; labels of both sides must be of one kind",
         x->path, x->is_npy ? "an .npy file" : "text", y->path, y->is_npy ? "an .npy file" : "text");
-  const int64_t n = x->count + y->count;
+  UNICON_NEW(ctx, *out, x->count + y->count);
+  UNICON_TRY(collect(ctx, x, *out));
+  return collect(ctx, y, *out + x->count);
+}
+
+/* Sorts the labels of both files and numbers the distinct ones from 0; their texts go to `labels`.
+ */
+static unicon_status number_labels(unicon_ctx *ctx, label_file *x, label_file *y,
+                                   unicon_labels *labels) {
   mark *all;
-  UNICON_NEW(ctx, all, n);
-  UNICON_TRY(collect(ctx, x, all));
-  UNICON_TRY(collect(ctx, y, all + x->count));
+  UNICON_TRY(collect_both(ctx, x, y, &all));
+  const int64_t n = x->count + y->count;
   qsort(all, (size_t)n, sizeof *all, by_content);
   int64_t number = 0;
   for (int64_t k = 0; k < n; k++) {
     if (k > 0 && by_content(&all[k - 1], &all[k]) != 0) number++;
     *all[k].place = number;
   }
-  if (labels) UNICON_TRY(keep_names(ctx, all, n, x->is_npy, labels));
+  UNICON_TRY(keep_names(ctx, all, n, x->is_npy, labels));
   unicon__drop(ctx, all);
   return UNICON_OK;
 }
@@ -138,7 +166,11 @@ unicon_status unicon__labels_parse(unicon_ctx *ctx, const char *x_name, unicon__
                                    const char *y_name, unicon__bytes y_bytes, int64_t **label_x,
                                    int64_t *n_x, int64_t **label_y, int64_t *n_y) {
   label_file x = {.path = x_name, .bytes = x_bytes}, y = {.path = y_name, .bytes = y_bytes};
-  UNICON_TRY(number_labels(ctx, &x, &y, NULL));
+  mark *all;
+  UNICON_TRY(collect_both(ctx, &x, &y, &all));
+  for (int64_t k = 0; k < x.count + y.count; k++)
+    *all[k].place = x.is_npy ? all[k].value : key_of(all[k].text, all[k].length);
+  unicon__drop(ctx, all);
   *label_x = x.label;
   *n_x = x.count;
   *label_y = y.label;
@@ -156,7 +188,8 @@ static unicon_status check_count(unicon_ctx *ctx, const char *path, int64_t labe
 }
 
 static unicon_status read_labels(unicon_ctx *ctx, const char *x_path, const char *y_path,
-                                 int64_t n_x, int64_t n_y, unicon_pairs **out) {
+                                 int64_t n_x, int64_t n_y, unicon__labelled how,
+                                 unicon_pairs **out) {
   label_file x = {.path = x_path}, y = {.path = y_path};
   UNICON_NEED(ctx, x_path);
   UNICON_NEED(ctx, y_path);
@@ -168,14 +201,21 @@ static unicon_status read_labels(unicon_ctx *ctx, const char *x_path, const char
   UNICON_TRY(status);
   UNICON_TRY(check_count(ctx, x_path, x.count, "x", n_x));
   UNICON_TRY(check_count(ctx, y_path, y.count, "y", n_y));
-  return unicon__pairs_from_labels(ctx, x.label, n_x, y.label, n_y, false, out);
+  return unicon__pairs_from_labels(ctx, x.label, n_x, y.label, n_y, how, out);
 }
 
 unicon_status unicon_pairs_read_labels(unicon_ctx *ctx, const char *x_path, const char *y_path,
                                        int64_t n_x, int64_t n_y, unicon_pairs **out) {
   if (out) *out = NULL;
   UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, read_labels(ctx, x_path, y_path, n_x, n_y, out));
+  return unicon__leave(ctx, read_labels(ctx, x_path, y_path, n_x, n_y, UNICON__LABELS_WHOLE, out));
+}
+
+unicon_status unicon_pairs_read_labels_part(unicon_ctx *ctx, const char *x_path, const char *y_path,
+                                            int64_t n_x, int64_t n_y, unicon_pairs **out) {
+  if (out) *out = NULL;
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(ctx, read_labels(ctx, x_path, y_path, n_x, n_y, UNICON__LABELS_PART, out));
 }
 
 /* ---- labels of rows ----------------------------------------------------------------------- */

@@ -35,10 +35,20 @@ unicon_status unicon__pairs_finish(unicon_pairs *pairs, unicon_status status, un
 unicon_status unicon__pairs_from_list(unicon_ctx *ctx, const char *what, int64_t n_x, int64_t n_y,
                                       const int64_t *x, const int64_t *y, const double *weight,
                                       int64_t count, unicon_pairs **out);
-/* `one_set`: both sides are the same rows. */
+
+typedef enum unicon__labelled {
+  UNICON__LABELS_WHOLE,  /* some label must be on both sides */
+  UNICON__LABELS_PART,   /* none has to: partners may be in other parts */
+  UNICON__LABELS_ONE_SET /* both sides are the same rows */
+} unicon__labelled;
+
 unicon_status unicon__pairs_from_labels(unicon_ctx *ctx, const int64_t *label_x, int64_t n_x,
-                                        const int64_t *label_y, int64_t n_y, bool one_set,
+                                        const int64_t *label_y, int64_t n_y, unicon__labelled how,
                                         unicon_pairs **out);
+/* Rows with class numbers below `classes`, whose keys are given; none has to meet another. */
+unicon_status unicon__pairs_from_classes(unicon_ctx *ctx, const int32_t *class_x, int64_t n_x,
+                                         const int32_t *class_y, int64_t n_y, const int64_t *key,
+                                         int32_t classes, unicon_pairs **out);
 /* "FILE: the list of negative pairs is empty; HINT" of "FILE: negative pair". */
 unicon_status unicon__fail_empty_list(unicon_ctx *ctx, const char *what, const char *hint);
 

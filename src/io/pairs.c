@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "io/object.h"
 #include "io/pair_set.h"
@@ -150,7 +151,7 @@ static int by_label(const void *a, const void *b) {
   return (left > right) - (left < right);
 }
 
-/* Numbers the distinct labels of both sides from 0 in ascending order. */
+/* Numbers the distinct labels of both sides from 0 in ascending order; they are the keys. */
 static unicon_status number_classes(unicon_ctx *ctx, unicon_pairs *pairs, const int64_t *label_x,
                                     const int64_t *label_y) {
   const int64_t n_x = pairs->n_x, n_y = pairs->n_y, n = n_x + n_y;
@@ -165,6 +166,8 @@ static unicon_status number_classes(unicon_ctx *ctx, unicon_pairs *pairs, const 
     *all[k].place = number;
   }
   pairs->classes = number + 1;
+  UNICON_ARENA_NEW(ctx, &pairs->arena, pairs->class_key, pairs->classes);
+  for (int64_t k = 0; k < n; k++) pairs->class_key[*all[k].place] = all[k].label;
   unicon__drop(ctx, all);
   return UNICON_OK;
 }
@@ -186,8 +189,18 @@ static unicon_status mark_selfs(unicon_ctx *ctx, unicon_pairs *pairs) {
   return UNICON_OK;
 }
 
+/* The members of each class, once rows have their class numbers. */
+static unicon_status group_classes(unicon_ctx *ctx, unicon_pairs *pairs) {
+  unicon__pair_set *positive = &pairs->positive;
+  UNICON_TRY(unicon__lists_group(ctx, &pairs->arena, pairs->class_x, pairs->n_x, pairs->classes,
+                                 &positive->by_x));
+  return unicon__lists_group(ctx, &pairs->arena, pairs->class_y, pairs->n_y, pairs->classes,
+                             &positive->by_y);
+}
+
 static unicon_status build_labels(unicon_ctx *ctx, unicon_pairs *pairs, const int64_t *label_x,
-                                  const int64_t *label_y, bool one_set) {
+                                  const int64_t *label_y, unicon__labelled how) {
+  const bool one_set = how == UNICON__LABELS_ONE_SET;
   if (pairs->n_x + pairs->n_y > INT32_MAX)
     return unicon__fail(ctx, UNICON_ERR_PAIRS,
                         "labels of %" PRId64 " rows of x and %" PRId64
@@ -196,14 +209,10 @@ static unicon_status build_labels(unicon_ctx *ctx, unicon_pairs *pairs, const in
   UNICON_ARENA_NEW(ctx, &pairs->arena, pairs->class_x, pairs->n_x);
   UNICON_ARENA_NEW(ctx, &pairs->arena, pairs->class_y, pairs->n_y);
   UNICON_TRY(number_classes(ctx, pairs, label_x, label_y));
-  unicon__pair_set *positive = &pairs->positive;
-  UNICON_TRY(unicon__lists_group(ctx, &pairs->arena, pairs->class_x, pairs->n_x, pairs->classes,
-                                 &positive->by_x));
-  UNICON_TRY(unicon__lists_group(ctx, &pairs->arena, pairs->class_y, pairs->n_y, pairs->classes,
-                                 &positive->by_y));
+  UNICON_TRY(group_classes(ctx, pairs));
   if (one_set) UNICON_TRY(mark_selfs(ctx, pairs));
-  positive->count = unicon__count_class_pairs(pairs);
-  if (positive->count == 0)
+  pairs->positive.count = unicon__count_class_pairs(pairs);
+  if (pairs->positive.count == 0 && how != UNICON__LABELS_PART)
     return unicon__fail(ctx, UNICON_ERR_PAIRS,
                         "none of the %" PRId32 " labels occurs %s, so there are no pairs",
                         pairs->classes, one_set ? "twice" : "on both sides");
@@ -211,28 +220,60 @@ static unicon_status build_labels(unicon_ctx *ctx, unicon_pairs *pairs, const in
 }
 
 unicon_status unicon__pairs_from_labels(unicon_ctx *ctx, const int64_t *label_x, int64_t n_x,
-                                        const int64_t *label_y, int64_t n_y, bool one_set,
+                                        const int64_t *label_y, int64_t n_y, unicon__labelled how,
                                         unicon_pairs **out) {
   UNICON_NEED(ctx, out);
   UNICON_NEED(ctx, label_x);
   UNICON_NEED(ctx, label_y);
   unicon_pairs *pairs = unicon__pairs_new(ctx, n_x, n_y);
   if (!pairs) return unicon__status(ctx);
-  return unicon__pairs_finish(pairs, build_labels(ctx, pairs, label_x, label_y, one_set), out);
+  return unicon__pairs_finish(pairs, build_labels(ctx, pairs, label_x, label_y, how), out);
+}
+
+static unicon_status take_classes(unicon_ctx *ctx, unicon_pairs *pairs, const int32_t *class_x,
+                                  const int32_t *class_y, const int64_t *key) {
+  UNICON_ARENA_NEW(ctx, &pairs->arena, pairs->class_x, pairs->n_x);
+  UNICON_ARENA_NEW(ctx, &pairs->arena, pairs->class_y, pairs->n_y);
+  UNICON_ARENA_NEW(ctx, &pairs->arena, pairs->class_key, pairs->classes);
+  memcpy(pairs->class_x, class_x, (size_t)pairs->n_x * sizeof *class_x);
+  memcpy(pairs->class_y, class_y, (size_t)pairs->n_y * sizeof *class_y);
+  memcpy(pairs->class_key, key, (size_t)pairs->classes * sizeof *key);
+  UNICON_TRY(group_classes(ctx, pairs));
+  pairs->positive.count = unicon__count_class_pairs(pairs);
+  return UNICON_OK;
+}
+
+unicon_status unicon__pairs_from_classes(unicon_ctx *ctx, const int32_t *class_x, int64_t n_x,
+                                         const int32_t *class_y, int64_t n_y, const int64_t *key,
+                                         int32_t classes, unicon_pairs **out) {
+  unicon_pairs *pairs = unicon__pairs_new(ctx, n_x, n_y);
+  if (!pairs) return unicon__status(ctx);
+  pairs->classes = classes;
+  return unicon__pairs_finish(pairs, take_classes(ctx, pairs, class_x, class_y, key), out);
 }
 
 unicon_status unicon_pairs_labels(unicon_ctx *ctx, const int64_t *label_x, int64_t n_x,
                                   const int64_t *label_y, int64_t n_y, unicon_pairs **out) {
   if (out) *out = NULL;
   UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, unicon__pairs_from_labels(ctx, label_x, n_x, label_y, n_y, false, out));
+  return unicon__leave(
+      ctx, unicon__pairs_from_labels(ctx, label_x, n_x, label_y, n_y, UNICON__LABELS_WHOLE, out));
+}
+
+unicon_status unicon_pairs_labels_part(unicon_ctx *ctx, const int64_t *label_x, int64_t n_x,
+                                       const int64_t *label_y, int64_t n_y, unicon_pairs **out) {
+  if (out) *out = NULL;
+  UNICON_TRY(unicon__enter(ctx));
+  return unicon__leave(
+      ctx, unicon__pairs_from_labels(ctx, label_x, n_x, label_y, n_y, UNICON__LABELS_PART, out));
 }
 
 unicon_status unicon_pairs_one_set(unicon_ctx *ctx, const int64_t *label, int64_t n,
                                    unicon_pairs **out) {
   if (out) *out = NULL;
   UNICON_TRY(unicon__enter(ctx));
-  return unicon__leave(ctx, unicon__pairs_from_labels(ctx, label, n, label, n, true, out));
+  return unicon__leave(
+      ctx, unicon__pairs_from_labels(ctx, label, n, label, n, UNICON__LABELS_ONE_SET, out));
 }
 
 /* ---- ignored pairs and explicit negatives ------------------------------------------------- */

@@ -30,6 +30,7 @@ struct unicon_pairs {
                                  members */
   int32_t *class_x, *class_y; /* NULL unless made from labels: class of each row */
   int32_t classes;
+  int64_t *class_key;        /* of each class, ascending: the same for the same label in any set */
   int32_t *self_x, *self_y;  /* NULL unless x and y are one set: the row of the other side that is
                                 the  same, or -1. It is neither positive nor negative. */
   int64_t selfs;             /* such pairs */
@@ -161,9 +162,9 @@ unicon_status unicon__pairs_parse(unicon_ctx *ctx, const char *path, int64_t **x
 unicon_status unicon__pairs_parse_bytes(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
                                         int64_t **x, int64_t **y, double **weight, int64_t *count);
 
-/* Reads one label per row (text lines, or integer npy) from memory as small class numbers that are
- * equal for equal labels across both files. `y_name` may be NULL: there is one file. Arrays live in
- * the frame. */
+/* Reads one label per row (text lines, or integer npy) from memory as numbers that are equal for
+ * equal labels (unicon_label_number). `y_name` may be NULL: there is one file. Arrays live in the
+ * frame. */
 unicon_status unicon__labels_parse(unicon_ctx *ctx, const char *x_name, unicon__bytes x_bytes,
                                    const char *y_name, unicon__bytes y_bytes, int64_t **label_x,
                                    int64_t *n_x, int64_t **label_y, int64_t *n_y);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <string.h>
 
 #include "io/pair_set.h"
 
@@ -91,6 +92,8 @@ static unicon_status fill(unicon_ctx *ctx, const unicon_pairs *pairs, const kept
   UNICON_TRY(keep_set(ctx, arena, &pairs->negative, x, y, &out->negative));
   if (!pairs->class_x) return keep_set(ctx, arena, &pairs->positive, x, y, &out->positive);
   out->classes = pairs->classes;
+  UNICON_ARENA_NEW(ctx, arena, out->class_key, pairs->classes);
+  memcpy(out->class_key, pairs->class_key, (size_t)pairs->classes * sizeof *out->class_key);
   UNICON_TRY(keep_selfs(ctx, pairs, x, y, out));
   UNICON_TRY(keep_classes(ctx, arena, pairs->class_x, pairs->classes, x, &out->class_x,
                           &out->positive.by_x));

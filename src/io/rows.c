@@ -3,7 +3,9 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "io/object.h"
 #include "io/rows_format.h"
@@ -287,6 +289,44 @@ void unicon__rows_load(const unicon_rows *rows, const int64_t *index, int64_t fi
     unicon__convert(segment->dtype, segment->data + (row - segment->first) * segment->row_stride,
                     segment->col_stride, rows->width, out + k * ld);
   }
+}
+
+/* ---- reading in order --------------------------------------------------------------------- */
+
+enum { LEAST_BYTES = 1 << 26 }; /* of a side: less stays in memory anyway */
+
+/* Advice about the pages of rows [from, to) of a segment of whole rows. Those that it shares with
+ * rows before and behind are left out where they are `given back`. */
+static void advise(const unicon__segment *s, int64_t from, int64_t to, int advice) {
+  const bool back = advice == MADV_DONTNEED;
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  const uintptr_t start = (uintptr_t)s->data + (uintptr_t)((from - s->first) * s->row_stride);
+  const uintptr_t end = (uintptr_t)s->data + (uintptr_t)((to - s->first) * s->row_stride);
+  const uintptr_t first = (back ? start + page - 1 : start) / page * page;
+  const uintptr_t last = back ? end / page * page : end;
+  if (last > first) (void)madvise((void *)first, last - first, advice);
+}
+
+static void advise_all(const unicon_rows *rows, int64_t first, int64_t count, int advice) {
+  if (rows->maps == 0) return; /* the caller's memory is the caller's */
+  const int64_t end = first + count < rows->count ? first + count : rows->count;
+  for (int64_t k = 0; k < rows->segments; k++) {
+    const unicon__segment *s = &rows->segment[k];
+    const int64_t from = first > s->first ? first : s->first;
+    const int64_t to = end < s->first + s->count ? end : s->first + s->count;
+    const int64_t size = unicon__dtype_size(s->dtype);
+    const bool whole = s->col_stride == size && s->row_stride >= size * rows->width;
+    if (from < to && whole && rows->count * s->row_stride >= LEAST_BYTES)
+      advise(s, from, to, advice);
+  }
+}
+
+void unicon__rows_ahead(const unicon_rows *rows, int64_t first, int64_t count) {
+  advise_all(rows, first, count, MADV_WILLNEED);
+}
+
+void unicon__rows_behind(const unicon_rows *rows, int64_t first, int64_t count) {
+  advise_all(rows, first, count, MADV_DONTNEED);
 }
 
 static unicon_status rows_read(unicon_ctx *ctx, const unicon_rows *rows, int64_t first,

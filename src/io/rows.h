@@ -43,6 +43,12 @@ unicon_status unicon__rows_wrap(unicon_ctx *ctx, const char *name, const unicon_
 void unicon__rows_load(const unicon_rows *rows, const int64_t *index, int64_t first, int64_t count,
                        float *out, int64_t ld);
 
+/* Rows first .. first+count-1 (as far as there are such) of mapped files will be wanted soon: the
+ * system may begin to read them. */
+void unicon__rows_ahead(const unicon_rows *rows, int64_t first, int64_t count);
+/* They will not be wanted for a while: their pages are given back, the system keeps what it likes. */
+void unicon__rows_behind(const unicon_rows *rows, int64_t first, int64_t count);
+
 /* Rows index[0..count-1] (all when NULL) as rows of their own, numbered from 0. They point to the
  * memory of `rows`, which must outlive them. Neighbours share a segment. */
 unicon_status unicon__rows_select(unicon_ctx *ctx, const unicon_rows *rows, const int64_t *index,

@@ -123,8 +123,12 @@ static unicon_status project_all(unicon_ctx *ctx, const unicon__projection side[
     project_vector(&side[s], from->sum[s], to->sum[s]);
     UNICON_TRY(project_matrix(ctx, &side[s], &side[s], true, from->gram[s], to->gram[s]));
     for (int64_t k = 0; k < p; k++) to->square[s][k] = to->gram[s][k * p + k];
+    for (int64_t c = 0; c < from->classes; c++) {
+      to->class_rows[s][c] = from->class_rows[s][c];
+      project_vector(&side[s], from->class_sum[s] + c * side[s].p, to->class_sum[s] + c * p);
+    }
   }
-  for (int d = 0; d < 2; d++) {
+  for (int d = 0; d < 2 && from->classes == 0; d++) {
     to->way[d].weight = from->way[d].weight;
     project_vector(&side[0], from->way[d].left, to->way[d].left);
     project_vector(&side[1], from->way[d].right, to->way[d].right);
@@ -137,11 +141,9 @@ static unicon_status project_all(unicon_ctx *ctx, const unicon__projection side[
 unicon_status unicon__project_sums(unicon_ctx *ctx, unicon__arena *arena,
                                    const unicon__projection side[2], const unicon__stats *from,
                                    unicon__stats *out) {
-  static const int64_t all[2] = {INT64_MAX, INT64_MAX};
-  const unicon_pairs none = {.n_x = 0};
-  const unicon__batch like = {
-      .x = {.map = &side[0].map}, .y = {.map = &side[1].map}, .pairs = &none};
-  UNICON_TRY(unicon__stats_open(ctx, arena, &like, all, from->holds, out));
+  const unicon__map map[2] = {side[0].map, side[1].map};
+  UNICON_TRY(unicon__kept_open_sums(ctx, arena, map, from->holds & UNICON__STATS_UNPAIRED,
+                                    from->class_key, from->classes, out));
   unicon__blas_begin();
   const unicon_status status = project_all(ctx, side, from, out);
   unicon__blas_end();

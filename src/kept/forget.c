@@ -77,13 +77,20 @@ static uint64_t weight_bits(unicon__partners p, int64_t k) {
   return bits;
 }
 
+/* Of the label of a row; 0 without labels. */
+static uint64_t label_bits(const unicon_pairs *pairs, const int32_t *class_of, int64_t row) {
+  return class_of ? unicon__hash_of((uint64_t)pairs->class_key[class_of[row]], 3) : 0;
+}
+
 /* A sum over rows and pairs, so that their order does not matter. */
 static void hash_set(const unicon__batch *set, const uint64_t *const hash[2], uint64_t *out) {
-  for (int64_t j = 0; j < set->y.count; j++) *out += unicon__hash_of(hash[1][j], 2);
+  const unicon_pairs *pairs = set->pairs;
+  for (int64_t j = 0; j < set->y.count; j++)
+    *out += unicon__hash_of(hash[1][j], 2 + label_bits(pairs, pairs->class_y, j));
   for (int64_t i = 0; i < set->x.count; i++) {
-    const unicon__partners p = unicon__positives_x(set->pairs, i);
-    *out += unicon__hash_of(hash[0][i], 1);
-    for (int64_t k = 0; k < p.count; k++)
+    const unicon__partners p = unicon__positives_x(pairs, i);
+    *out += unicon__hash_of(hash[0][i], 1 + label_bits(pairs, pairs->class_x, i));
+    for (int64_t k = 0; k < p.count && !pairs->class_x; k++)
       *out += unicon__hash_of(unicon__hash_of(hash[0][i], hash[1][unicon__partner(p, k)]),
                               weight_bits(p, k));
   }
@@ -112,6 +119,7 @@ static unicon_status check_counts(unicon_ctx *ctx, const unicon_stats *stats,
     if (part->sums.rows[s] > stats->sums.rows[s] + 0.5)
       return unicon__fail(ctx, UNICON_ERR_DATA, "%g rows of %c cannot be removed: %s has %g",
                           part->sums.rows[s], "xy"[s], stats -> name, stats -> sums.rows[s]);
+  if (part->sums.classes > 0) return unicon__kept_check_classes(ctx, stats, &part->sums);
   if (part->pairs > stats->pairs + 0.5)
     return unicon__fail(ctx, UNICON_ERR_DATA, "%g pairs cannot be removed: %s has %g", part->pairs,
                         stats->name, stats->pairs);
@@ -221,12 +229,25 @@ static double trace_bound(const unicon_stats *before, const unicon_stats *part,
   return worst;
 }
 
-/* Rows and pairs of `of`, less those of `less` (NULL: none). */
+/* Pairs that are left: of labels those of the rows of each class that are. */
+static double pairs_left(const unicon_stats *stats, const unicon_stats *part) {
+  const unicon__stats *all = &stats->sums, *less = &part->sums;
+  double pairs = all->classes > 0 ? 0 : stats->pairs - part->pairs;
+  for (int64_t k = 0, at = 0; k < all->classes; k++) {
+    double n[2] = {all->class_rows[0][k], all->class_rows[1][k]};
+    while (at < less->classes && less->class_key[at] < all->class_key[k]) at++;
+    if (at < less->classes && less->class_key[at] == all->class_key[k])
+      for (int s = 0; s < 2; s++) n[s] -= less->class_rows[s][at];
+    pairs += n[0] * n[1];
+  }
+  return pairs;
+}
+
+/* Rows and pairs of `of`, less the rows of `less` (NULL: none). */
 static void note_counts(unicon_ctx *ctx, const char *what, const unicon_stats *of,
-                        const unicon_stats *less, unicon_result *r) {
+                        const unicon_stats *less, double pairs, unicon_result *r) {
   const double value[3] = {of->sums.rows[0] - (less ? less->sums.rows[0] : 0),
-                           of->sums.rows[1] - (less ? less->sums.rows[1] : 0),
-                           of->pairs - (less ? less->pairs : 0)};
+                           of->sums.rows[1] - (less ? less->sums.rows[1] : 0), pairs};
   static const char *const name[3] = {"rows_x", "rows_y", "pairs"};
   char key[32];
   for (int k = 0; k < 3; k++) {
@@ -260,9 +281,10 @@ static unicon_status certify(unicon_ctx *ctx, const removal *r, unicon_result **
   char hash[24], seen[512];
   unicon_result *result = unicon__result_new(ctx);
   snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->hash);
-  note_counts(ctx, "removed", r->part, NULL, result);
+  const double pairs = pairs_left(r->stats, r->part);
+  note_counts(ctx, "removed", r->part, NULL, r->stats->pairs - pairs, result);
   if (r->with_rows) unicon__result_text(ctx, result, "removed.hash", hash);
-  note_counts(ctx, "left", r->stats, r->part, result);
+  note_counts(ctx, "left", r->stats, r->part, pairs, result);
   unicon__result_text(ctx, result, "checked_by",
                       r->stats->ledger.on ? "ledger" : "counts and covariance");
   unicon__result_real(ctx, result, "trace.bound", trace_bound(r->stats, r->part, left));
@@ -294,35 +316,34 @@ static unicon_status project(unicon_ctx *ctx, const removal *r, unicon__map map[
 }
 
 /* Exactly nothing, where all rows are gone. */
-static void clear_rounding(unicon_stats *s) {
-  if (s->sums.rows[0] > 0.5 || s->sums.rows[1] > 0.5) return;
-  for (int k = 0; k < 2; k++) {
-    const int64_t p = s->sums.p[k], all = s->sums.p[0] * s->sums.p[1];
-    memset(s->sums.sum[k], 0, (size_t)p * sizeof(double));
-    memset(s->sums.square[k], 0, (size_t)p * sizeof(double));
-    memset(s->sums.gram[k], 0, (size_t)(p * p) * sizeof(double));
-    memset(s->sums.way[k].cross, 0, (size_t)all * sizeof(double));
-    memset(s->sums.way[k].left, 0, (size_t)s->sums.p[0] * sizeof(double));
-    memset(s->sums.way[k].right, 0, (size_t)s->sums.p[1] * sizeof(double));
-    s->sums.way[k].weight = s->sums.rows[k] = 0;
+static void clear_rounding(unicon_stats *s, unicon__stats *nothing) {
+  if (s->sums.rows[0] > 0.5 || s->sums.rows[1] > 0.5) {
+    unicon__kept_compact(&s->sums);
+    return;
   }
+  unicon__kept_drop_sums(&s->arena, &s->sums);
+  s->sums = *nothing;
+  *nothing = (unicon__stats){.classes = 0};
+  s->sample.labelled = false;
   s->pairs = 0;
 }
 
 /* Everything is ready: takes the part away. */
 static unicon_status commit(unicon_ctx *ctx, removal *r) {
   unicon_stats *stats = r->stats;
+  unicon__map map[2] = {stats->map[0], stats->map[1]};
+  unicon__stats sums, nothing;
+  const double pairs = pairs_left(stats, r->part);
+  if (r->landmarks > 0) UNICON_TRY(project(ctx, r, map, &sums));
+  UNICON_TRY(unicon__kept_open_sums(ctx, &stats->arena, map, stats->unpaired, NULL, 0, &nothing));
   if (r->landmarks > 0) {
-    unicon__map map[2];
-    unicon__stats sums;
-    UNICON_TRY(project(ctx, r, map, &sums));
     memcpy(stats->map, map, sizeof map);
     stats->sums = sums;
-    stats->pairs -= r->part->pairs;
     stats->updates += r->part->updates;
   } else {
     UNICON_TRY(unicon__kept_sum(ctx, r->part, -1, stats));
   }
+  stats->pairs = pairs;
   if (r->sample.unit != stats->sample.unit) {
     unicon__sample_drop(&stats->arena, &stats->sample);
     stats->sample = r->sample;
@@ -331,7 +352,8 @@ static unicon_status commit(unicon_ctx *ctx, removal *r) {
     unicon__ledger_drop(&stats->arena, &stats->ledger);
     stats->ledger = r->ledger;
   }
-  clear_rounding(stats);
+  clear_rounding(stats, &nothing);
+  unicon__kept_drop_sums(&stats->arena, &nothing);
   return UNICON_OK;
 }
 
@@ -369,7 +391,7 @@ static unicon_status remove_rows(unicon_ctx *ctx, unicon_stats *stats, const uni
   UNICON_TRY(list_landmarks(ctx, &r, 1));
   UNICON_TRY(unicon__kept_like(ctx, stats, &part));
   part->sample.room = 0; /* it needs none of its own */
-  part->sample.threshold = 0;
+  memset(part->sample.threshold, 0, sizeof part->sample.threshold);
   r.part = part;
   unicon_status status = unicon__kept_add(ctx, part, data, options, &seen);
   if (status == UNICON_OK) status = take_away(ctx, &r, options, certificate);

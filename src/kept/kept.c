@@ -26,14 +26,8 @@ void unicon_stats_destroy(unicon_stats *stats) {
 }
 
 unicon_status unicon__kept_open(unicon_ctx *ctx, unicon_stats *stats) {
-  static const int64_t all[2] = {INT64_MAX, INT64_MAX};
-  const unicon_pairs none = {.n_x = 0};
-  const unicon__batch like = {
-      .x = {.map = &stats->map[0]}, .y = {.map = &stats->map[1]}, .pairs = &none};
-  unsigned holds =
-      UNICON__STATS_GRAM_X | UNICON__STATS_GRAM_Y | UNICON__STATS_CROSS | UNICON__STATS_DOUBLE;
-  if (stats->unpaired) holds |= UNICON__STATS_UNPAIRED;
-  return unicon__stats_open(ctx, &stats->arena, &like, all, holds, &stats->sums);
+  return unicon__kept_open_sums(ctx, &stats->arena, stats->map, stats->unpaired, NULL, 0,
+                                &stats->sums);
 }
 
 static unicon_status fill_like(unicon_ctx *ctx, const unicon_stats *like, unicon_stats *out) {
@@ -123,12 +117,14 @@ unicon_status unicon_stats_create_from_model(unicon_ctx *ctx, const unicon_model
 
 unicon_status unicon__kept_sum(unicon_ctx *ctx, const unicon_stats *from, double sign,
                                unicon_stats *to) {
-  UNICON_TRY(unicon__stats_merge(ctx, &from->sums, sign, &to->sums));
+  if (!unicon__kept_is_empty(from))
+    UNICON_TRY(unicon__stats_merge(ctx, &from->sums, sign, &to->sums));
   if (to->updates == 0) /* nothing was computed for it so far */
     memcpy(to->vectors, from->vectors, sizeof to->vectors);
   else if (strcmp(from->vectors, to->vectors) != 0)
     snprintf(to->vectors, sizeof to->vectors, "mixed");
-  to->pairs += sign * from->pairs;
+  to->pairs =
+      to->sums.classes > 0 ? unicon__kept_class_pairs(&to->sums) : to->pairs + sign * from->pairs;
   to->updates += from->updates;
   to->decayed = to->decayed || from->decayed;
   return UNICON_OK;
@@ -140,14 +136,21 @@ static unicon_status take_in(unicon_ctx *ctx, const unicon_stats *from, unicon_s
   const bool ledger = to->ledger.on && from->ledger.on;
   unicon__sample sample;
   unicon__ledger entries = {.on = false};
+  unicon__stats before = to->sums, sums;
   unicon_status status = unicon__sample_merge(ctx, &to->arena, &to->sample, &from->sample, &sample);
   if (status == UNICON_OK && ledger)
     status = unicon__ledger_merge(ctx, &to->arena, &to->ledger, &from->ledger, &entries);
-  if (status == UNICON_OK) status = unicon__kept_sum(ctx, from, 1, to);
+  if (status == UNICON_OK) status = unicon__kept_widen(ctx, to, &from->sums, &sums);
+  if (status == UNICON_OK) {
+    to->sums = sums;
+    status = unicon__kept_sum(ctx, from, 1, to);
+  }
   if (status != UNICON_OK) {
+    to->sums = before;
     unicon__arena_back(&to->arena, mark);
     return status;
   }
+  if (to->sums.sum[0] != before.sum[0]) unicon__kept_drop_sums(&to->arena, &before);
   if (!ledger && (to->ledger.on || (from->ledger.on && to->updates > from->updates)))
     unicon__log(ctx, UNICON_LOG_WARNING, "the sum has no ledger, because %s has none",
                 to->ledger.on ? from->name : to->name);
@@ -162,6 +165,8 @@ static unicon_status merge(unicon_ctx *ctx, unicon_stats *stats, const unicon_st
   UNICON_NEED(ctx, stats);
   UNICON_NEED(ctx, other);
   UNICON_TRY(unicon__kept_same(ctx, stats, other));
+  if (!unicon__kept_is_empty(other))
+    UNICON_TRY(unicon__kept_check_kind(ctx, stats, other->sums.classes > 0, other->name));
   return take_in(ctx, other, stats);
 }
 
@@ -203,10 +208,10 @@ static unicon_status check_pairs(unicon_ctx *ctx, const unicon_stats *stats,
                           rows[s]->name, (long long)rows[s]->width, "xy"[s], stats -> name,
                           (long long)stats -> map[s].in);
   if (!pairs) return UNICON_OK;
-  if (pairs->class_x)
-    return unicon__fail(
-        ctx, UNICON_ERR_UNSUPPORTED,
-        "statistics take pairs, not class labels, whose pairs reach beyond any part");
+  if (pairs->self_x)
+    return unicon__fail(ctx, UNICON_ERR_UNSUPPORTED,
+                        "statistics cannot be summed of one set of rows that are given as x and as "
+                        "y: what a row is to itself is no sum over its class");
   if (pairs->only_listed || pairs->ignore.count > 0 || pairs->negative.count > 0)
     return unicon__fail(ctx, UNICON_ERR_UNSUPPORTED,
                         "statistics cannot be summed where pairs are ignored or negatives listed: "
@@ -219,10 +224,21 @@ typedef struct cut {
   int64_t x, to_x, y, to_y;
 } cut;
 
+/* Labelled rows add up in any split: as many of each side as there are blocks for. */
+static cut next_labelled(const unicon__batch *set, int64_t x, int64_t y) {
+  const int64_t n_x = set->x.count, n_y = set->y.count;
+  const int64_t few = n_x < n_y ? n_x : n_y, most = n_x < n_y ? n_y : n_x;
+  int64_t blocks = (most + BLOCK_ROWS - 1) / BLOCK_ROWS;
+  if (blocks > few) blocks = few;
+  const int64_t done = (x * blocks + n_x - 1) / n_x; /* x = n_x done / blocks, rounded down */
+  return (cut){x, n_x * (done + 1) / blocks, y, n_y * (done + 1) / blocks};
+}
+
 /* The next cut of at least BLOCK_ROWS rows of x, as far as the pairs allow: partners of what is in it
  * are taken in until nothing reaches out. */
 static cut next_cut(const unicon__batch *set, int64_t x, int64_t y) {
   const unicon_pairs *pairs = set->pairs;
+  if (pairs->class_x) return next_labelled(set, x, y);
   int64_t i = x, j = y, need_x = x + BLOCK_ROWS, need_y = y;
   if (need_x > set->x.count) need_x = set->x.count;
   while (i < need_x || j < need_y) {
@@ -278,6 +294,7 @@ static unicon_status add_block(unicon_ctx *ctx, unicon_stats *stats, const unico
   UNICON_TRY(add_beside(ctx, stats, set, seen));
   through.x.map = &stats->map[0];
   through.y.map = &stats->map[1];
+  through.x.look = through.y.look = NULL; /* the numbers of the rows were made of all of them */
   UNICON_TRY(unicon__stats_add(ctx, &through, 1, &stats->sums));
   stats->pairs += (double)set->pairs->positive.count;
   return UNICON_OK;
@@ -310,7 +327,11 @@ static unicon_status add_set(unicon_ctx *ctx, unicon_stats *stats, const unicon_
   for (int64_t x = 0, y = 0; x < set->x.count;) {
     const cut c = next_cut(set, x, y);
     UNICON_TRY(unicon__stage_step(ctx, x / BLOCK_ROWS, set->x.count / BLOCK_ROWS + 1));
+    if (!set->x.index) unicon__rows_ahead(set->x.rows, c.to_x, BLOCK_ROWS);
+    if (!set->y.index) unicon__rows_ahead(set->y.rows, c.to_y, c.to_y - c.y);
     UNICON_TRY(add_cut(ctx, stats, set, c, seen));
+    if (!set->x.index) unicon__rows_behind(set->x.rows, c.x, c.to_x - c.x);
+    if (!set->y.index) unicon__rows_behind(set->y.rows, c.y, c.to_y - c.y);
     x = c.to_x;
     y = c.to_y;
   }
@@ -318,18 +339,31 @@ static unicon_status add_set(unicon_ctx *ctx, unicon_stats *stats, const unicon_
   return unicon__poll(ctx);
 }
 
+/* Sums of the classes of these labels, in the place of those of pairs. */
+static unicon_status open_labelled(unicon_ctx *ctx, unicon_stats *stats,
+                                   const unicon_pairs *pairs) {
+  unicon__kept_drop_sums(&stats->arena, &stats->sums);
+  return unicon__kept_open_sums(ctx, &stats->arena, stats->map, stats->unpaired, pairs->class_key,
+                                pairs->classes, &stats->sums);
+}
+
 unicon_status unicon__kept_add(unicon_ctx *ctx, unicon_stats *stats, const unicon_data *data,
                                const unicon_options *options, const unicon__kept_seen *seen) {
   unicon__dataset set = {.hash = 0};
   UNICON_TRY(check_pairs(ctx, stats, data));
   const int stage = unicon__stage_begin(ctx, "reading", 0.1);
+  const bool drop = unicon__is(options, UNICON__BAD_ROWS, "drop");
   unicon_status status = unicon__dataset_take(ctx, data, stats->map,
-                                              unicon__is(options, UNICON__BAD_ROWS, "drop"), &set);
+                                              drop ? UNICON__BAD_DROP : UNICON__BAD_LATER, &set);
   unicon__stage_end(ctx, stage);
-  if (status == UNICON_OK && set.whole.pairs->positive.count == 0)
+  if (status == UNICON_OK && set.whole.pairs->class_x)
+    status = open_labelled(ctx, stats, set.whole.pairs);
+  else if (status == UNICON_OK && set.whole.pairs->positive.count == 0)
     status = unicon__fail(ctx, UNICON_ERR_DATA, "%s and %s have no pair that could be summed",
                           data->x->name, data->y->name);
   if (status == UNICON_OK) status = add_set(ctx, stats, &set.whole, seen);
+  if (status == UNICON_OK && stats->sums.classes > 0)
+    stats->pairs = unicon__kept_class_pairs(&stats->sums);
   unicon__dataset_close(&set);
   stats->updates = 1;
   return status;
@@ -341,6 +375,7 @@ static unicon_status add(unicon_ctx *ctx, unicon_stats *stats, const unicon_data
   unicon_stats *part = NULL;
   UNICON_NEED(ctx, stats);
   UNICON_TRY(unicon__data_take(ctx, given, &data));
+  UNICON_TRY(unicon__kept_check_kind(ctx, stats, data.pairs && data.pairs->class_x, data.x->name));
   UNICON_TRY(unicon__kept_like(ctx, stats, &part)); /* so that a failure changes nothing */
   unicon_status status = unicon__kept_add(ctx, part, &data, options, NULL);
   if (status == UNICON_OK) status = take_in(ctx, part, stats);
@@ -383,9 +418,10 @@ static unicon_status describe(unicon_ctx *ctx, const unicon_stats *stats, unicon
   unicon__result_text(ctx, r, "unpaired", stats->unpaired ? "on" : "off");
   snprintf(hash, sizeof hash, "%016llx", (unsigned long long)unicon__kept_hash(stats));
   unicon__result_text(ctx, r, "maps", hash);
+  unicon__result_integer(ctx, r, "classes", stats->sums.classes);
   unicon__result_integer(ctx, r, "sample.rows_x", stats->sample.rows[0]);
   unicon__result_integer(ctx, r, "sample.rows_y", stats->sample.rows[1]);
-  unicon__result_integer(ctx, r, "sample.all", isinf(stats->sample.threshold) != 0);
+  unicon__result_integer(ctx, r, "sample.all", unicon__sample_is_all(&stats->sample));
   unicon__result_integer(ctx, r, "ledger", stats->ledger.on);
   unicon__result_integer(ctx, r, "decayed", stats->decayed);
   unicon__result_integer(ctx, r, "updates", stats->updates);

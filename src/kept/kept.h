@@ -31,8 +31,29 @@ struct unicon_stats {
 /* An object with nothing in it but its arena. */
 unicon_status unicon__kept_new(unicon_ctx *ctx, unicon_stats **out);
 
-/* Empty sums of the maps that are there. */
+/* Empty sums of the maps that are there, of pairs. */
 unicon_status unicon__kept_open(unicon_ctx *ctx, unicon_stats *stats);
+
+/* Class labels (kept/classes.c). Sums of labelled rows count every row, as the partners of a label
+ * may come later, and have a class for each label that has rows. Empty ones are of either kind. */
+unicon_status unicon__kept_open_sums(unicon_ctx *ctx, unicon__arena *arena,
+                                     const unicon__map map[2], bool unpaired, const int64_t *key,
+                                     int64_t classes, unicon__stats *out);
+void unicon__kept_drop_sums(unicon__arena *arena, unicon__stats *sums);
+bool unicon__kept_is_empty(const unicon_stats *stats);
+
+/* The sums of `stats` with all classes that `from` has rows of: as they are, or new ones in its
+ * arena. */
+unicon_status unicon__kept_widen(unicon_ctx *ctx, unicon_stats *stats, const unicon__stats *from,
+                                 unicon__stats *out);
+/* Drops the classes without rows. */
+void unicon__kept_compact(unicon__stats *sums);
+double unicon__kept_class_pairs(const unicon__stats *sums);
+unicon_status unicon__kept_check_classes(unicon_ctx *ctx, const unicon_stats *stats,
+                                         const unicon__stats *part);
+/* Fails where these sum pairs, and `name` has labels, or the other way round. */
+unicon_status unicon__kept_check_kind(unicon_ctx *ctx, const unicon_stats *stats, bool labels,
+                                      const char *name);
 
 /* Empty statistics with the maps of others. */
 unicon_status unicon__kept_like(unicon_ctx *ctx, const unicon_stats *like, unicon_stats **out);

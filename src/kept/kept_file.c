@@ -10,7 +10,7 @@
 #include "io/text.h"
 #include "kept/kept.h"
 
-enum { FORMAT_MAJOR = 1, TENSORS_MOST = 36, FIGURES = 5, UNIT_COLUMNS = 4 };
+enum { FORMAT_MAJOR = 1, TENSORS_MOST = 40, FIGURES = 5, UNIT_COLUMNS = 4 };
 
 static const char format_name[] = "unicon-stats";
 
@@ -29,18 +29,18 @@ static void figures_of(unicon_stats *s, figure out[FIGURES]) {
   memcpy(out, all, sizeof all);
 }
 
-/* Arrays of float64, and their shapes. */
+/* Arrays of float64, and their shapes; those of pairs, or of classes, have no data. */
 typedef struct table {
   const char *name;
   double *data;
   int64_t rows, cols; /* cols 0: a vector */
 } table;
 
-enum { TABLES = 10 };
+enum { TABLES = 14 };
 
 static void tables_of(const unicon_stats *s, table out[TABLES]) {
   const unicon__stats *u = &s->sums;
-  const int64_t p_x = u->p[0], p_y = u->p[1];
+  const int64_t p_x = u->p[0], p_y = u->p[1], classes = u->classes;
   const table all[TABLES] = {{"x.sum", u->sum[0], p_x, 0},
                              {"y.sum", u->sum[1], p_y, 0},
                              {"x.gram", u->gram[0], p_x, p_x},
@@ -50,7 +50,11 @@ static void tables_of(const unicon_stats *s, table out[TABLES]) {
                              {"xy.x", u->way[0].left, p_x, 0},
                              {"xy.y", u->way[0].right, p_y, 0},
                              {"yx.x", u->way[1].left, p_x, 0},
-                             {"yx.y", u->way[1].right, p_y, 0}};
+                             {"yx.y", u->way[1].right, p_y, 0},
+                             {"x.class.rows", u->class_rows[0], classes, 0},
+                             {"y.class.rows", u->class_rows[1], classes, 0},
+                             {"x.class.sum", u->class_sum[0], classes, p_x},
+                             {"y.class.sum", u->class_sum[1], classes, p_y}};
   memcpy(out, all, sizeof all);
 }
 
@@ -81,8 +85,9 @@ static void put_map(writing *w, const unicon__map *map, int s) {
 }
 
 static unicon_status put_sample(unicon_ctx *ctx, writing *w, const unicon__sample *s) {
-  static const char *const name[2][3] = {{"x.sample", "x.sample.length", "x.sample.hash"},
-                                         {"y.sample", "y.sample.length", "y.sample.hash"}};
+  static const char *const name[2][4] = {
+      {"x.sample", "x.sample.length", "x.sample.hash", "x.sample.label"},
+      {"y.sample", "y.sample.length", "y.sample.hash", "y.sample.label"}};
   double *key;
   int64_t *unit, *pair;
   if (s->room == 0) return UNICON_OK;
@@ -104,6 +109,7 @@ static unicon_status put_sample(unicon_ctx *ctx, writing *w, const unicon__sampl
     put(w, name[side][0], "F16", 2, s->half[side], s->rows[side], s->width[side]);
     put(w, name[side][1], "F32", sizeof(float), s->length[side], s->rows[side], -1);
     put(w, name[side][2], "U64", 8, s->hash[side], s->rows[side], -1);
+    if (s->labelled) put(w, name[side][3], "I64", 8, s->label[side], s->rows[side], -1);
   }
   return UNICON_OK;
 }
@@ -130,10 +136,15 @@ static unicon_status note_all(unicon_ctx *ctx, const unicon_stats *s, unicon_mod
     UNICON_TRY(unicon__model_note_real(ctx, model, figures[k].key, 17, *figures[k].value));
   UNICON_TRY(unicon__model_note_text(ctx, model, "decayed", s->decayed ? "on" : "off"));
   UNICON_TRY(unicon__model_note_integer(ctx, model, "updates", s->updates));
+  if (s->sums.classes > 0)
+    UNICON_TRY(unicon__model_note_integer(ctx, model, "classes", s->sums.classes));
   UNICON_TRY(unicon__model_note_text(ctx, model, "vectors", s->vectors));
   UNICON_TRY(unicon__model_note_text(ctx, model, "ledger", s->ledger.on ? "on" : "off"));
   UNICON_TRY(unicon__model_note_integer(ctx, model, "sample_rows", s->sample.room));
-  UNICON_TRY(unicon__model_note_real(ctx, model, "sample_threshold", 17, s->sample.threshold));
+  UNICON_TRY(unicon__model_note_real(ctx, model, "sample_threshold", 17, s->sample.threshold[0]));
+  if (s->sample.labelled)
+    UNICON_TRY(
+        unicon__model_note_real(ctx, model, "sample_threshold_y", 17, s->sample.threshold[1]));
   unicon__model_seal(model);
   return UNICON_OK;
 }
@@ -146,8 +157,10 @@ static unicon_status content_of(unicon_ctx *ctx, const unicon_stats *s, unicon_m
   UNICON_TRY(note_all(ctx, s, notes));
   tables_of(s, tables);
   for (int k = 0; k < TABLES; k++)
-    put(w, tables[k].name, "F64", sizeof(double), tables[k].data, tables[k].rows,
-        tables[k].cols > 0 ? tables[k].cols : -1);
+    if (tables[k].data)
+      put(w, tables[k].name, "F64", sizeof(double), tables[k].data, tables[k].rows,
+          tables[k].cols > 0 ? tables[k].cols : -1);
+  if (s->sums.classes > 0) put(w, "class.key", "I64", 8, s->sums.class_key, s->sums.classes, -1);
   for (int side = 0; side < 2; side++) put_map(w, &s->map[side], side);
   UNICON_TRY(put_sample(ctx, w, &s->sample));
   if (s->ledger.on) put(w, "x.ledger", "U64", 8, s->ledger.entry[0], s->ledger.count[0], -1);
@@ -249,12 +262,17 @@ static unicon_status read_tables(unicon_ctx *ctx, const reading *r) {
   for (int k = 0; k < TABLES; k++) {
     const table *t = &tables[k];
     const unicon__tensor *from;
+    if (!t->data) continue;
     UNICON_TRY(find(ctx, r, t->name, "F64", t->rows, t->cols > 0 ? t->cols : -1, &from));
     memcpy(t->data, from->data, from->bytes);
     for (size_t i = 0; i < from->bytes / sizeof(double); i++)
       if (!isfinite(t->data[i]))
         return bad_tensor(ctx, r, t->name, "holds a value that is not finite");
   }
+  for (int s = 0; s < 2; s++)
+    for (int64_t k = 0; k < r->stats->sums.classes; k++)
+      if (!(r->stats->sums.class_rows[s][k] >= 0))
+        return bad_tensor(ctx, r, tables[10 + s].name, "holds what is no number of rows");
   for (int s = 0; s < 2; s++)
     for (int64_t k = 0; k < r->stats->sums.p[s]; k++)
       r->stats->sums.square[s][k] = r->stats->sums.gram[s][k * r->stats->sums.p[s] + k];
@@ -304,11 +322,12 @@ static unicon_status read_units(unicon_ctx *ctx, const reading *r) {
     int64_t row[UNIT_COLUMNS];
     memcpy(&u->key, (const char *)key->data + 8 * k, sizeof u->key);
     memcpy(row, (const char *)unit->data + (size_t)k * sizeof row, sizeof row);
-    if (!(u->key >= (k > 0 ? u[-1].key : 0) && u->key < s->threshold))
+    if (!(u->key >= (k > 0 ? u[-1].key : 0) && u->key < s->threshold[s->labelled && row[1] > 0]))
       return bad_tensor(ctx, r, "sample.key", "does not ascend to the threshold");
+    bool fine = !s->labelled || (row[0] + row[1] == 1 && row[2] == 0 && row[3] == 1);
     for (int c = 0; c < 3; c++)
-      if (row[c] < 1 || row[c] > UNICON__UNIT_ROWS * UNICON__UNIT_ROWS)
-        return bad_tensor(ctx, r, "sample.unit", "has a unit of impossible size");
+      fine = fine && row[c] >= !s->labelled && row[c] <= UNICON__UNIT_ROWS * UNICON__UNIT_ROWS;
+    if (!fine) return bad_tensor(ctx, r, "sample.unit", "has a unit of impossible size");
     *u = (unicon__unit){.key = u->key,
                         .whole = row[3] == 1,
                         .rows = {row[0], row[1]},
@@ -347,15 +366,19 @@ static unicon_status read_pairs(unicon_ctx *ctx, const reading *r) {
 }
 
 static unicon_status read_rows(unicon_ctx *ctx, const reading *r, int side) {
-  static const char *const name[2][3] = {{"x.sample", "x.sample.length", "x.sample.hash"},
-                                         {"y.sample", "y.sample.length", "y.sample.hash"}};
+  static const char *const name[2][4] = {
+      {"x.sample", "x.sample.length", "x.sample.hash", "x.sample.label"},
+      {"y.sample", "y.sample.length", "y.sample.hash", "y.sample.label"}};
   unicon__sample *s = &r->stats->sample;
   unicon__arena *arena = &r->stats->arena;
   const int64_t rows = s->rows[side], d = s->width[side];
-  const unicon__tensor *half, *length, *hash;
+  const unicon__tensor *half, *length, *hash, *label = NULL;
   UNICON_TRY(find(ctx, r, name[side][0], "F16", rows, d, &half));
   UNICON_TRY(find(ctx, r, name[side][1], "F32", rows, -1, &length));
   UNICON_TRY(find(ctx, r, name[side][2], "U64", rows, -1, &hash));
+  if (s->labelled) UNICON_TRY(find(ctx, r, name[side][3], "I64", rows, -1, &label));
+  if (s->labelled) UNICON_ARENA_NEW(ctx, arena, s->label[side], rows);
+  if (s->labelled) memcpy(s->label[side], label->data, label->bytes);
   UNICON_ARENA_NEW(ctx, arena, s->half[side], rows * d);
   UNICON_ARENA_NEW(ctx, arena, s->length[side], rows);
   UNICON_ARENA_NEW(ctx, arena, s->hash[side], rows);
@@ -376,7 +399,10 @@ static unicon_status read_sample(unicon_ctx *ctx, const reading *r) {
   double room;
   UNICON_TRY(read_number(ctx, r, "sample_rows", 0, 1e8, &room));
   unicon__sample_init(s, (int64_t)room, r->stats->map[0].in, r->stats->map[1].in);
-  UNICON_TRY(read_number(ctx, r, "sample_threshold", 0, INFINITY, &s->threshold));
+  s->labelled = r->stats->sums.classes > 0;
+  UNICON_TRY(read_number(ctx, r, "sample_threshold", 0, INFINITY, &s->threshold[0]));
+  if (s->labelled)
+    UNICON_TRY(read_number(ctx, r, "sample_threshold_y", 0, INFINITY, &s->threshold[1]));
   if (s->room == 0) return UNICON_OK;
   UNICON_TRY(read_units(ctx, r));
   UNICON_TRY(read_pairs(ctx, r));
@@ -429,6 +455,22 @@ static unicon_status check_maps(unicon_ctx *ctx, const reading *r) {
   return text && strcmp(text, hash) == 0 ? UNICON_OK : bad_entry(ctx, r, "maps");
 }
 
+/* Sums of pairs, or of as many classes as there are keys. */
+static unicon_status open_sums(unicon_ctx *ctx, const reading *r) {
+  unicon_stats *s = r->stats;
+  const unicon__tensor *t;
+  int64_t *key;
+  double classes;
+  if (!unicon_model_meta(r->notes, "classes")) return unicon__kept_open(ctx, s);
+  UNICON_TRY(read_number(ctx, r, "classes", 1, INT32_MAX, &classes));
+  UNICON_TRY(find(ctx, r, "class.key", "I64", (int64_t)classes, -1, &t));
+  UNICON_NEW(ctx, key, (int64_t)classes);
+  memcpy(key, t->data, t->bytes);
+  for (int64_t k = 1; k < t->shape[0]; k++)
+    if (key[k] <= key[k - 1]) return bad_tensor(ctx, r, t->name, "does not ascend");
+  return unicon__kept_open_sums(ctx, &s->arena, s->map, s->unpaired, key, t->shape[0], &s->sums);
+}
+
 static unicon_status read_all(unicon_ctx *ctx, reading *r) {
   unicon_stats *s = r->stats;
   figure figures[FIGURES];
@@ -439,7 +481,7 @@ static unicon_status read_all(unicon_ctx *ctx, reading *r) {
   UNICON_TRY(read_maps(ctx, r));
   UNICON_TRY(read_flag(ctx, r, "unpaired", &s->unpaired));
   UNICON_TRY(check_maps(ctx, r));
-  UNICON_TRY(unicon__kept_open(ctx, s));
+  UNICON_TRY(open_sums(ctx, r));
   figures_of(s, figures);
   for (int k = 0; k < FIGURES; k++)
     UNICON_TRY(read_number(ctx, r, figures[k].key, -1, 1e18, figures[k].value));

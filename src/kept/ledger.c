@@ -6,6 +6,24 @@
 
 #include "kept/sample.h"
 
+/* What a row is paired with, whatever the order; with labels, its label. */
+static uint64_t partners_of(const unicon__batch *set, const uint64_t *const hash[2], int s,
+                            int64_t i) {
+  const unicon_pairs *pairs = set->pairs;
+  if (pairs->class_x)
+    return unicon__hash_of(
+        (uint64_t)pairs->class_key[(s == 0 ? pairs->class_x : pairs->class_y)[i]], 3);
+  const unicon__partners p = s == 0 ? unicon__positives_x(pairs, i) : unicon__positives_y(pairs, i);
+  uint64_t sum = 0;
+  for (int64_t k = 0; k < p.count; k++) {
+    const float weight = p.weight ? p.weight[k] : 1;
+    uint32_t bits;
+    memcpy(&bits, &weight, sizeof bits);
+    sum += unicon__hash_of(hash[1 - s][unicon__partner(p, k)], bits);
+  }
+  return sum;
+}
+
 static int compare(const void *a, const void *b) {
   const uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
   return (left > right) - (left < right);
@@ -20,15 +38,8 @@ unicon_status unicon__ledger_of(unicon_ctx *ctx, const unicon__batch *set,
     for (int64_t i = 0; i < n; i++) {
       const unicon__partners p =
           s == 0 ? unicon__positives_x(set->pairs, i) : unicon__positives_y(set->pairs, i);
-      uint64_t sum = 0;
-      if (p.count == 0 && !unpaired) continue;
-      for (int64_t k = 0; k < p.count; k++) {
-        const float weight = p.weight ? p.weight[k] : 1;
-        uint32_t bits;
-        memcpy(&bits, &weight, sizeof bits);
-        sum += unicon__hash_of(hash[1 - s][unicon__partner(p, k)], bits);
-      }
-      out->entry[s][out->count[s]++] = unicon__hash_of(hash[s][i], sum);
+      if (p.count == 0 && !unpaired && !set->pairs->class_x) continue;
+      out->entry[s][out->count[s]++] = unicon__hash_of(hash[s][i], partners_of(set, hash, s, i));
     }
   }
   return UNICON_OK;

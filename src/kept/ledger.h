@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ledger: a number of 64 bits for each row that was added, of its content and of that of its
- * partners with their weights. What is removed must be in it, so that rows that were never added, or
+ * partners with their weights, or of its label. What is removed must be in it, so that rows that were never added, or
  * not with these partners, are noticed. */
 #ifndef UNICON_KEPT_LEDGER_H
 #define UNICON_KEPT_LEDGER_H

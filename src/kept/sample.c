@@ -26,6 +26,7 @@ typedef struct hashing {
   bool unit;
   float *buffer; /* per worker */
   uint64_t *out;
+  unsigned char *bad; /* of each item, or NULL */
 } hashing;
 
 static void hash_item(void *state, unicon__cell cell) {
@@ -35,6 +36,10 @@ static void hash_item(void *state, unicon__cell cell) {
   float *rows = h->buffer + cell.worker * HASH_ROWS * d;
   unicon__rows_load(h->source->rows, h->source->index ? h->source->index + first : NULL,
                     h->source->index ? 0 : first, count, rows, d);
+  if (h->bad) {
+    int64_t column;
+    h->bad[cell.row] = unicon__first_bad_row(rows, count, d, h->source->look->need, &column) >= 0;
+  }
   if (h->unit) unicon__unit_rows(rows, count, d);
   for (int64_t k = 0; k < count * d; k++) rows[k] += 0.0f; /* -0 is 0 */
   for (int64_t i = 0; i < count; i++)
@@ -47,9 +52,12 @@ unicon_status unicon__row_hashes(unicon_ctx *ctx, const unicon__source *source, 
   hashing h = {.source = source, .unit = unit};
   UNICON_NEW(ctx, *out, source->count);
   h.out = *out;
+  if (source->look) UNICON_NEW(ctx, h.bad, items);
   UNICON_NEW(ctx, h.buffer, unicon__workers_for(ctx, items) * HASH_ROWS * source->rows->width);
   UNICON_TRY(unicon__sweep_rows(ctx, NULL, NULL, items, hash_item, &h));
   unicon__drop(ctx, h.buffer);
+  for (int64_t k = 0; h.bad && k < items; k++)
+    if (h.bad[k]) return unicon__look_refuse(ctx, source->look);
   return UNICON_OK;
 }
 
@@ -59,6 +67,7 @@ unicon_status unicon__row_hashes(unicon_ctx *ctx, const unicon__source *source, 
 typedef struct candidate {
   double key;
   int64_t size;            /* rows */
+  int side;                /* of a labelled row; else 0 */
   int64_t component, x, y; /* component -1: the pair (x, y) */
   float weight;
 } candidate;
@@ -91,9 +100,36 @@ static int by_key(const void *a, const void *b) {
   return (left > right) - (left < right);
 }
 
+static int64_t label_of(const unicon_pairs *pairs, int side, int64_t row) {
+  return pairs->class_key[(side == 0 ? pairs->class_x : pairs->class_y)[row]];
+}
+
+/* Labels: a unit for each row. */
+static unicon_status list_rows(unicon_ctx *ctx, const unicon__batch *set,
+                               const uint64_t *const hash[2], const double threshold[2],
+                               candidates *out) {
+  const int64_t n_x = set->x.count, n = n_x + set->y.count;
+  *out = (candidates){.set = set, .components = n};
+  UNICON_NEW(ctx, out->number, n);
+  UNICON_NEW(ctx, out->list, n);
+  for (int64_t i = 0; i < n; i++) {
+    const int side = i >= n_x;
+    const int64_t row = side ? i - n_x : i;
+    const uint64_t content = unicon__hash_of(unicon__hash_of(hash[side][row], 1 + (uint64_t)side),
+                                             (uint64_t)label_of(set->pairs, side, row));
+    const candidate c = {.key = key_of(content), .size = 1, .side = side, .component = i};
+    out->number[i] = i;
+    if (c.key < threshold[side]) out->list[out->count++] = c;
+  }
+  qsort(out->list, (size_t)out->count, sizeof *out->list, by_key);
+  return UNICON_OK;
+}
+
 /* Components with their content and rows, then a unit for each, or for each of its pairs. */
 static unicon_status list_units(unicon_ctx *ctx, const unicon__batch *set,
-                                const uint64_t *const hash[2], double threshold, candidates *out) {
+                                const uint64_t *const hash[2], const double threshold[2],
+                                candidates *out) {
+  if (set->pairs->class_x) return list_rows(ctx, set, hash, threshold, out);
   const int64_t n_x = set->x.count, n_y = set->y.count;
   int64_t largest, *size, room = 0;
   uint64_t *content;
@@ -120,9 +156,9 @@ static unicon_status list_units(unicon_ctx *ctx, const unicon__batch *set,
       const int64_t j = unicon__partner(p, k);
       const uint64_t number =
           whole ? content[own] : pair_content(hash[0][i], hash[1][j], weight_of(p, k));
-      const candidate c = {key_of(number), whole ? size[own] : 2, whole ? own : -1, i, j,
+      const candidate c = {key_of(number), whole ? size[own] : 2, 0, whole ? own : -1, i, j,
                            weight_of(p, k)};
-      if (c.key < threshold && size[own] > 0) out->list[out->count++] = c;
+      if (c.key < threshold[0] && size[own] > 0) out->list[out->count++] = c;
     }
     if (whole) size[own] = 0; /* once */
   }
@@ -135,8 +171,12 @@ static unicon_status list_units(unicon_ctx *ctx, const unicon__batch *set,
 /* ---- a sample in the making --------------------------------------------------------------- */
 
 void unicon__sample_init(unicon__sample *sample, int64_t room, int64_t width_x, int64_t width_y) {
-  *sample = (unicon__sample){
-      .room = room, .threshold = room > 0 ? INFINITY : 0, .width = {width_x, width_y}};
+  const double none = room > 0 ? INFINITY : 0;
+  *sample = (unicon__sample){.room = room, .threshold = {none, none}, .width = {width_x, width_y}};
+}
+
+bool unicon__sample_is_all(const unicon__sample *sample) {
+  return isinf(sample->threshold[0]) && isinf(sample->threshold[1]);
 }
 
 /* Room for so many units, rows and pairs. */
@@ -149,13 +189,14 @@ static unicon_status open_arrays(unicon_ctx *ctx, unicon__arena *arena, int64_t 
     UNICON_ARENA_NEW(ctx, arena, out->half[s], rows[s] * out->width[s]);
     UNICON_ARENA_NEW(ctx, arena, out->length[s], rows[s]);
     UNICON_ARENA_NEW(ctx, arena, out->hash[s], rows[s]);
+    if (out->labelled) UNICON_ARENA_NEW(ctx, arena, out->label[s], rows[s]);
   }
   return UNICON_OK;
 }
 
 void unicon__sample_drop(unicon__arena *arena, unicon__sample *s) {
-  void *const all[] = {s->unit,      s->pair,      s->weight,  s->half[0], s->half[1],
-                       s->length[0], s->length[1], s->hash[0], s->hash[1]};
+  void *const all[] = {s->unit,      s->pair,    s->weight,  s->half[0],  s->half[1], s->length[0],
+                       s->length[1], s->hash[0], s->hash[1], s->label[0], s->label[1]};
   for (size_t k = 0; k < sizeof all / sizeof *all; k++) unicon__arena_drop(arena, all[k]);
   unicon__sample_init(s, s->room, s->width[0], s->width[1]);
 }
@@ -163,18 +204,27 @@ void unicon__sample_drop(unicon__arena *arena, unicon__sample *s) {
 /* Number and rows of a unit that may enter. */
 typedef struct ranked {
   double key;
-  int64_t size;
+  int64_t size, number;
+  int side;
 } ranked;
 
-/* How many of the first units, whose numbers ascend, have room; lowers the threshold where one has
- * none. */
-static int64_t fitting(const ranked *list, int64_t count, int64_t room, double *threshold) {
-  int64_t used = 0, k = 0;
-  while (k < count && list[k].key < *threshold && used + list[k].size <= room)
-    used += list[k++].size;
-  if (k < count && list[k].key < *threshold) *threshold = list[k].key;
-  while (k > 0 && list[k - 1].key >= *threshold) k--; /* the same content as the one without room */
-  return k;
+/* Keeps those of the units, whose numbers ascend, that have room; lowers the threshold, of the side
+ * of a labelled row, where one has none. How many there are. */
+static int64_t fitting(ranked *list, int64_t count, unicon__sample *out) {
+  const int64_t room = out->labelled ? out->room / 2 : out->room;
+  double *threshold = out->threshold;
+  int64_t used[2] = {0, 0}, kept = 0;
+  for (int64_t k = 0; k < count; k++) {
+    const int s = list[k].side;
+    if (list[k].key >= threshold[s]) continue;
+    if (used[s] + list[k].size > room)
+      threshold[s] = list[k].key;
+    else
+      used[s] += list[k].size;
+  }
+  for (int64_t k = 0; k < count; k++) /* not those of the same content as one without room */
+    if (list[k].key < threshold[list[k].side]) list[kept++] = list[k];
+  return kept;
 }
 
 /* Row `row` of the set as row `to` of the sample. */
@@ -188,6 +238,7 @@ static void take_row(const unicon__batch *set, int side, int64_t row, const uint
   unicon__to_half(buffer, d, out->half[side] + to * d);
   out->length[side][to] = (float)length;
   out->hash[side][to] = hash[row];
+  if (out->labelled) out->label[side][to] = label_of(set->pairs, side, row);
 }
 
 /* Counts rows and pairs of the units that entered: unit_of[component], or -1. */
@@ -204,7 +255,8 @@ static void count_units(const candidates *c, int64_t kept, const int32_t *unit_o
     const int32_t unit = unit_of[c->number[i]];
     if (unit < 0) continue;
     out->unit[unit].rows[i >= n_x]++;
-    if (i < n_x) out->unit[unit].pairs += unicon__positives_x(c->set->pairs, i).count;
+    if (i < n_x && !out->labelled)
+      out->unit[unit].pairs += unicon__positives_x(c->set->pairs, i).count;
   }
 }
 
@@ -253,7 +305,7 @@ static void fill_units(const candidates *c, int64_t kept, const int32_t *unit_of
              out->unit[unit].at[side] + place[i]);
   }
   memset(filled, 0, (size_t)(2 * kept) * sizeof *filled);
-  for (int64_t i = 0; i < n_x; i++) {
+  for (int64_t i = 0; i < n_x && !out->labelled; i++) {
     const int32_t unit = unit_of[c->number[i]];
     const unicon__partners p = unicon__positives_x(set->pairs, i);
     for (int64_t k = 0; unit >= 0 && k < p.count; k++)
@@ -271,12 +323,15 @@ unicon_status unicon__sample_of(unicon_ctx *ctx, const unicon__batch *set,
   int32_t *unit_of, *place;
   float *buffer;
   unicon__sample_init(out, like->room, like->width[0], like->width[1]);
-  out->threshold = like->threshold;
+  memcpy(out->threshold, like->threshold, sizeof out->threshold);
+  out->labelled = set->pairs->class_x != NULL;
   if (like->room == 0) return UNICON_OK;
   UNICON_TRY(list_units(ctx, set, hash, like->threshold, &c));
   UNICON_NEW(ctx, rank, c.count);
-  for (int64_t k = 0; k < c.count; k++) rank[k] = (ranked){c.list[k].key, c.list[k].size};
-  const int64_t kept = fitting(rank, c.count, out->room, &out->threshold);
+  for (int64_t k = 0; k < c.count; k++)
+    rank[k] = (ranked){c.list[k].key, c.list[k].size, k, c.list[k].side};
+  const int64_t kept = fitting(rank, c.count, out);
+  for (int64_t k = 0; k < kept; k++) c.list[k] = c.list[rank[k].number];
   UNICON_NEW(ctx, unit_of, c.components);
   memset(unit_of, 0xff, (size_t)c.components * sizeof *unit_of);
   for (int64_t k = 0; k < kept; k++)
@@ -319,6 +374,9 @@ static void copy_unit(const unicon__sample *from, const unicon__unit *a, const u
            (size_t)a->rows[s] * sizeof **to->length);
     memcpy(to->hash[s] + b->at[s], from->hash[s] + a->at[s],
            (size_t)a->rows[s] * sizeof **to->hash);
+    if (to->labelled)
+      memcpy(to->label[s] + b->at[s], from->label[s] + a->at[s],
+             (size_t)a->rows[s] * sizeof **to->label);
   }
   memcpy(to->pair + 2 * b->at_pair, from->pair + 2 * a->at_pair,
          (size_t)(2 * a->pairs) * sizeof *to->pair);
@@ -361,10 +419,14 @@ unicon_status unicon__sample_merge(unicon_ctx *ctx, unicon__arena *arena, const 
   count += list_refs(b, list + count);
   qsort(list, (size_t)count, sizeof *list, by_key);
   unicon__sample_init(out, a->room < b->room ? a->room : b->room, a->width[0], a->width[1]);
-  out->threshold = a->threshold < b->threshold ? a->threshold : b->threshold;
+  for (int s = 0; s < 2; s++) out->threshold[s] = fmin(a->threshold[s], b->threshold[s]);
+  out->labelled = a->labelled || b->labelled; /* one without units is of either kind */
   UNICON_NEW(ctx, rank, count);
-  for (int64_t k = 0; k < count; k++) rank[k] = (ranked){list[k].key, list[k].size};
-  count = fitting(rank, count, out->room, &out->threshold);
+  for (int64_t k = 0; k < count; k++)
+    rank[k] = (ranked){list[k].key, list[k].size, k,
+                       out->labelled && list[k].from->unit[list[k].unit].rows[1] > 0};
+  count = fitting(rank, count, out);
+  for (int64_t k = 0; k < count; k++) list[k] = list[rank[k].number];
   UNICON_TRY(build(ctx, arena, list, count, out));
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
@@ -386,7 +448,8 @@ static unicon_status without_marked(unicon_ctx *ctx, unicon__arena *arena,
   UNICON_NEW(ctx, list, sample->units);
   list_refs(sample, list);
   unicon__sample_init(out, sample->room, sample->width[0], sample->width[1]);
-  out->threshold = sample->threshold;
+  memcpy(out->threshold, sample->threshold, sizeof out->threshold);
+  out->labelled = sample->labelled;
   for (int64_t k = 0; k < sample->units; k++)
     if (!gone[k]) list[kept++] = list[k];
   return build(ctx, arena, list, kept, out);
@@ -417,6 +480,8 @@ static unicon_status pairs_of(unicon_ctx *ctx, const unicon__batch *set,
                               const uint64_t *const hash[2], const candidates *c,
                               const unicon__sample *sample, uint64_t **out, int64_t *count) {
   unsigned char *there;
+  *count = 0;
+  if (sample->labelled) return UNICON_OK; /* a row is there as such, or not */
   UNICON_NEW(ctx, there, c->components);
   UNICON_NEW(ctx, *out, set->pairs->positive.count);
   for (int64_t k = 0, u = 0; k < c->count; k++) {
@@ -424,7 +489,6 @@ static unicon_status pairs_of(unicon_ctx *ctx, const unicon__batch *set,
     const bool found = u < sample->units && sample->unit[u].key == c->list[k].key;
     if (found && c->list[k].component >= 0) there[c->list[k].component] = 1;
   }
-  *count = 0;
   for (int64_t i = 0; i < set->x.count; i++) {
     const unicon__partners p = unicon__positives_x(set->pairs, i);
     for (int64_t k = 0; k < p.count && !there[c->number[i]]; k++)
@@ -438,11 +502,12 @@ unicon_status unicon__sample_remove(unicon_ctx *ctx, unicon__arena *arena,
                                     const unicon__sample *sample, const unicon__batch *set,
                                     const uint64_t *const hash[2], unicon__sample *out) {
   unicon__block *frame = unicon__frame_open(ctx);
+  static const double all[2] = {INFINITY, INFINITY};
   candidates c;
   unsigned char *gone;
   uint64_t *pair = NULL;
   int64_t pairs = 0;
-  UNICON_TRY(list_units(ctx, set, hash, INFINITY, &c));
+  UNICON_TRY(list_units(ctx, set, hash, all, &c));
   UNICON_NEW(ctx, gone, sample->units);
   UNICON_TRY(pairs_of(ctx, set, hash, &c, sample, &pair, &pairs));
   mark_pairs(sample, pair, pairs, gone);
@@ -466,7 +531,7 @@ unicon_status unicon__sample_subtract(unicon_ctx *ctx, unicon__arena *arena,
 
 void unicon__sample_decay(unicon__sample *sample, double keep) {
   for (int64_t k = 0; k < sample->units; k++) sample->unit[k].key /= keep;
-  sample->threshold /= keep;
+  for (int s = 0; s < 2; s++) sample->threshold[s] /= keep;
 }
 
 unicon_status unicon__sample_rows(unicon_ctx *ctx, const unicon__sample *sample, int side,

@@ -2,7 +2,8 @@
 /* A sample of rows that can be merged, taken from and made smaller, and is the same whatever the
  * order and the split of what it was made from.
  *
- * A unit is a connected component of the pairs, or a single pair of one that has too many rows. Its
+ * A unit is a connected component of the pairs, or a single pair of one that has too many rows; with
+ * class labels it is a row with its label, and each side has half of the room. Its
  * number e = -log u comes from the generator, fed with the content of its rows and pairs. The sample
  * has all units with a number below `threshold`, of which there are as many as have room: the first
  * unit that has none, in the order of the numbers, sets the threshold. After units are removed there
@@ -25,25 +26,31 @@ typedef struct unicon__unit {
 } unicon__unit;
 
 typedef struct unicon__sample {
-  int64_t room; /* rows of both sides together */
-  double threshold;
+  int64_t room;        /* rows of both sides together */
+  double threshold[2]; /* labels: of each side; else [0] of all */
+  bool labelled;
   unicon__unit *unit; /* by number */
   int64_t units;
   int64_t width[2], rows[2];
   uint16_t *half[2]; /* rows by width: the rows at length 1, in float16 */
   float *length[2];  /* of the rows as they came */
   uint64_t *hash[2]; /* of their content */
+  int64_t *label[2]; /* key of the class of each row, or NULL */
   int64_t pairs;
   int32_t *pair; /* pairs by 2: numbers of rows inside the unit */
   float *weight; /* pairs */
 } unicon__sample;
 
-/* Numbers of the content of rows; of the rows scaled to length 1, if `unit`. */
+/* Numbers of the content of rows; of the rows scaled to length 1, if `unit`. Fails at a row that
+ * cannot be used, where the source is to be looked at. */
 unicon_status unicon__row_hashes(unicon_ctx *ctx, const unicon__source *source, bool unit,
                                  uint64_t **out);
 
 /* One number of both, in this order. */
 uint64_t unicon__hash_of(uint64_t a, uint64_t b);
+
+/* Is it all rows there are? */
+bool unicon__sample_is_all(const unicon__sample *sample);
 
 /* An empty sample; what it will hold lives in arenas of whoever fills it. */
 void unicon__sample_init(unicon__sample *sample, int64_t room, int64_t width_x, int64_t width_y);

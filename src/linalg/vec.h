@@ -27,6 +27,12 @@ typedef struct unicon__vec {
   void (*scale_shift)(float *x, int64_t n, float factor, const float *shift);
   /* y += factor * x */
   void (*add_scaled)(float *y, const float *x, int64_t n, float factor);
+  /* y += factor * x, y in float64 */
+  void (*add_widened)(double *y, const float *x, int64_t n, double factor);
+  /* Sums over four rows of x, ld apart, in float64: sum_k += factor sum_i w_i x_ik and, unless it
+   * is NULL, square_k += factor sum_i w_i x_ik^2. */
+  void (*add_columns)(const float *x, int64_t ld, int64_t cols, const double w[4], double factor,
+                      double *sum, double *square);
   /* y += W^T x for W rows by cols, row-major: W is read once, eight rows at a time. */
   void (*add_rows)(float *y, const float *w, int64_t rows, int64_t cols, const float *x);
   float (*max)(const float *x, int64_t n);

@@ -145,6 +145,23 @@ static void vec_add_scaled(float *y, const float *x, int64_t n, float factor) {
 }
 
 /* Eight rows of W to one pass over y: y stays in the first cache, and W streams by. */
+static void vec_add_widened(double *restrict y, const float *restrict x, int64_t n, double factor) {
+  for (int64_t k = 0; k < n; k++) y[k] += factor * (double)x[k];
+}
+
+static void vec_add_columns(const float *restrict x, int64_t ld, int64_t cols, const double w[4],
+                            double factor, double *restrict sum, double *restrict square) {
+  const double a = factor * w[0], b = factor * w[1], c = factor * w[2], d = factor * w[3];
+  for (int64_t k = 0; k < cols; k++)
+    sum[k] += (a * (double)x[k] + b * (double)x[ld + k]) +
+              (c * (double)x[2 * ld + k] + d * (double)x[3 * ld + k]);
+  for (int64_t k = 0; square && k < cols; k++) {
+    const double p = (double)x[k], q = (double)x[ld + k];
+    const double r = (double)x[2 * ld + k], s = (double)x[3 * ld + k];
+    square[k] += (a * p * p + b * q * q) + (c * r * r + d * s * s);
+  }
+}
+
 static void vec_add_rows(float *y, const float *w, int64_t rows, int64_t cols, const float *x) {
   int64_t i = 0;
   for (; i + 8 <= rows; i += 8) {
@@ -469,6 +486,8 @@ const unicon__vec VEC_TABLE = {
     vec_dot,
     vec_scale_shift,
     vec_add_scaled,
+    vec_add_widened,
+    vec_add_columns,
     vec_add_rows,
     vec_max,
     vec_symmetric_block,

@@ -257,7 +257,7 @@ static unicon_status make_rebalanced(unicon_ctx *ctx, const unicon_model *model,
   UNICON_TRY(unicon__model_create(ctx, &made));
   unicon_status status = UNICON_OK;
   if (data->pairs) {
-    status = unicon__dataset_open(ctx, data, options, &set);
+    status = unicon__dataset_open(ctx, data, options, false, &set);
   } else {
     const bool drop = unicon__is(options, UNICON__BAD_ROWS, "drop");
     unicon__source *side[2] = {&set.whole.x, &set.whole.y};

@@ -188,11 +188,11 @@ static unicon_status cross_of_classes(unicon_ctx *ctx, const taking *t, const do
       n[s][k] = less(t->all->class_rows[s], t->part ? t->part->class_rows[s] : NULL, k);
   }
   for (int64_t k = 0; k < classes; k++)
-    for (int d = 0; d < 2; d++) weight[d] += n[0][k] > 0.5 && n[1][k] > 0.5 ? n[d][k] : 0;
+    for (int d = 0; d < 2; d++) weight[d] += n[0][k] > 0 && n[1][k] > 0 ? n[d][k] : 0;
   UNICON_NEW(ctx, x, classes * p_x);
   UNICON_NEW(ctx, y, classes * p_y);
   for (int64_t k = 0; k < classes; k++) {
-    if (n[0][k] < 0.5 || n[1][k] < 0.5) continue;
+    if (!(n[0][k] > 0 && n[1][k] > 0)) continue;
     const double *part[2] = {t->part ? t->part->class_sum[0] + k * t->part->p[0] : NULL,
                              t->part ? t->part->class_sum[1] + k * t->part->p[1] : NULL};
     const double factor = (1 / (n[1][k] * weight[0]) + 1 / (n[0][k] * weight[1])) / 2;
@@ -309,10 +309,41 @@ static void add_all(const double *from, double sign, int64_t count, double *to) 
   for (int64_t k = 0; from && k < count; k++) to[k] += sign * from[k];
 }
 
+/* The class of `to` that is class k of `from`, sought from *at on, or -1. */
+static int64_t same_class(const unicon__stats *from, int64_t k, const unicon__stats *to,
+                          int64_t *at) {
+  if (from->class_key == to->class_key) return k < to->classes ? k : -1;
+  while (*at < to->classes && to->class_key[*at] < from->class_key[k]) ++*at;
+  return *at < to->classes && to->class_key[*at] == from->class_key[k] ? *at : -1;
+}
+
+/* Has `to` all classes of which `from` has rows? */
+static bool has_classes(const unicon__stats *from, const unicon__stats *to) {
+  int64_t at = 0;
+  for (int64_t k = 0; k < from->classes; k++)
+    if (same_class(from, k, to, &at) < 0 &&
+        (from->class_rows[0][k] != 0 || from->class_rows[1][k] != 0))
+      return false;
+  return true;
+}
+
+static void add_classes(const unicon__stats *from, double sign, unicon__stats *to) {
+  int64_t at = 0;
+  for (int64_t k = 0; k < from->classes; k++) {
+    const int64_t c = same_class(from, k, to, &at);
+    for (int s = 0; s < 2 && c >= 0; s++) {
+      const int64_t p = to->p[s];
+      to->class_rows[s][c] += sign * from->class_rows[s][k];
+      add_all(from->class_sum[s] + k * p, sign, p, to->class_sum[s] + c * p);
+    }
+  }
+}
+
 unicon_status unicon__stats_merge(unicon_ctx *ctx, const unicon__stats *from, double sign,
                                   unicon__stats *to) {
   const bool both = from->way[1].cross || !to->way[1].cross;
-  if (from->p[0] != to->p[0] || from->p[1] != to->p[1] || from->classes != to->classes ||
+  if (from->p[0] != to->p[0] || from->p[1] != to->p[1] ||
+      (from->classes > 0) != (to->classes > 0) || !has_classes(from, to) ||
       from->holds != to->holds || from->listed || to->listed || !both ||
       (!to->way[1].cross && from->ratio != to->ratio))
     return unicon__fail(ctx, UNICON_ERR_SHAPE,
@@ -323,12 +354,11 @@ unicon_status unicon__stats_merge(unicon_ctx *ctx, const unicon__stats *from, do
     add_all(from->sum[s], sign, to->p[s], to->sum[s]);
     add_all(from->square[s], sign, to->p[s], to->square[s]);
     add_all(from->gram[s], sign, to->p[s] * to->p[s], to->gram[s]);
-    add_all(from->class_rows[s], sign, to->classes, to->class_rows[s]);
-    add_all(from->class_sum[s], sign, to->classes * to->p[s], to->class_sum[s]);
     to->way[s].weight += sign * from->way[s].weight;
     add_all(from->way[s].cross, sign, to->p[0] * to->p[1], to->way[s].cross);
     add_all(from->way[s].left, sign, to->p[0], to->way[s].left);
     add_all(from->way[s].right, sign, to->p[1], to->way[s].right);
   }
+  add_classes(from, sign, to);
   return UNICON_OK;
 }

@@ -95,6 +95,12 @@ static double work_of(const unicon__side *side) {
   return (double)side->source.count * (double)map->out * (2 * (double)map->in + (double)map->out);
 }
 
+/* Rows whose features are kept are looked at before these are made. */
+static unicon_status look_before(unicon_ctx *ctx, const unicon__batch *data) {
+  if (data->x.look) UNICON_TRY(unicon__look_refuse(ctx, data->x.look));
+  return data->y.look ? unicon__look_refuse(ctx, data->y.look) : UNICON_OK;
+}
+
 unicon_status unicon__prepare(unicon_ctx *ctx, const unicon__prepare_plan *plan,
                               unicon__prepared *out) {
   static const int64_t all[2] = {INT64_MAX, INT64_MAX};
@@ -112,6 +118,7 @@ unicon_status unicon__prepare(unicon_ctx *ctx, const unicon__prepare_plan *plan,
     const double work = work_of(&out->side[s]), other = work_of(&out->side[1 - s]);
     if (!plan->cache && out->side[s].map.kind == UNICON__MAP_LINEAR) continue;
     if (plan->away && unicon__is_kept(&out->side[s].source)) continue;
+    UNICON_TRY(look_before(ctx, plan->data));
     stage = unicon__stage_begin(ctx, NULL, 0.5 * work / (work + other));
     UNICON_TRY(unicon__source_cache(ctx, &out->arena, &out->side[s].source, &out->side[s].cache));
     unicon__stage_end(ctx, stage);

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "solve/stats.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/sweep.h"
 #include "base/together.h"
 #include "linalg/blas.h"
+#include "solve/stats_chunk.h"
 #include "solve/stats_device.h"
 #include "solve/stats_rows.h"
 
 enum {
-  CHUNK_ROWS = 1024, /* of a float32 product: rounding grows with its root */
-  FILL_ROWS = 128,   /* of a piece of work that makes rows */
-  COLUMNS = 256,     /* of a piece of work that sums rows */
-  TILE_SMALL = 128,  /* of products of few features, so that there are enough of them ... */
-  TILE_LARGE = 256,  /* ... and of many */
-  LARGE_FROM = 1024,
+  CHUNKS_MOST = 2, /* added to a tile one after the other, while it is in the cache */
+  FILL_ROWS = 128, /* of a piece of work that makes rows */
+  FEW_FEATURES = 256,
+  MANY_FEATURES = 1024,
   GROUPS_MOST = 8
 };
 
@@ -53,6 +51,7 @@ unicon_status unicon__stats_open(unicon_ctx *ctx, unicon__arena *arena, const un
   if (!(holds & UNICON__STATS_CROSS)) return UNICON_OK;
   out->listed = has_lists(like->pairs);
   out->classes = like->pairs->class_x && !out->listed ? like->pairs->classes : 0;
+  out->class_key = like->pairs->class_key;
   for (int s = 0; s < 2 && out->classes > 0; s++) {
     UNICON_ARENA_NEW(ctx, arena, out->class_rows[s], out->classes);
     UNICON_ARENA_NEW(ctx, arena, out->class_sum[s], out->classes * out->p[s]);
@@ -72,151 +71,11 @@ unicon_status unicon__stats_open(unicon_ctx *ctx, unicon__arena *arena, const un
   return UNICON_OK;
 }
 
-/* ---- products ----------------------------------------------------------------------------- */
-
-/* out (m by n) += sign a^T b over the rows of a chunk. */
-typedef struct product {
-  const float *a, *b;
-  const double *wide_b; /* in the place of b, where it is in float64 */
-  int64_t lda, ldb, m, n, tile, tiles_m, tiles_n;
-  bool lower; /* a is b: the lower triangle alone */
-  double *out;
-} product;
-
-enum { PRODUCTS_MOST = 3, WEIGHTS_MOST = 4 };
-
-/* One chunk of rows of one side: what is to be summed of it. */
-typedef struct chunk {
-  const unicon__stats *stats;
-  int side, groups, products;
-  int64_t first, rows; /* among the rows that count */
-  product product[PRODUCTS_MOST];
-  const float *psi; /* rows by ld */
-  int64_t ld;
-  double sign;
-  int weights; /* weighted sums beside the plain one */
-  const double *weight[WEIGHTS_MOST];
-  double *sum[WEIGHTS_MOST];
-  const int32_t *class_of;
-  const int64_t *row; /* numbers of the rows, or NULL */
-  float *scratch;     /* per worker: a tile */
-  double *wide;       /* per worker: rows of a and b in float64, where asked for */
-} chunk;
-
-static int64_t tiles_of(const product *p) {
-  return p->lower ? p->tiles_m * (p->tiles_m + 1) / 2 : p->tiles_m * p->tiles_n;
-}
-
-static void set_product(product *p, const float *a, int64_t lda, int64_t m, const float *b,
-                        int64_t ldb, int64_t n, double *out) {
-  const int64_t tile = (m < n ? m : n) < LARGE_FROM ? TILE_SMALL : TILE_LARGE;
-  *p = (product){.a = a,
-                 .lda = lda,
-                 .m = m,
-                 .b = b,
-                 .ldb = ldb,
-                 .n = n,
-                 .tile = tile,
-                 .tiles_m = (m + tile - 1) / tile,
-                 .tiles_n = (n + tile - 1) / tile,
-                 .lower = a == b,
-                 .wide_b = p->wide_b,
-                 .out = out};
-}
+/* ---- a set -------------------------------------------------------------------------------- */
 
 static int64_t smaller(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
-
-/* Tile number t of a product: its row and column of tiles. */
-static void place_of(const product *p, int64_t t, int64_t *i, int64_t *j) {
-  *i = p->lower ? (int64_t)((sqrt(8 * (double)t + 1) - 1) / 2) : t / p->tiles_n;
-  if (!p->lower) {
-    *j = t % p->tiles_n;
-    return;
-  }
-  while (*i * (*i + 1) / 2 > t) --*i;
-  while ((*i + 1) * (*i + 2) / 2 <= t) ++*i;
-  *j = t - *i * (*i + 1) / 2;
-}
-
-static void widen(const float *from, int64_t ld, int64_t rows, int64_t cols, double *to) {
-  for (int64_t i = 0; i < rows; i++)
-    for (int64_t k = 0; k < cols; k++) to[i * cols + k] = (double)from[i * ld + k];
-}
-
-/* Adds a tile over the rows of a group to the group's sums. */
-static void add_tile(const chunk *c, const product *p, int64_t t, int64_t group, int64_t worker) {
-  int64_t bi, bj;
-  place_of(p, t, &bi, &bj);
-  const int64_t i0 = bi * p->tile, j0 = bj * p->tile;
-  const int64_t m = smaller(p->tile, p->m - i0), n = smaller(p->tile, p->n - j0);
-  const int64_t r0 = group * CHUNK_ROWS, rows = smaller(CHUNK_ROWS, c->rows - r0);
-  double *out = p->out + (group * p->m + i0) * p->n + j0;
-  const float *a = p->a + r0 * p->lda + i0, *b = p->b ? p->b + r0 * p->ldb + j0 : NULL;
-  if (rows <= 0) return;
-  if (c->wide) {
-    double *left = c->wide + worker * 2 * CHUNK_ROWS * TILE_LARGE;
-    double *right = left + CHUNK_ROWS * (int64_t)TILE_LARGE;
-    widen(a, p->lda, rows, m, left);
-    if (!b)
-      for (int64_t i = 0; i < rows; i++)
-        memcpy(right + i * n, p->wide_b + (r0 + i) * p->ldb + j0, (size_t)n * sizeof *right);
-    else
-      widen(b, p->ldb, rows, n, right);
-    unicon__dgemm(true, false, m, n, rows, c->sign, left, m, right, n, 1, out, p->n);
-    return;
-  }
-  float *scratch = c->scratch + worker * TILE_LARGE * TILE_LARGE;
-  unicon__sgemm(true, false, m, n, rows, 1, a, p->lda, b, p->ldb, 0, scratch, n);
-  for (int64_t i = 0; i < m; i++)
-    for (int64_t j = 0; j < n; j++) out[i * p->n + j] += c->sign * (double)scratch[i * n + j];
-}
-
-/* Plain, weighted and class sums of some columns. */
-static void add_columns(const chunk *c, int64_t block) {
-  const unicon__stats *s = c->stats;
-  const int64_t p = s->p[c->side], k0 = block * COLUMNS, k1 = smaller(p, k0 + COLUMNS);
-  for (int64_t i = 0; i < c->rows; i++) {
-    const float *psi = c->psi + i * c->ld;
-    double *sum = s->sum[c->side], *square = s->square[c->side];
-    const int64_t row = c->row ? c->row[c->first + i] : c->first + i;
-    for (int64_t k = k0; k < k1; k++) {
-      sum[k] += c->sign * (double)psi[k];
-      square[k] += c->sign * (double)psi[k] * (double)psi[k];
-    }
-    for (int w = 0; w < c->weights; w++) {
-      const double weight = c->sign * c->weight[w][row];
-      if (weight == 0) continue;
-      for (int64_t k = k0; k < k1; k++) c->sum[w][k] += weight * (double)psi[k];
-    }
-    if (!c->class_of) continue;
-    double *of_class = s->class_sum[c->side] + c->class_of[row] * p;
-    for (int64_t k = k0; k < k1; k++) of_class[k] += c->sign * (double)psi[k];
-  }
-}
-
-static int64_t items_of(const chunk *c) {
-  int64_t items = (c->stats->p[c->side] + COLUMNS - 1) / COLUMNS;
-  for (int k = 0; k < c->products; k++) items += tiles_of(&c->product[k]) * c->groups;
-  return items;
-}
-
-static void chunk_item(void *state, unicon__cell cell) {
-  const chunk *c = state;
-  int64_t item = cell.row;
-  for (int k = 0; k < c->products; k++) {
-    const int64_t own = tiles_of(&c->product[k]) * c->groups;
-    if (item < own) {
-      add_tile(c, &c->product[k], item / c->groups, item % c->groups, cell.worker);
-      return;
-    }
-    item -= own;
-  }
-  add_columns(c, item);
-}
-
-/* ---- a set -------------------------------------------------------------------------------- */
 
 /* What the adding of a set works with. */
 typedef struct adding {
@@ -224,13 +83,15 @@ typedef struct adding {
   const unicon__batch *set;
   unicon__stats *stats;
   double sign;
-  unicon__stats_rows rows;         /* T, and the weights of rows */
-  int64_t *row[2], count[2];       /* rows that count; NULL: all */
-  unicon__share own[2];            /* those of this process */
-  int groups[2];                   /* row groups with sums of their own: more work at once */
-  float *psi;                      /* a chunk of features */
-  unicon__stats_t t[2];            /* T of each direction */
-  double *extra[2][PRODUCTS_MOST]; /* sums of the groups */
+  unicon__stats_rows rows;   /* T, and the weights of rows */
+  int64_t *row[2], count[2]; /* rows that count; NULL: all */
+  unicon__share own[2];      /* those of this process */
+  int groups[2];             /* row groups with sums of their own: more work at once */
+  int64_t group_rows[2];     /* rows of each */
+  float *psi;                /* a chunk of features */
+  unicon__stats_t t[2];      /* T of each direction */
+  double *extra[2][UNICON__STATS_PRODUCTS]; /* sums of the groups */
+  double mirror; /* H' = mirror H for this set, whose H' is not summed; or -1 */
 } adding;
 
 /* More groups where there are few tiles; by the shape alone, so that sums do not depend on the
@@ -238,7 +99,17 @@ typedef struct adding {
 static int groups_for(const unicon__stats *s, int side) {
   const int64_t p =
       side == 0 && (s->holds & UNICON__STATS_CROSS) && s->p[1] > s->p[0] ? s->p[1] : s->p[side];
-  return p <= 256 ? GROUPS_MOST : p <= LARGE_FROM ? GROUPS_MOST / 2 : 1;
+  return p <= FEW_FEATURES ? GROUPS_MOST : p <= MANY_FEATURES ? GROUPS_MOST / 2 : 1;
+}
+
+/* Where sums do not fit into the cache, it pays to add more rows to a tile at once. */
+static int64_t group_rows_for(const unicon__stats *s, int side) {
+  return s->p[side] <= FEW_FEATURES ? UNICON__STATS_CHUNK : CHUNKS_MOST * UNICON__STATS_CHUNK;
+}
+
+/* Is H of this direction summed? */
+static bool sums_cross(const adding *a, int d) {
+  return a->stats->way[d].cross && (d == 0 || a->mirror < 0);
 }
 
 /* Sums of groups, where there is more than one. */
@@ -246,10 +117,13 @@ static unicon_status open_groups(adding *a) {
   const unicon__stats *s = a->stats;
   for (int side = 0; side < 2; side++) {
     const int64_t groups = a->groups[side];
+    if (side == 0 && a->mirror >= 0) /* what this set adds, by itself */
+      UNICON_NEW(a->ctx, a->extra[0][1], groups * s->p[0] * s->p[1]);
     if (groups == 1) continue;
     if (s->gram[side]) UNICON_NEW(a->ctx, a->extra[side][0], groups * s->p[side] * s->p[side]);
     for (int d = 0; d < 2 && side == 0; d++)
-      if (s->way[d].cross) UNICON_NEW(a->ctx, a->extra[0][1 + d], groups * s->p[0] * s->p[1]);
+      if (sums_cross(a, d) && !a->extra[0][1 + d])
+        UNICON_NEW(a->ctx, a->extra[0][1 + d], groups * s->p[0] * s->p[1]);
   }
   return UNICON_OK;
 }
@@ -259,7 +133,7 @@ static double *sums_for(const adding *a, int side, int k, double *own) {
   return a->extra[side][k] ? a->extra[side][k] : own;
 }
 
-/* Features of a chunk, rows made on all threads. */
+/* Features of a chunk, rows made on all threads and, where nobody has, looked at. */
 typedef struct filling {
   const unicon__source *source;
   const int64_t *row;
@@ -272,9 +146,25 @@ static void fill_item(void *state, unicon__cell cell) {
   const int64_t at = cell.row * FILL_ROWS, count = smaller(FILL_ROWS, f->count - at);
   const int64_t p = f->source->map->out;
   float *buffer = f->buffer + cell.worker * FILL_ROWS * unicon__map_room(f->source->map);
+  if (f->source->look && !f->source->look->done) {
+    float *raw = unicon__map_raw(f->source->map, buffer, count);
+    unicon__source_load(f->source, NULL, f->first + at, count, raw);
+    unicon__look_at(f->source->look, f->first + at, raw, count);
+    unicon__map_apply(f->source->map, buffer, count);
+    memcpy(f->out + at * p, buffer, (size_t)(count * p) * sizeof *buffer);
+    return;
+  }
   const float *rows = unicon__source_tile(f->source, f->row ? f->row + f->first + at : NULL,
                                           f->row ? 0 : f->first + at, count, buffer);
   memcpy(f->out + at * p, rows, (size_t)(count * p) * sizeof *rows);
+}
+
+_Static_assert((int)FILL_ROWS == (int)UNICON__LOOK_ROWS, "pieces of rows that are looked at");
+
+/* A row that cannot be used: that of x is named first. */
+static unicon_status refuse(adding *a) {
+  if (a->set->x.look) UNICON_TRY(unicon__look_refuse(a->ctx, a->set->x.look));
+  return a->set->y.look ? unicon__look_refuse(a->ctx, a->set->y.look) : UNICON_OK;
 }
 
 static unicon_status fill(adding *a, int side, int64_t first, int64_t count, const float **out) {
@@ -291,79 +181,93 @@ static unicon_status fill(adding *a, int side, int64_t first, int64_t count, con
   UNICON_TRY(unicon__sweep_rows(a->ctx, NULL, &unicon__blas_region, items, fill_item, &f));
   unicon__drop(a->ctx, f.buffer);
   *out = a->psi;
-  return UNICON_OK;
+  return source->look && unicon__look_found(source->look, first, count) ? refuse(a) : UNICON_OK;
 }
 
 /* The products of a chunk of x: G_x and, T made, H of each direction. */
-static unicon_status products_x(adding *a, chunk *c) {
+static unicon_status products_x(adding *a, unicon__stats_chunk *c) {
   unicon__stats *s = a->stats;
   const int64_t p_x = s->p[0], p_y = s->p[1];
   if (s->gram[0])
-    set_product(&c->product[c->products++], c->psi, c->ld, p_x, c->psi, c->ld, p_x,
-                sums_for(a, 0, 0, s->gram[0]));
+    unicon__stats_chunk_product(c, c->psi, c->ld, p_x, c->psi, c->ld, p_x,
+                                sums_for(a, 0, 0, s->gram[0]));
   for (int d = 0; d < 2; d++) {
-    if (!s->way[d].cross) continue;
+    if (!sums_cross(a, d)) continue;
     UNICON_TRY(unicon__stats_rows_make(a->ctx, &a->rows, d, a->row[0], c->first, c->rows, a->t[d]));
     c->product[c->products].wide_b = a->t[d].wide;
-    set_product(&c->product[c->products++], c->psi, c->ld, p_x, a->t[d].single, p_y, p_y,
-                sums_for(a, 0, 1 + d, s->way[d].cross));
+    unicon__stats_chunk_product(c, c->psi, c->ld, p_x, a->t[d].single, p_y, p_y,
+                                sums_for(a, 0, 1 + d, s->way[d].cross));
   }
   return UNICON_OK;
 }
 
-static void products_y(const adding *a, chunk *c) {
+static void products_y(const adding *a, unicon__stats_chunk *c) {
   const unicon__stats *s = a->stats;
   if (s->gram[1])
-    set_product(&c->product[c->products++], c->psi, c->ld, s->p[1], c->psi, c->ld, s->p[1],
-                sums_for(a, 1, 0, s->gram[1]));
+    unicon__stats_chunk_product(c, c->psi, c->ld, s->p[1], c->psi, c->ld, s->p[1],
+                                sums_for(a, 1, 0, s->gram[1]));
 }
 
 /* The weighted sums of a side: h or h' of both directions, u or v alone. */
-static void weights_of(const adding *a, chunk *c) {
+static unicon_status weights_of(const adding *a, unicon__stats_chunk *c) {
   const unicon__stats *s = a->stats;
+  const int64_t *row = a->row[c->side];
   if (s->classes > 0) c->class_of = c->side == 0 ? a->set->pairs->class_x : a->set->pairs->class_y;
-  if (!(s->holds & UNICON__STATS_CROSS) || s->classes > 0) return;
-  for (int d = 0; d < (s->listed ? 1 : 2); d++) {
-    c->weight[c->weights] = a->rows.total[d][c->side];
-    c->sum[c->weights++] = c->side == 0 ? s->way[d].left : s->way[d].right;
+  if (!(s->holds & UNICON__STATS_CROSS) || s->classes > 0) return UNICON_OK;
+  for (int w = 0; w < 2; w++) {
+    const bool alone = s->listed && w == 1;
+    double *of_way = c->side == 0 ? s->way[w].left : s->way[w].right;
+    UNICON_NEW(a->ctx, c->weight[w], c->rows);
+    c->sum[w] = alone ? s->alone[c->side] : of_way;
+    if (alone)
+      unicon__stats_rows_alone(&a->rows, c->side, row, c->first, c->rows, c->weight[w]);
+    else
+      unicon__stats_rows_totals(&a->rows, w, c->side, row, c->first, c->rows, c->weight[w]);
   }
-  if (!s->listed) return;
-  c->weight[c->weights] = a->rows.alone[c->side];
-  c->sum[c->weights++] = s->alone[c->side];
+  c->weights = 2;
+  return UNICON_OK;
+}
+
+static int64_t step_of(const adding *a, int side) {
+  return a->groups[side] * a->group_rows[side];
+}
+
+/* Are the rows of a side read in order from where they lie? */
+static bool streams(const adding *a, int side) {
+  const unicon__source *source = side == 0 ? &a->set->x : &a->set->y;
+  return source->rows && !source->cache && !source->index && !a->row[side];
 }
 
 static unicon_status add_chunk(adding *a, int side, int64_t first) {
   unicon__block *frame = unicon__frame_open(a->ctx);
-  const bool wide = a->stats->holds & UNICON__STATS_DOUBLE;
-  const int64_t step = (int64_t)a->groups[side] * CHUNK_ROWS;
-  chunk c = {.stats = a->stats,
-             .side = side,
-             .groups = a->groups[side],
-             .first = first,
-             .rows = smaller(step, a->own[side].first + a->own[side].count - first),
-             .sign = a->sign,
-             .row = a->row[side],
-             .ld = (side == 0 ? a->set->x : a->set->y).map->out};
+  const unicon_rows *rows = (side == 0 ? &a->set->x : &a->set->y)->rows;
+  const int64_t step = step_of(a, side);
+  unicon__stats_chunk c = {.stats = a->stats,
+                           .side = side,
+                           .groups = a->groups[side],
+                           .first = first,
+                           .rows = smaller(step, a->own[side].first + a->own[side].count - first),
+                           .group_rows = a->group_rows[side],
+                           .sign = a->sign,
+                           .row = a->row[side],
+                           .ld = (side == 0 ? a->set->x : a->set->y).map->out};
+  if (streams(a, side)) unicon__rows_ahead(rows, first + step, step);
   UNICON_TRY(fill(a, side, first, c.rows, &c.psi));
   if (side == 0)
     UNICON_TRY(products_x(a, &c));
   else
     products_y(a, &c);
-  weights_of(a, &c);
-  const int64_t items = items_of(&c), workers = unicon__workers_for(a->ctx, items);
-  if (wide)
-    UNICON_NEW(a->ctx, c.wide, workers * 2 * CHUNK_ROWS * TILE_LARGE);
-  else
-    UNICON_NEW(a->ctx, c.scratch, workers * TILE_LARGE * TILE_LARGE);
-  UNICON_TRY(unicon__sweep_rows(a->ctx, NULL, &unicon__blas_region, items, chunk_item, &c));
+  UNICON_TRY(weights_of(a, &c));
+  UNICON_TRY(unicon__stats_chunk_sum(a->ctx, &c));
+  if (streams(a, side)) unicon__rows_behind(rows, first, c.rows);
   unicon__frame_close(a->ctx, frame);
   return UNICON_OK;
 }
 
-/* Sums of groups, in order. */
+/* Sums of groups, in order, `factor` times. */
 typedef struct folding {
   const double *from;
-  double *to;
+  double *to, factor;
   int64_t size;
   int groups;
 } folding;
@@ -374,29 +278,45 @@ static void fold_piece(void *state, unicon__cell cell) {
   const folding *f = state;
   const int64_t first = cell.row * FOLD_PIECE, last = smaller(f->size, first + FOLD_PIECE);
   for (int g = 0; g < f->groups; g++)
-    for (int64_t i = first; i < last; i++) f->to[i] += f->from[(int64_t)g * f->size + i];
+    for (int64_t i = first; i < last; i++)
+      f->to[i] += f->factor * f->from[(int64_t)g * f->size + i];
 }
 
-static unicon_status fold(const adding *a, int side, int k, double *to, int64_t size) {
-  folding f = {a->extra[side][k], to, size, a->groups[side]};
+static unicon_status fold(const adding *a, int side, int k, double factor, double *to,
+                          int64_t size) {
+  folding f = {a->extra[side][k], to, factor, size, a->groups[side]};
   if (!f.from) return UNICON_OK;
   return unicon__sweep_rows(a->ctx, NULL, NULL, (size + FOLD_PIECE - 1) / FOLD_PIECE, fold_piece,
                             &f);
 }
 
-static unicon_status add_side(adding *a, int side) {
-  unicon__stats *s = a->stats;
-  const int64_t step = (int64_t)a->groups[side] * CHUNK_ROWS, n = a->own[side].count;
-  const int stage = unicon__stage_begin(a->ctx, "statistics", 0.5);
-  for (int64_t at = 0; at < n; at += step) {
-    UNICON_TRY(unicon__stage_step(a->ctx, at / step, (n + step - 1) / step));
-    UNICON_TRY(add_chunk(a, side, a->own[side].first + at));
+/* A chunk of x and one of y in turn, in the same proportion: partners that lie in the same order are
+ * read from a file once. */
+static unicon_status add_chunks(adding *a) {
+  const int64_t step[2] = {step_of(a, 0), step_of(a, 1)};
+  const int64_t chunks[2] = {(a->own[0].count + step[0] - 1) / step[0],
+                             (a->own[1].count + step[1] - 1) / step[1]};
+  int64_t done[2] = {0, 0};
+  while (done[0] < chunks[0] || done[1] < chunks[1]) {
+    const bool x =
+        done[1] == chunks[1] || (done[0] < chunks[0] && done[0] * chunks[1] <= done[1] * chunks[0]);
+    const int side = x ? 0 : 1;
+    UNICON_TRY(unicon__stage_step(a->ctx, done[0] + done[1], chunks[0] + chunks[1]));
+    UNICON_TRY(add_chunk(a, side, a->own[side].first + done[side]++ * step[side]));
   }
-  unicon__stage_end(a->ctx, stage);
+  return UNICON_OK;
+}
+
+static unicon_status close_side(adding *a, int side) {
+  unicon__stats *s = a->stats;
+  const unicon__source *source = side == 0 ? &a->set->x : &a->set->y;
+  if (source->look) source->look->done = true;
   s->rows[side] += a->sign * (double)a->count[side];
-  if (s->gram[side]) UNICON_TRY(fold(a, side, 0, s->gram[side], s->p[side] * s->p[side]));
+  if (s->gram[side]) UNICON_TRY(fold(a, side, 0, 1, s->gram[side], s->p[side] * s->p[side]));
   for (int d = 0; d < 2 && side == 0; d++)
-    if (s->way[d].cross) UNICON_TRY(fold(a, 0, 1 + d, s->way[d].cross, s->p[0] * s->p[1]));
+    if (sums_cross(a, d)) UNICON_TRY(fold(a, 0, 1 + d, 1, s->way[d].cross, s->p[0] * s->p[1]));
+  if (side == 0 && a->mirror >= 0)
+    return fold(a, 0, 1, a->mirror, s->way[1].cross, s->p[0] * s->p[1]);
   return UNICON_OK;
 }
 
@@ -438,14 +358,15 @@ static unicon_status open_room(adding *a) {
   for (int side = 0; side < 2; side++) {
     const unicon__source *source = side == 0 ? &a->set->x : &a->set->y;
     a->groups[side] = groups_for(s, side);
-    const int64_t rows = smaller((int64_t)a->groups[side] * CHUNK_ROWS, a->own[side].count);
+    a->group_rows[side] = group_rows_for(s, side);
+    const int64_t rows = smaller(step_of(a, side), a->own[side].count);
     const bool own = !source->cache || source->cache_row || a->row[side];
     if (own && rows * source->map->out > psi) psi = rows * source->map->out;
     if (side == 0) t = rows * s->p[1];
   }
   UNICON_NEW(a->ctx, a->psi, psi);
   for (int d = 0; d < 2; d++) {
-    if (!s->way[d].cross) continue;
+    if (!sums_cross(a, d)) continue;
     if (s->holds & UNICON__STATS_DOUBLE)
       UNICON_NEW(a->ctx, a->t[d].wide, t);
     else
@@ -463,7 +384,8 @@ static void add_totals(const adding *a) {
       s->class_rows[side][(side == 0 ? pairs->class_x : pairs->class_y)[row]] += a->sign;
     }
   if (!(s->holds & UNICON__STATS_CROSS) || s->classes > 0) return;
-  for (int d = 0; d < (s->listed ? 1 : 2); d++) s->way[d].weight += a->sign * a->rows.weight[d];
+  for (int d = 0; d < (s->listed ? 1 : 2); d++)
+    s->way[d].weight += a->sign * unicon__stats_rows_weight(&a->rows, d);
   for (int side = 0; side < 2 && s->listed; side++)
     s->alone_weight[side] += a->sign * a->rows.alone_weight[side];
 }
@@ -542,12 +464,29 @@ static unicon_status sum_parts(const adding *a) {
 
 static unicon_status add_on_host(adding *a) {
   share_rows(a);
+  const bool both = a->stats->way[0].cross && a->stats->way[1].cross;
+  a->mirror = both ? unicon__pairs_ratio(a->set->pairs) : -1;
   UNICON_TRY(open_room(a));
   unicon__blas_begin();
-  unicon_status status = add_side(a, 0);
-  if (status == UNICON_OK) status = add_side(a, 1);
+  const int stage = unicon__stage_begin(a->ctx, "statistics", 1);
+  const unicon_status status = add_chunks(a);
   unicon__blas_end();
-  return status == UNICON_OK ? sum_parts(a) : status;
+  UNICON_TRY(status);
+  unicon__stage_end(a->ctx, stage);
+  UNICON_TRY(close_side(a, 0));
+  UNICON_TRY(close_side(a, 1));
+  return sum_parts(a);
+}
+
+/* Rows that the sums will not meet one after the other are looked at before. */
+static unicon_status look_before(adding *a) {
+  for (int side = 0; side < 2; side++) {
+    const unicon__source *source = side == 0 ? &a->set->x : &a->set->y;
+    if (source->look &&
+        (unicon__together(a->ctx) || a->row[side] || source->cache || source->index))
+      UNICON_TRY(unicon__look_refuse(a->ctx, source->look));
+  }
+  return UNICON_OK;
 }
 
 static unicon_status add_on_device(adding *a, bool *done) {
@@ -559,6 +498,7 @@ static unicon_status add_on_device(adding *a, bool *done) {
                            .count = {a->count[0], a->count[1]}};
   *done = false;
   if (!unicon__stats_device_serves(a->ctx, &job)) return UNICON_OK;
+  UNICON_TRY(refuse(a));
   return unicon__device_run(a->ctx, "statistics", unicon__stats_road, &job, done);
 }
 
@@ -570,6 +510,7 @@ unicon_status unicon__stats_add(unicon_ctx *ctx, const unicon__batch *set, doubl
   const int stage = unicon__stage_begin(ctx, "statistics", 0);
   UNICON_TRY(check_like(ctx, set, stats));
   UNICON_TRY(open_adding(&a));
+  UNICON_TRY(look_before(&a));
   UNICON_TRY(add_on_device(&a, &done));
   if (!done) UNICON_TRY(add_on_host(&a));
   add_totals(&a);

@@ -10,8 +10,8 @@
  *                    h = sum_P w_ik psi_x(i), h' = sum_P w_ik psi_y(k)
  *     x to y         w_ik = weight / |P_x(i)|;  y to x  w_ik = weight / |P_y(k)|
  *
- * With class labels the rows and sums of each class stand in the place of H. All partners of a row
- * must come in one set, but for labels. Rows without a partner are left out unless asked for, or
+ * With class labels the rows and sums of each class stand in the place of H: any split of the rows
+ * adds up. Else all partners of a row must come in one set. Rows without a partner are left out unless asked for, or
  * where there are lists. Ignored pairs and listed negatives are no sums over rows: a set
  * that has them can only be added alone.
  *
@@ -39,6 +39,7 @@ typedef struct unicon__stats {
   int64_t classes; /* labels: n and a of each class ... */
   double *class_rows[2], *class_sum[2];
   const unsigned char *class_kept; /* ... that has rows on both sides, in the first set */
+  const int64_t *class_key;        /* ... by which it is known in other sets, ascending */
   bool listed; /* ignored pairs or listed negatives: way[0] holds C as it is (not divided by A), and
                   alone[s] the sums of u psi_x, v psi_y, that the terms u 1^T, 1 v^T need */
   double *alone[2], alone_weight[2];
@@ -61,7 +62,8 @@ unicon_status unicon__stats_open(unicon_ctx *ctx, unicon__arena *arena, const un
 unicon_status unicon__stats_add(unicon_ctx *ctx, const unicon__batch *set, double sign,
                                 unicon__stats *stats);
 
-/* Sums two sets of statistics that hold the same things of the same maps: to += sign from. */
+/* Sums two sets of statistics that hold the same things of the same maps: to += sign from. `to` has
+ * all classes of which `from` has rows. */
 unicon_status unicon__stats_merge(unicon_ctx *ctx, const unicon__stats *from, double sign,
                                   unicon__stats *to);
 

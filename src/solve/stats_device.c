@@ -87,9 +87,11 @@ static void gather_weights(summing *m, int side, int64_t first, int64_t count) {
   const unicon__stats_job *job = m->job;
   const bool listed = job->stats->listed;
   for (int64_t w = 0; w < m->weights; w++) {
-    const double *from = listed && w == 1 ? job->rows->alone[side] : job->rows->total[w][side];
-    for (int64_t i = 0; i < count; i++)
-      m->weight[w * count + i] = from[job->row[side] ? job->row[side][first + i] : first + i];
+    double *to = m->weight + w * count;
+    if (listed && w == 1)
+      unicon__stats_rows_alone(job->rows, side, job->row[side], first, count, to);
+    else
+      unicon__stats_rows_totals(job->rows, (int)w, side, job->row[side], first, count, to);
   }
 }
 

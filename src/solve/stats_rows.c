@@ -149,16 +149,46 @@ static void class_totals(const unicon__stats_rows *m, totals *t) {
 
 static unicon_status sum_weights(unicon_ctx *ctx, unicon__stats_rows *m) {
   const unicon_pairs *pairs = m->set->pairs;
-  for (int d = 0; d < (m->listed ? 1 : 2); d++) {
-    UNICON_NEW(ctx, m->total[d][0], pairs->n_x);
-    UNICON_NEW(ctx, m->total[d][1], pairs->n_y);
-    totals t = {m->total[d][0], m->total[d][1], 0};
-    const visit v = {total_entry, &t};
-    for (int64_t i = 0; i < pairs->n_x; i++) visit_row(m, d, i, &v);
-    if (m->listed && pairs->class_x) class_totals(m, &t);
-    m->weight[d] = t.sum;
-  }
+  UNICON_NEW(ctx, m->total[0], pairs->n_x);
+  UNICON_NEW(ctx, m->total[1], pairs->n_y);
+  totals t = {m->total[0], m->total[1], 0};
+  const visit v = {total_entry, &t};
+  for (int64_t i = 0; i < pairs->n_x; i++) visit_listed(m, i, &v);
+  if (pairs->class_x) class_totals(m, &t);
+  m->weight = t.sum;
   return UNICON_OK;
+}
+
+/* Sum of row i, or column i, of the plain W. */
+static double plain_total(const unicon_pairs *pairs, int direction, int side, int64_t i) {
+  const unicon__partners p =
+      side == 0 ? unicon__positives_x(pairs, i) : unicon__positives_y(pairs, i);
+  double sum = 0;
+  for (int64_t k = 0; k < p.count; k++) {
+    const int64_t other = unicon__partner(p, k);
+    const int64_t count = direction == side ? p.count
+                          : direction == 0  ? unicon__positives_x(pairs, other).count
+                                            : unicon__positives_y(pairs, other).count;
+    sum += unicon__pair_weight(p, k) / (double)count;
+  }
+  return sum;
+}
+
+double unicon__stats_rows_weight(const unicon__stats_rows *rows, int direction) {
+  const unicon_pairs *pairs = rows->set->pairs;
+  double sum = 0;
+  if (rows->listed) return rows->weight;
+  for (int64_t i = 0; i < pairs->n_x; i++) sum += plain_total(pairs, direction, 0, i);
+  return sum;
+}
+
+void unicon__stats_rows_totals(const unicon__stats_rows *rows, int direction, int side,
+                               const int64_t *row, int64_t first, int64_t count, double *out) {
+  for (int64_t k = 0; k < count; k++) {
+    const int64_t i = row ? row[first + k] : first + k;
+    out[k] =
+        rows->listed ? rows->total[side][i] : plain_total(rows->set->pairs, direction, side, i);
+  }
 }
 
 /* Sums of psi_y, and of psi_y by the shares of the columns, over classes. */
@@ -189,7 +219,7 @@ unicon_status unicon__stats_rows_open(unicon_ctx *ctx, const unicon__batch *set,
                                       bool listed, unicon__stats_rows *out) {
   const unicon_pairs *pairs = set->pairs;
   *out = (unicon__stats_rows){.set = set, .p = p, .listed = listed};
-  if (!listed) return sum_weights(ctx, out);
+  if (!listed) return UNICON_OK;
   unicon__plane_init(&out->plane, pairs, 0, NULL, NULL);
   UNICON_NEW(ctx, out->u, pairs->n_x);
   UNICON_NEW(ctx, out->v, pairs->n_y);
@@ -206,6 +236,11 @@ unicon_status unicon__stats_rows_open(unicon_ctx *ctx, const unicon__batch *set,
     }
   }
   return pairs->class_x ? sum_classes(ctx, out) : UNICON_OK;
+}
+
+void unicon__stats_rows_alone(const unicon__stats_rows *rows, int side, const int64_t *row,
+                              int64_t first, int64_t count, double *out) {
+  for (int64_t k = 0; k < count; k++) out[k] = rows->alone[side][row ? row[first + k] : first + k];
 }
 
 /* ---- rows --------------------------------------------------------------------------------- */

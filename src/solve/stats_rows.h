@@ -19,9 +19,9 @@ typedef struct unicon__stats_rows {
   const unicon__batch *set;
   int64_t p; /* features of y that are looked at */
   bool listed;
-  double weight[2];    /* of a direction: sum of W */
-  double *total[2][2]; /* [direction][side]: row sums and column sums of W */
-  double *alone[2];    /* lists: u and v, where all rows are candidates, else 0 */
+  double *total[2]; /* lists: row sums and column sums of W */
+  double weight;    /* ... its sum */
+  double *alone[2]; /* ... u and v, where all rows are candidates, else 0 */
   double alone_weight[2];
   unicon__plane plane; /* for omega */
   double *u, *v;
@@ -30,6 +30,17 @@ typedef struct unicon__stats_rows {
 
 unicon_status unicon__stats_rows_open(unicon_ctx *ctx, const unicon__batch *set, int64_t p,
                                       bool listed, unicon__stats_rows *out);
+
+/* Sum of W. */
+double unicon__stats_rows_weight(const unicon__stats_rows *rows, int direction);
+
+/* Row sums (side 0) or column sums (1) of W for the rows of a chunk, as below. */
+void unicon__stats_rows_totals(const unicon__stats_rows *rows, int direction, int side,
+                               const int64_t *row, int64_t first, int64_t count, double *out);
+
+/* With lists: u (side 0) or v of these rows. */
+void unicon__stats_rows_alone(const unicon__stats_rows *rows, int side, const int64_t *row,
+                              int64_t first, int64_t count, double *out);
 
 /* T, in one precision or the other. */
 typedef struct unicon__stats_t {

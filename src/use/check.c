@@ -212,7 +212,7 @@ static unicon_status run_check(unicon_ctx *ctx, check *c, const unicon_data *giv
   UNICON_TRY(unicon__data_take(ctx, given, &data));
   c->groups = data.groups;
   UNICON_TRY(take_options(ctx, options, c));
-  UNICON_TRY(unicon__dataset_open(ctx, &data, c->options, &c->all));
+  UNICON_TRY(unicon__dataset_open(ctx, &data, c->options, false, &c->all));
   const unicon__batch *all = &c->all.whole;
   if (all->pairs->self_x)
     return unicon__fail(ctx, UNICON_ERR_UNSUPPORTED,

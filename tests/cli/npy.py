@@ -4,6 +4,7 @@
 npy.py write OUT TYPE ROWS COLUMNS SEED [ROW,COLUMN=VALUE ...]   normal numbers, some replaced;
                                                                  ROW,*=VALUE sets a whole row
 npy.py repeat OUT IN K          each row of IN K times
+npy.py rows IN FROM TO OUT      rows FROM to TO - 1
 npy.py head FILE                type and shape
 npy.py show FILE                values, one row per line
 npy.py close A B TOLERANCE      equal shapes, values within TOLERANCE
@@ -59,6 +60,11 @@ def write(out, kind, rows, columns, seed, *edits):
     save(out, kind, table)
 
 
+def rows(path, start, end, out):
+    kind, table = load(path)
+    save(out, kind, table[int(start):int(end)])
+
+
 def repeat(out, source, k):
     kind, rows = load(source)
     save(out, kind, [row for row in rows for _ in range(int(k))])
@@ -91,5 +97,6 @@ def products(a, b, c, d, tolerance):
 
 
 if __name__ == "__main__":
-    commands = {"write": write, "repeat": repeat, "head": head, "show": show, "close": close, "products": products}
+    commands = {"write": write, "repeat": repeat, "rows": rows, "head": head, "show": show, "close": close,
+                "products": products}
     commands[sys.argv[1]](*sys.argv[2:])

@@ -81,6 +81,31 @@ refused 1 "drift.stats was decayed" stats drift.stats --remove x/0.npy y/0.npy -
 refused 1 "1200 rows of x cannot be removed" stats part0.stats --remove x y -o no.stats
 absent no.stats
 
+# ---- labels ---------------------------------------------------------------------------------
+# Any split of rows with labels adds up, the sides cut in different places.
+seq 600 | awk '{ print "name " ($1 * $1) % 7 }' >labels.x
+seq 600 | awk '{ print "name " int($1 / 100) }' >labels.y
+head -350 labels.x >head.x; tail -250 labels.x >tail.x
+head -350 labels.y >head.y; tail -250 labels.y >tail.y
+npy rows x/0.npy 0 350 hx.npy; npy rows x/0.npy 350 600 tx.npy
+npy rows y/0.npy 0 350 hy.npy; npy rows y/0.npy 350 600 ty.npy
+run 0 stats x/0.npy y/0.npy --x-labels labels.x --y-labels labels.y -o named.stats
+prints "of 7 labels"
+run 0 stats hx.npy ty.npy --x-labels head.x --y-labels tail.y -o named0.stats --quiet
+run 0 stats tx.npy hy.npy --x-labels tail.x --y-labels head.y -o named1.stats --quiet
+run 0 merge named1.stats named0.stats -o named2.stats --quiet
+for m in named named2; do
+  run 0 fit --from $m.stats --preset fast -o $m.safetensors --quiet
+  run 0 embed $m.safetensors --side x x/1.npy -o $m.npy --quiet
+done
+npy close named.npy named2.npy 1e-6 || fail "parts with labels give another model"
+run 0 stats named.stats --remove hx.npy ty.npy --x-labels head.x --y-labels tail.y -o named3.stats --json
+json "j['classes'] == 5 and j['rows_x'] == 250 and j['certificate']['removed']['rows_y'] == 250"
+refused 1 "class labels" merge part0.stats named.stats -o no.stats
+awk "{ print \"name 1\" }" tail.x >ones.x
+refused 1 "with label" stats named1.stats --remove tx.npy hy.npy --x-labels ones.x --y-labels head.y -o no.stats
+absent no.stats
+
 # ---- fits -----------------------------------------------------------------------------------
 run 0 fit --from part0.stats --val-x x/1.npy --val-y y/1.npy -o judged.safetensors
 prints "among 350 x 350 rows"
@@ -118,6 +143,24 @@ json "j['certificate']['landmarks']['dropped'] > 10 and j['features_x'] < 100"
 refused 2 "map is exact" stats x/0.npy y/0.npy --kernel rbf --map exact -o no.stats
 refused 2 "kernel has no effect" stats x/0.npy y/0.npy --map-from maps.stats --kernel rbf -o no.stats
 
+# ---- plan -----------------------------------------------------------------------------------
+run 0 plan x y --preset fast
+prints "read 2 times"
+run 0 plan x y --preset fast --ridge 0.01 --exponent 1 --balance off
+prints "read 1 time"
+prints '`unicon stats` would take about'
+run 0 plan x y --preset fast --json
+json "j['statistics']['bytes'] > 0 and j['machine_memory'] > j['memory'] and j['device'] == 'cpu'"
+run 0 plan --from all.stats
+prints "no memory limit is set"
+run 0 plan --from all.stats --max-mem 40M --preset fast --json
+json "j['memory'] < 40e6 and 'stays within' in j['advice']"
+refused 2 "--pairs is about the rows" plan --from all.stats --pairs p.tsv
+run 2 plan x
+says "Y is missing"
+run 2 plan --from all.stats x y
+says "with --from no X and Y are given"
+
 # ---- what is broken -------------------------------------------------------------------------
 head -c 20000 part1.stats >cut.stats
 refused 1 "cut.stats: the tensor" merge part0.stats cut.stats part2.stats -o no.stats
@@ -136,6 +179,18 @@ refused 1 "x/1.npy: row 7, column 5" stats part0.stats --add x/1.npy y/1.npy -o 
 run 0 stats part0.stats --add x/1.npy y/1.npy --bad-rows drop -o dropped.stats --json
 json "j['rows_x'] == 949 and j['pairs'] == 949"
 cp good.npy x/1.npy
+head -c 9000 good.npy >x/1.npy
+refused 1 "x/1.npy" stats x y -o no.stats
+refused 1 "x/1.npy" fit x y --preset fast -o no.safetensors
+cp good.npy x/1.npy
+mv x/1.npy x1 && mv y/1.npy y1
+run 0 stats x y -o gap.stats --json
+says "is a file missing?"
+json "j['rows_x'] == 850"
+mv y1 y/1.npy
+run 1 stats x y -o no.stats
+says "x has 850 rows and y has 1200"
+mv x1 x/1.npy
 refused 1 "rows of 20 values" stats part0.stats --add y/1.npy x/1.npy -o no.stats
 absent no.stats
 ls -A | grep -q '\.tmp-' && fail "a temporary file was left"

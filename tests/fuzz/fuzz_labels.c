@@ -4,19 +4,15 @@
 
 #include "io/pair_set.h"
 
-/* Numbers from 0 on without a gap. */
-static void look(const int64_t *label, int64_t count, int64_t all) {
-  for (int64_t k = 0; k < count; k++) TARGET_HOLDS(label[k] >= 0 && label[k] < all);
-}
-
 static void use(unicon_ctx *ctx, const int64_t *x, int64_t n_x, const int64_t *y, int64_t n_y) {
-  look(x, n_x, n_x + n_y);
-  look(y, n_y, n_x + n_y);
   unicon_pairs *pairs = NULL;
-  if (n_y > 0 && target_ok(ctx, unicon__pairs_from_labels(ctx, x, n_x, y, n_y, false, &pairs))) {
+  if (n_y > 0 && target_ok(ctx, unicon__pairs_from_labels(ctx, x, n_x, y, n_y, UNICON__LABELS_WHOLE,
+                                                          &pairs))) {
     int64_t count = 0;
     for (int64_t i = 0; i < n_x; i++) count += unicon__positives_x(pairs, i).count;
     TARGET_HOLDS(count == unicon_pairs_count(pairs));
+    for (int32_t k = 1; k < pairs->classes; k++)
+      TARGET_HOLDS(pairs->class_key[k] > pairs->class_key[k - 1]);
   }
   unicon_pairs_destroy(pairs);
 }
