@@ -16,6 +16,10 @@ typedef struct job {
   void *user;
 } job;
 
+/* Starts the program anew with faster products where OpenBLAS took the wrong kernels, and the user
+ * has not said which to take. Returns where that is not so. */
+void program_hurry(char **argv);
+
 /* The program: what follows its name on the command line. */
 int program_run(int argc, char **argv, const job *j);
 

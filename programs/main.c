@@ -429,6 +429,14 @@ static int top_option(int argc, char **argv) {
   return cli_error(NULL, "%s follows a command: unicon fit ... %s", name, name);
 }
 
+void program_hurry(char **argv) {
+  static const char variable[] = "OPENBLAS_CORETYPE";
+  const char *kernels = unicon_faster_kernels();
+  if (!kernels || getenv(variable) || setenv(variable, kernels, 0) != 0) return;
+  execv("/proc/self/exe", argv);
+  unsetenv(variable); /* it goes on as it is */
+}
+
 int program_run(int argc, char **argv, const job *j) {
   display_catch_signals();
   if (argc < 2) {

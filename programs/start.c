@@ -3,5 +3,6 @@
 #include "command.h"
 
 int main(int argc, char **argv) {
+  program_hurry(argv);
   return program_run(argc, argv, NULL);
 }

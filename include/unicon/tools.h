@@ -276,6 +276,11 @@ UNICON_CALL unicon_status unicon_room_create(unicon_ctx *ctx, int64_t rows, int6
 UNICON_API void unicon_room_memory(const unicon_room *room, unicon_memory *out);
 UNICON_API void unicon_room_destroy(unicon_room *room);
 
+/* The value of the environment variable OPENBLAS_CORETYPE with which products on the CPU are faster
+ * here, or NULL: OpenBLAS takes a processor that is newer than itself for an old one. It reads the
+ * variable when it is loaded, so it must be set before the process starts. */
+UNICON_API const char *unicon_faster_kernels(void);
+
 /* ---- 8. Several processes ------------------------------------------------------------------- */
 
 /* How the processes of one job speak with one another, by a few callbacks: `unicon-mpi` gives those

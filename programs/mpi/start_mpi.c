@@ -14,6 +14,7 @@ static bool be_silent(void) {
 
 int main(int argc, char **argv) {
   communicator c;
+  program_hurry(argv);
   if (!communicator_open(&argc, &argv, &c)) return EXIT_FAILED;
   const job of = {.with = &c.with,
                   .crowded = c.here > 1,

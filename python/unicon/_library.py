@@ -6,6 +6,7 @@ ctypes releases the GIL during every call.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib.util
 import os
@@ -13,7 +14,7 @@ import weakref
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int, c_int64,
                     c_size_t, c_uint, c_uint64, c_void_p)
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 LOG_FUNCTION = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 PROGRESS_FUNCTION = CFUNCTYPE(c_int, c_void_p, c_char_p, c_double, c_double)
@@ -73,7 +74,28 @@ def _open() -> ctypes.CDLL:
     if not os.path.exists(path):
         raise ImportError(f"the C library is not there: {path}. Install the package with "
                           "`pip install .`, or set UNICON_LIBRARY to a libunicon.so")
-    return ctypes.CDLL(os.fspath(path))
+    with _fast_kernels():
+        return ctypes.CDLL(os.fspath(path))
+
+
+@contextlib.contextmanager
+def _fast_kernels() -> Iterator[None]:
+    """OpenBLAS chooses its kernels when it is loaded, and takes processors that are newer than itself
+    for old ones. Where there is AVX-512 it is told so, unless OPENBLAS_CORETYPE says something."""
+    needed = {"avx512f", "avx512dq", "avx512bw", "avx512vl"}
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    flags = next((set(line.split()) for line in lines if line.startswith("flags")), set())
+    tell = needed <= flags and "OPENBLAS_CORETYPE" not in os.environ
+    if tell:
+        os.environ["OPENBLAS_CORETYPE"] = "SKYLAKEX"
+    try:
+        yield
+    finally:
+        if tell:
+            del os.environ["OPENBLAS_CORETYPE"]
 
 
 def _plugins() -> str:
