@@ -171,12 +171,12 @@ void cli_overview(FILE *stream) {
   fputs(
       "unicon aligns two sets of frozen embeddings into one shared space.\n\n"
       "`fit` compares closed forms (kernel, ridge, metric, rank) on held-out pairs, refines the "
-      "best\nwhere that helps, and reports its held-out score; `--preset fast` is one closed form "
+      "best\nwhere that helps, and reports its held-out score; `--preset fast` is the closed form "
       "alone.\n\n"
       "Usage: unicon COMMAND ...\n\n",
       stream);
   for (size_t i = 0; i < cli_command_count; i++)
-    fprintf(stream, "  %-8s %s\n", cli_commands[i].name, cli_commands[i].summary);
+    fprintf(stream, "  %-9s %s\n", cli_commands[i].name, cli_commands[i].summary);
   fputs(
       "\nExample: images and their captions, five for each image\n"
       "  unicon fit image.train.npy text.train.npy --y-per-x 5 -o model.safetensors\n"

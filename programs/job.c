@@ -57,6 +57,23 @@ bool job_knows(const cli_command *command) {
   return command->bit == CLI_FIT || command->bit == CLI_EVAL || command->bit == CLI_SEARCH;
 }
 
+void job_overview(void) {
+  fputs(
+      "unicon-mpi runs commands of unicon in the processes of an MPI job: the same words, the "
+      "same\n"
+      "options, the same output.\n\n"
+      "Usage: mpirun -n PROCESSES unicon-mpi COMMAND ...\n\n",
+      stdout);
+  for (size_t i = 0; i < cli_command_count; i++)
+    if (job_knows(&cli_commands[i]))
+      printf("  %-9s %s\n", cli_commands[i].name, cli_commands[i].summary);
+  fputs(
+      "\nExample:\n"
+      "  mpirun -n 16 unicon-mpi fit image text --y-per-x 5 -o model.safetensors\n"
+      "\n`unicon COMMAND --help` explains a command.\n",
+      stdout);
+}
+
 int job_check(const cli_args *args) {
   const cli_command *command = args->command;
   if (!job_knows(command))

@@ -13,6 +13,9 @@ bool job_knows(const cli_command *command);
 /* What they do not do there; EXIT_DONE, or another exit status after a sentence. */
 int job_check(const cli_args *args);
 
+/* What they are and how they are started, on standard output. */
+void job_overview(void);
+
 /* Says how much this process has told the others (-v). */
 void job_tell(tool *t);
 

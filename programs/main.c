@@ -407,13 +407,18 @@ static int unknown_command(const char *name) {
   return cli_error(NULL, "unknown command `%s`; `unicon --help` lists them", name);
 }
 
-/* `unicon --OPTION`: there is no command yet. */
-static int top_option(int argc, char **argv) {
-  const char *name = argv[1];
-  if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0) {
+static int overview(const job *j) {
+  if (j)
+    job_overview();
+  else
     cli_overview(stdout);
-    return printed(EXIT_DONE);
-  }
+  return printed(EXIT_DONE);
+}
+
+/* `unicon --OPTION`: there is no command yet. */
+static int top_option(int argc, char **argv, const job *j) {
+  const char *name = argv[1];
+  if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0) return overview(j);
   if (strcmp(name, "--version") == 0) {
     printf("unicon %s\n%s\n", unicon_version(), unicon_build_info());
     return printed(EXIT_DONE);
@@ -443,13 +448,10 @@ int program_run(int argc, char **argv, const job *j) {
     cli_overview(stderr);
     return EXIT_USAGE;
   }
-  if (argv[1][0] == '-') return top_option(argc, argv);
+  if (argv[1][0] == '-') return top_option(argc, argv, j);
   const char *name = argv[1];
   const bool help = strcmp(name, "help") == 0;
-  if (help && argc == 2) {
-    cli_overview(stdout);
-    return printed(EXIT_DONE);
-  }
+  if (help && argc == 2) return overview(j);
   const cli_command *command = cli_command_find(help ? argv[2] : name);
   if (!command) return unknown_command(help ? argv[2] : name);
   if (!help) return command_line(command, argc - 2, argv + 2, j);

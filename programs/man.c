@@ -83,7 +83,7 @@ static const char opening[] =
     "into "
     "one space in which such rows have a large cosine. It compares closed forms, each one singular "
     "value decomposition, on held-out pairs and refines the best where that helps; *--preset fast* "
-    "is one closed form alone. *unicon eval*, *embed* and *search* use the model.\n\n"
+    "is the closed form alone. *unicon eval*, *embed* and *search* use the model.\n\n"
     "The result goes to standard output, messages and progress to standard error. Options may "
     "stand "
     "anywhere after the command, as *--name value* or *--name=value*; *--* ends them. Rows count "

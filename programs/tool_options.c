@@ -54,11 +54,10 @@ const cli_option cli_tool_options[] = {
      "for data that drift. After that nothing can be removed any more."},
     {CLI_OPT_MAP_FROM, "map-from", 0, "FILE", "", NULL, CLI_STATS | CLI_LANDMARKS, "Kernel",
      "Take kernel, landmarks and normalize of other statistics, or of a model, so that parts "
-     "can be merged. Options about them are not given then."},
+     "can be merged. Options about them must not be given then."},
     {CLI_OPT_FROM, "from", 0, "FILE", "", NULL, CLI_FIT | CLI_PLAN, "Data",
-     "Fit from the statistics in FILE, which `unicon stats` and `unicon merge` make; X and Y are "
-     "not "
-     "given then."},
+     "Fit from the statistics in FILE, which `unicon stats` and `unicon merge` make; X and Y must "
+     "not be given then."},
 
     {CLI_OPT_OUTPUT, "output", 'o', "FILE", "", NULL, CLI_CHECK, "Output",
      "Also write the listed pairs to FILE, as lines `x TAB y TAB cosine TAB closer`."},

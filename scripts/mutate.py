@@ -82,7 +82,7 @@ TESTS = {
     "feature": "test_feature test_map", "feed": "test_device_roads test_memory", "fewer": "test_kept",
     "fit": "test_fit test_fit_limits test_auto test_map_fused", "forget": "test_kept",
     "gradient": "test_refine", "idle": "test_fit_limits", "isotonic": "test_migrate",
-    "kept": "test_kept", "kept_file": "test_kept", "kernel": "test_kernel test_map",
+    "kept": "test_kept test_kept_labels", "kept_file": "test_kept test_kept_labels", "kernel": "test_kernel test_map",
     "ledger": "test_kept", "likeness": "test_migrate", "logistic": "test_probe",
     "loss": "test_loss", "loss_exp": "test_loss_identities test_loss",
     "loss_pairwise": "test_loss_edges test_loss_identities test_loss",
@@ -110,9 +110,9 @@ TESTS = {
     "use": "test_device test_device_roads", "validation": "test_auto test_refine",
     "vec": "test_vec", "vec_body": "test_vec test_vec_nan", "weights": "test_weights",
     "whiten": "test_metric",
-    "draw": "test_device_roads",
+    "classes": "test_kept_labels", "cost": "test_plan", "draw": "test_device_roads",
     "judge": "test_auto test_refine",
-    "refine_device": "test_device_roads",
+    "refine_device": "test_device_roads", "stats_chunk": "test_stats", "usable": "test_usable test_feature",
 }
 REST = (
     "test_fit test_solve test_loss_identities test_metrics test_spectral test_refine test_auto "

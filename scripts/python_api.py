@@ -25,11 +25,12 @@ SECTIONS = [
     ("Without a model", ["search", "evaluate", "classify", "probe", "weights"]),
     ("Pages", ["report"]),
     ("Another embedding model, the same index", ["Migration"]),
+    ("Rows that come and go", ["Stats"]),
     ("scikit-learn", ["paired"]),
     ("Rows and files", ["read_rows", "open_folder", "clip_retrieval", "synth"]),
     ("About the library", ["options", "presets", "devices", "build_info", "command"]),
     ("What comes back", ["Split", "Part", "Paired", "Items", "Folder", "DeviceArray", "Option", "Evaluation"]),
-    ("Errors", ["UniconError", "ArgumentError", "OptionError", "ShapeError", "DataError", "PairsError",
+    ("Errors", ["UniconError", "ArgumentError", "OptionError", "ShapeError", "DataError", "PairsError", "DeviceError",
                 "MemoryLimitError", "FileError", "FormatError", "NumericError", "CancelledError",
                 "UnsupportedError", "NotFittedError", "UniconWarning"]),
 ]
@@ -160,9 +161,9 @@ def members(cls):
     for name, thing in vars(cls).items():
         if name.startswith("_"):
             continue
-        if isinstance(thing, property):
+        if isinstance(thing, property) and thing.fget.__doc__:
             yield name, "property", thing.fget
-        elif isinstance(thing, classmethod):
+        elif isinstance(thing, classmethod) and thing.__func__.__doc__:
             yield name, "class", thing.__func__
         elif inspect.isfunction(thing):
             yield name, "", thing

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From weights to features: C = Phi_x^T S Phi_y, gradients with respect to the encoders, the moment
- * weights, Newton's step (T7, T8, T10, T14, T15 of docs/method.md section 7). Encoders are f(x) =
- * F^T phi(x).
+ * weights, Newton's step (T7, T8, T10, T14, T15 of docs/method.md section 7). Encoders are
+ * f(x) = F^T phi(x).
  *
  * Tolerances
  *   reference    gradients rel 1e-6 against central differences with steps of 1e-4 tau (1e-6 for

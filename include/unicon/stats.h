@@ -15,14 +15,14 @@
  * were split. Banks and held-out rows of a fit are taken from it.
  *
  * Of class labels (unicon_pairs_labels_part) the sums of each class are kept, so that any split of
- * the rows adds up, as far as labels have the same numbers everywhere. Every row counts then, as with
+ * the rows adds up, as long as labels have the same numbers everywhere. Every row counts then, as with
  * option unpaired on: its partners may come later. The sample is one of rows, half of its room for
  * each side.
  *
  * A call that fails leaves its statistics as they were. Objects are used by one thread at a time.
  * Ignored pairs, listed negatives and unicon_pairs_one_set are not taken: what they weigh depends on
- * all rows. docs/many-machines.md is the
- * guide, docs/model-format.md the format of the files. The rules of unicon.h hold here. */
+ * all rows. docs/many-machines.md is the guide, docs/model-format.md the format of the
+ * files. The rules of unicon.h hold here. */
 #ifndef UNICON_STATS_H
 #define UNICON_STATS_H
 

@@ -276,7 +276,7 @@ UNICON_CALL unicon_status unicon_room_create(unicon_ctx *ctx, int64_t rows, int6
 UNICON_API void unicon_room_memory(const unicon_room *room, unicon_memory *out);
 UNICON_API void unicon_room_destroy(unicon_room *room);
 
-/* The value of the environment variable OPENBLAS_CORETYPE with which products on the CPU are faster
+/* Of the CPU: the value of the environment variable OPENBLAS_CORETYPE with which its products are faster
  * here, or NULL: OpenBLAS takes a processor that is newer than itself for an old one. It reads the
  * variable when it is loaded, so it must be set before the process starts. */
 UNICON_API const char *unicon_faster_kernels(void);
@@ -307,7 +307,7 @@ typedef struct unicon_processes {
  * unicon_fit, unicon_evaluate and unicon_search are calls of all processes: each makes them with the
  * same options and the same data, which all of them can see (files that are mapped are read where
  * they are needed), and each does its part of the rows: the statistics, embeddings, scores and
- * gradients of count/P rows in a row. All get the same result, that of one process up to rounding.
+ * gradients of n/count consecutive ones. All get the same result, that of one process up to rounding.
  *
  * Where one of them fails, all fail, with its sentence and "process K: " in front. What must be the
  * same is compared first: the version and build of the library, options, shapes of the data. All

@@ -138,7 +138,8 @@ typedef struct unicon_ctx unicon_ctx;
 UNICON_CALL unicon_status unicon_ctx_create(unicon_ctx **out);
 UNICON_API void unicon_ctx_destroy(unicon_ctx *ctx);
 
-/* Sets an option of scope UNICON_SCOPE_CONTEXT by name: "threads", "max_mem", "device". */
+/* Sets an option of scope UNICON_SCOPE_CONTEXT by name: "threads", "max_mem", "device",
+ * "precision". */
 UNICON_CALL unicon_status unicon_ctx_set(unicon_ctx *ctx, const char *name, const char *value);
 
 /* The sentence of the last call's failure, "" if it succeeded. */
@@ -298,9 +299,9 @@ UNICON_CALL unicon_status unicon_rows_read(unicon_ctx *ctx, const unicon_rows *r
 typedef enum unicon_side { UNICON_X = 0, UNICON_Y = 1 } unicon_side;
 
 /* The sparse set of positive pairs (i, j) of an n_x by n_y problem. Class labels stay labels; their
- * n_x n_y / classes pairs are not listed. Only the loss `triplet`, and `general` with psi `hinge`
- * or `identity`, keep numbers for each pair; they refuse more than 2^24 pairs of labels at once
- * (option `batch` makes them fewer). */
+ * n_x n_y / classes pairs are not listed. Only the loss `triplet`, and `general` with psi `hinge`,
+ * `identity`, `softplus` or `softmin`, keep numbers for each pair: the first three refuse more than
+ * 2^24 pairs of labels at once (option `batch` makes them fewer), the smooth ones labels at all. */
 typedef struct unicon_pairs unicon_pairs;
 
 /* Row i of x with row i of y; n_x must equal n_y. */

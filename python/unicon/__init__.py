@@ -2,7 +2,7 @@
 """unicon: contrastive alignment of two sets of embeddings by closed forms.
 
 The default, preset auto, chooses between closed forms on held-out pairs and refines the best where
-that helps; preset fast is one closed form alone.
+that helps; preset fast is the closed form alone.
 
     import unicon
     aligner = unicon.Aligner().fit(images, texts, pairs=5)   # five texts per image

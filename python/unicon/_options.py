@@ -102,13 +102,13 @@ def _accepted(option: Option) -> str:
     return " or ".join(parts)
 
 
-def describe(scope: int) -> str:
-    """The options of a scope as a docstring section, by group."""
-    lines, chosen = [], presets()[TABLE["preset"].default]
+def describe(scope: int, chosen: bool = True) -> str:
+    """The options of a scope as a docstring section, by group; `chosen`: the preset chooses some."""
+    lines, settings = [], presets()[TABLE["preset"].default] if chosen else {}
     for name in names_of(scope):
         option = TABLE[name]
         usual = option.default or "not given"
-        if chosen.get(name) == "chosen":
+        if settings.get(name) == "chosen":
             usual = "chosen by auto" + (f", else {usual}" if usual != "auto" else "")
         first = f"{name} : {_accepted(option)}, default {usual}"
         lines += textwrap.wrap(first, 96, subsequent_indent="        ", break_on_hyphens=False)

@@ -45,7 +45,7 @@ class Aligner:
 
     Rows of X and Y that belong together get a large cosine, others a small one. The default, preset
     auto, compares closed forms on held-out pairs, refines the best where that helps and fits it on
-    everything; preset fast is one closed form alone. Every option is a keyword; None, the default
+    everything; preset fast is the closed form alone. Every option is a keyword; None, the default
     of all, is "not given": then the preset's value holds, or else the default written here.
 
     Parameters

@@ -45,7 +45,7 @@ class Model(Handle):
 
     @classmethod
     def borrowed(cls, pointer: Any, owner: Any) -> Model:
-        """A model that belongs to another object, which it keeps."""
+        # a model that belongs to another object, which it keeps
         model = cls.__new__(cls)
         Handle.__init__(model, ctypes.c_void_p(pointer), lambda _: None, owner)
         model._room = {}

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 import os
 from typing import Any, Mapping, Optional
 
@@ -278,4 +279,5 @@ def _restore(options: Mapping[str, Any], content: Optional[bytes]) -> Stats:
     return made
 
 
-Stats.__doc__ = (Stats.__doc__ or "").replace("{options}", describe(SCOPE_STATS))
+Stats.__doc__ = inspect.cleandoc(Stats.__doc__ or "").format(
+    options=describe(SCOPE_STATS, chosen=False))

@@ -21,8 +21,9 @@
     "split, rank 10; give the kernel as well). paper-printed: the text read to the letter "        \
     "(split 0, batches of 500, unit rows). All three are kept for comparison.")                    \
   X(RANK, "rank", "integer", "auto", "auto|full", "N", 1, 1e6, FIT | COMPARE, "Method",            \
-    "Dimensions of the shared space. auto: 256, or fewer where the data allow no more. full: all " \
-    "that the data allow.")                                                                        \
+    "Dimensions of the shared space. auto: 256, or fewer where the data allow no more; preset "    \
+    "auto "                                                                                        \
+    "takes twice as many where that is clearly better. full: all that the data allow.")            \
   X(LOSS, "loss", "word", "clip",                                                                  \
     "clip|infonce|general|triplet|supcon|siglip|spectral|moment|custom", "NAME", 0, 0,             \
     FIT | WEIGHTS, "Loss",                                                                         \

@@ -11,10 +11,11 @@
  * psi' is 1 where s_ij > nu s_ik - margin, strictly: with the positives of a row sorted by that
  * threshold, a negative is active for the first few of them, so it costs one search
  * (O(log |P|)), a bucket count and a bucket sum; suffix sums give the rest. identity is a hinge
- * without threshold. The smooth ones have no such order and cost O(|P|) per negative: softplus,
- * psi(x) = tau log(1 + e^{x/tau}), a hinge with a corner of width tau, and softmin, psi(x) =
- * -tau log(1 + e^{(m-x)/tau}), min(x - m, 0) with such a corner, whose slope falls from 1 to 0:
- * hard negatives weigh less.
+ * without threshold. The smooth ones have no such order and cost O(|P|) per negative:
+ *
+ *     softplus  psi(x) = tau log(1 + e^{x/tau}), a hinge with a corner of width tau
+ *     softmin   psi(x) = -tau log(1 + e^{(m-x)/tau}), min(x - m, 0) with such a corner, whose slope
+ *               falls from 1 to 0: hard negatives weigh less
  *
  * A negative is compared with the positives of its row and of its column, so both must be there
  * when a tile is: 144 bytes per pair, and 16 for each pair of a row or column of each tile in work.

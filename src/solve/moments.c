@@ -103,8 +103,9 @@ static unicon_status covariance_of(unicon_ctx *ctx, const taking *t, int s, bool
 
 /* ---- C ------------------------------------------------------------------------------------ */
 
-/* c += share (H/A - (h/A) m_y^T - m_x (h'/A)^T + m_x m_y^T - rest), rest = (h/A - m_x) (o_y -
- * m_y)^T towards y and (o_x - m_x) (h'/A - m_y)^T towards x, o the means of the rows. */
+/* c += share (H/A - (h/A) m_y^T - m_x (h'/A)^T + m_x m_y^T - rest), with o the means of the rows and
+ *     rest = (h/A - m_x) (o_y - m_y)^T towards y
+ *            (o_x - m_x) (h'/A - m_y)^T towards x */
 typedef struct corner {
   const double *left, *right; /* h/A, h'/A */
   const double *mean[2], *own[2];
@@ -125,7 +126,7 @@ static void add_rank_one(const corner *k, int64_t i, int64_t p_y, double *c) {
 typedef struct crossing {
   const taking *t;
   const unicon__direction *all, *part;
-  double scale;
+  double scale, of_part; /* H of the part is of_part times its sums */
   corner corner;
   int64_t p_x, p_y;
   double *c;
@@ -137,7 +138,8 @@ static void crossing_rows(void *state, unicon__cell cell) {
   for (int64_t i = from; i < k->p_x && i < from + ROWS_AT_ONCE; i++) {
     const double *h = k->all ? k->all->cross + i * k->t->all->p[1] : NULL;
     const double *g = k->part ? k->part->cross + i * k->t->part->p[1] : NULL;
-    for (int64_t j = 0; h && j < k->p_y; j++) k->c[i * k->p_y + j] += k->scale * less(h, g, j);
+    for (int64_t j = 0; h && j < k->p_y; j++)
+      k->c[i * k->p_y + j] += k->scale * (h[j] - (g ? k->of_part * g[j] : 0));
     add_rank_one(&k->corner, i, k->p_y, k->c + i * k->p_y);
   }
 }
@@ -149,6 +151,8 @@ static unicon_status cross_of_pairs(unicon_ctx *ctx, const taking *t, const doub
   const int64_t p_x = t->p[0], p_y = t->p[1];
   for (int d = 0; d < 2; d++) {
     const int from = all->way[d].cross ? d : 0; /* H' = ratio H */
+    /* ... or of the part alone: pairs that are regular in it */
+    const int of_part = part && !part->way[from].cross ? 0 : from;
     if (!all->way[from].cross) continue;        /* a fit that asks for C holds them */
     const unicon__direction *a = &all->way[d], *b = part ? &part->way[d] : NULL;
     const double weight = a->weight - (b ? b->weight : 0);
@@ -160,8 +164,9 @@ static unicon_status cross_of_pairs(unicon_ctx *ctx, const taking *t, const doub
     for (int64_t j = 0; j < p_y; j++) right[j] = less(a->right, b ? b->right : NULL, j) / weight;
     crossing k = {.t = t,
                   .all = &all->way[from],
-                  .part = part ? &part->way[from] : NULL,
+                  .part = part ? &part->way[of_part] : NULL,
                   .scale = scale,
+                  .of_part = of_part == from ? 1 : part->ratio,
                   .corner = {left, right, {mean[0], mean[1]}, {own[0], own[1]}, d == 0, 0.5},
                   .p_x = p_x,
                   .p_y = p_y,

@@ -113,8 +113,8 @@ static double logit(double share) {
   return log(inside / (1 - inside));
 }
 
-/* Least squares of logit overlap@k among n items on 1, x, log k and, with `bent`, x^2, x =
- * log(n/k): what the place of the cut among all items says, and how many are cut off. Solves the
+/* Least squares of logit overlap@k among n items on 1, x, log k and, with `bent`, x^2, where
+ * x = log(n/k): what the place of the cut among all items says, and how many are cut off. Solves the
  * normal equations by elimination; predicts for ten of `rows`. */
 static double fit_sizes(const unicon__outcome *o, bool bent, double rows) {
   enum { MOST = 4 };

@@ -11,8 +11,9 @@
  * What a map without a fold S of the rows predicts for them follows from the map of all rows, so
  * one factorisation serves all folds (Allen 1974 for single rows; b is free of the penalty):
  *
- *     ridge   Y_S - Yhat_S = (I - H_SS)^-1 R_S, H = 1/n + X' (X'^T X' + lambda I)^-1 X'^T, R = Y -
- * H Y kernel  Y_S - Yhat_S = M_SS^-1 (M Y)_S
+ *     ridge   Y_S - Yhat_S = (I - H_SS)^-1 R_S,  R = Y - H Y,
+ *             H = 1/n + X' (X'^T X' + lambda I)^-1 X'^T
+ *     kernel  Y_S - Yhat_S = M_SS^-1 (M Y)_S
  *
  * Single rows would not do where rows are searched together: neighbours j and k, each predicted
  * with the help of the other, would trade places.
