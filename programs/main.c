@@ -222,7 +222,8 @@ const cli_command cli_commands[] = {
      "with a small sample of the rows. Such files are merged by `unicon merge`, and `unicon "
      "fit --from` makes the model: shards may lie on many machines, rows may come every night, "
      "and --remove forgets rows without reading the others again. All partners of a row must "
-     "be in the same X and Y. With a kernel all parts must have the same landmarks: make them "
+     "be in the same X and Y, but for class labels, which may be split anywhere. With a kernel all "
+     "parts must have the same landmarks: make them "
      "once with `unicon landmarks` and give them with --map-from.",
      "unicon stats image.train.npy text.train.npy --y-per-x 5 -o part.stats\n"
      "unicon stats part.stats --remove image.train.npy text.train.npy --y-per-x 5 -o none.stats\n",

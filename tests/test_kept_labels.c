@@ -545,9 +545,12 @@ static void numbers_of_texts(void **state) {
   static const struct {
     const char *text;
     int64_t number;
-  } whole[] = {{"0", 0}, {"-7", -7}, {"123456789012345678", 123456789012345678}};
+  } whole[] = {{"0", 0},
+               {"-7", -7},
+               {"1234567890123456789", 1234567890123456789},
+               {"-9223372036854775808", INT64_MIN}};
   static const char *const hashed[] = {
-      "dog", "", "-", "007", "+1", "-0", "1x", "1234567890123456789", " 3"};
+      "dog", "", "-", "007", "+1", "-0", "1x", "9223372036854775808", " 3"};
   for (size_t k = 0; k < sizeof whole / sizeof *whole; k++)
     assert_true(unicon_label_number(whole[k].text) == whole[k].number);
   for (size_t k = 0; k < sizeof hashed / sizeof *hashed; k++)

@@ -328,7 +328,7 @@ UNICON_CALL unicon_status unicon_pairs_labels_part(unicon_ctx *ctx, const int64_
                                                    int64_t n_x, const int64_t *label_y, int64_t n_y,
                                                    unicon_pairs **out);
 /* The number by which a text is known as a label, in files and in statistics: its value where it is
- * a whole number of at most 18 characters, else a hash of 64 bits. */
+ * a whole number of 64 bits, else a hash. */
 UNICON_API int64_t unicon_label_number(const char *text);
 /* One set of rows, given as x and as y: row i with the other rows of its label. With itself a row
  * is neither a pair nor a negative. */

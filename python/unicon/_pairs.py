@@ -148,7 +148,10 @@ def _numbered(labels: Any) -> np.ndarray:
 
 
 def _text(label: Any) -> bytes:
-    return label if isinstance(label, bytes) else str(label).encode("utf-8", "surrogatepass")
+    text = label if isinstance(label, bytes) else str(label).encode("utf-8", "surrogatepass")
+    if b"\0" in text:
+        raise PairsError(f"label {label!r} holds a NUL character, where a text ends for the library")
+    return text
 
 
 def _label_numbers(labels: np.ndarray) -> np.ndarray:

@@ -99,16 +99,18 @@ static unicon_status keep_names(unicon_ctx *ctx, const mark *all, int64_t count,
   return UNICON_OK;
 }
 
-/* The value of a whole number written as such, without a sign + or zeros before it. */
+/* The value of a whole number of 64 bits written as such, without a sign + or zeros before it. */
 static bool read_whole(const char *text, size_t length, int64_t *out) {
   const bool below = length > 0 && text[0] == '-';
   int64_t value = 0;
-  if (length < 1u + below || length > 18 || (text[below] == '0' && length > 1)) return false;
+  if (length < 1u + below || (text[below] == '0' && length > 1)) return false;
   for (size_t k = below; k < length; k++) {
-    if (text[k] < '0' || text[k] > '9') return false;
-    value = 10 * value + (text[k] - '0');
+    const int digit = text[k] - '0';
+    if (digit < 0 || digit > 9 || __builtin_mul_overflow(value, 10, &value) ||
+        __builtin_add_overflow(value, below ? -digit : digit, &value))
+      return false;
   }
-  *out = below ? -value : value;
+  *out = value;
   return true;
 }
 

@@ -252,7 +252,10 @@ static void note_counts(unicon_ctx *ctx, const char *what, const unicon_stats *o
   char key[32];
   for (int k = 0; k < 3; k++) {
     snprintf(key, sizeof key, "%s.%s", what, name[k]);
-    unicon__result_integer(ctx, r, key, llround(value[k]));
+    if (fabs(value[k]) < 9e18)
+      unicon__result_integer(ctx, r, key, llround(value[k]));
+    else /* pairs of very many labelled rows */
+      unicon__result_real(ctx, r, key, value[k]);
   }
 }
 
@@ -324,7 +327,7 @@ static void clear_rounding(unicon_stats *s, unicon__stats *nothing) {
   unicon__kept_drop_sums(&s->arena, &s->sums);
   s->sums = *nothing;
   *nothing = (unicon__stats){.classes = 0};
-  s->sample.labelled = false;
+  unicon__sample_drop(&s->arena, &s->sample);
   s->pairs = 0;
 }
 
@@ -406,6 +409,7 @@ static unicon_status enter_remove(unicon_ctx *ctx, unicon_stats *stats, const un
   UNICON_NEED(ctx, stats);
   UNICON_TRY(unicon__data_take(ctx, given, &data));
   UNICON_TRY(check_removable(ctx, stats));
+  UNICON_TRY(unicon__kept_check_kind(ctx, stats, data.pairs && data.pairs->class_x, data.x->name));
   return remove_rows(ctx, stats, &data, options, certificate);
 }
 
@@ -423,6 +427,8 @@ static unicon_status subtract(unicon_ctx *ctx, unicon_stats *stats, const unicon
   UNICON_TRY(check_removable(ctx, stats));
   UNICON_TRY(check_removable(ctx, other));
   UNICON_TRY(unicon__kept_same(ctx, stats, other));
+  if (!unicon__kept_is_empty(other))
+    UNICON_TRY(unicon__kept_check_kind(ctx, stats, other->sums.classes > 0, other->name));
   const unicon__block *mark = unicon__arena_mark(&stats->arena);
   removal r = {.stats = stats, .part = other, .sample = stats->sample};
   unicon_status status =

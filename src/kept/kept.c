@@ -183,7 +183,8 @@ static unicon_status decay(unicon_ctx *ctx, unicon_stats *stats, double keep) {
   if (keep == 1) return UNICON_OK;
   /* s += (keep - 1) s, entry by entry */
   UNICON_TRY(unicon__stats_merge(ctx, &stats->sums, keep - 1, &stats->sums));
-  stats->pairs *= keep;
+  stats->pairs =
+      stats->sums.classes > 0 ? unicon__kept_class_pairs(&stats->sums) : stats->pairs * keep;
   stats->decayed = true;
   unicon__sample_decay(&stats->sample, keep);
   unicon__ledger_drop(&stats->arena, &stats->ledger);

@@ -13,6 +13,7 @@
 enum { FORMAT_MAJOR = 1, TENSORS_MOST = 40, FIGURES = 5, UNIT_COLUMNS = 4 };
 
 static const char format_name[] = "unicon-stats";
+static const double most_rows = 1e18, most_pairs = 1e36;
 
 /* Numbers of the metadata, and where they are. */
 typedef struct figure {
@@ -142,7 +143,7 @@ static unicon_status note_all(unicon_ctx *ctx, const unicon_stats *s, unicon_mod
   UNICON_TRY(unicon__model_note_text(ctx, model, "ledger", s->ledger.on ? "on" : "off"));
   UNICON_TRY(unicon__model_note_integer(ctx, model, "sample_rows", s->sample.room));
   UNICON_TRY(unicon__model_note_real(ctx, model, "sample_threshold", 17, s->sample.threshold[0]));
-  if (s->sample.labelled)
+  if (s->sums.classes > 0)
     UNICON_TRY(
         unicon__model_note_real(ctx, model, "sample_threshold_y", 17, s->sample.threshold[1]));
   unicon__model_seal(model);
@@ -256,6 +257,26 @@ static unicon_status find(unicon_ctx *ctx, const reading *r, const char *name, c
   return fine ? UNICON_OK : bad_tensor(ctx, r, name, "is not the array that the metadata promise");
 }
 
+/* Every class has rows, and all of them together are those of the sides. */
+static unicon_status check_classes(unicon_ctx *ctx, const reading *r) {
+  static const char *const name[2] = {"x.class.rows", "y.class.rows"};
+  const unicon__stats *sums = &r->stats->sums;
+  if (sums->classes == 0) return UNICON_OK;
+  for (int s = 0; s < 2; s++) {
+    double all = 0;
+    for (int64_t k = 0; k < sums->classes; k++) {
+      const double own = sums->class_rows[s][k], other = sums->class_rows[1 - s][k];
+      if (!(own >= 0 && own <= most_rows && (own > 0 || other > 0)))
+        return bad_tensor(ctx, r, name[s], "holds what is no number of rows");
+      all += own;
+    }
+    if (!(fabs(all - sums->rows[s]) <= 1e-6 * all))
+      return bad_tensor(ctx, r, name[s], "is not what the metadata count");
+  }
+  r->stats->pairs = unicon__kept_class_pairs(sums);
+  return UNICON_OK;
+}
+
 static unicon_status read_tables(unicon_ctx *ctx, const reading *r) {
   table tables[TABLES];
   tables_of(r->stats, tables);
@@ -269,10 +290,7 @@ static unicon_status read_tables(unicon_ctx *ctx, const reading *r) {
       if (!isfinite(t->data[i]))
         return bad_tensor(ctx, r, t->name, "holds a value that is not finite");
   }
-  for (int s = 0; s < 2; s++)
-    for (int64_t k = 0; k < r->stats->sums.classes; k++)
-      if (!(r->stats->sums.class_rows[s][k] >= 0))
-        return bad_tensor(ctx, r, tables[10 + s].name, "holds what is no number of rows");
+  UNICON_TRY(check_classes(ctx, r));
   for (int s = 0; s < 2; s++)
     for (int64_t k = 0; k < r->stats->sums.p[s]; k++)
       r->stats->sums.square[s][k] = r->stats->sums.gram[s][k * r->stats->sums.p[s] + k];
@@ -405,6 +423,8 @@ static unicon_status read_sample(unicon_ctx *ctx, const reading *r) {
     UNICON_TRY(read_number(ctx, r, "sample_threshold_y", 0, INFINITY, &s->threshold[1]));
   if (s->room == 0) return UNICON_OK;
   UNICON_TRY(read_units(ctx, r));
+  if (s->units > 0 && unicon__kept_is_empty(r->stats))
+    return bad_tensor(ctx, r, "sample.key", "has rows, but nothing was summed");
   UNICON_TRY(read_pairs(ctx, r));
   UNICON_TRY(read_rows(ctx, r, 0));
   return read_rows(ctx, r, 1);
@@ -484,7 +504,9 @@ static unicon_status read_all(unicon_ctx *ctx, reading *r) {
   UNICON_TRY(open_sums(ctx, r));
   figures_of(s, figures);
   for (int k = 0; k < FIGURES; k++)
-    UNICON_TRY(read_number(ctx, r, figures[k].key, -1, 1e18, figures[k].value));
+    UNICON_TRY(read_number(ctx, r, figures[k].key, -1, most_pairs, figures[k].value));
+  for (int side = 0; side < 2; side++)
+    if (s->sums.rows[side] > most_rows) return bad_entry(ctx, r, figures[side].key);
   UNICON_TRY(read_flag(ctx, r, "decayed", &s->decayed));
   UNICON_TRY(read_number(ctx, r, "updates", 0, 1e15, &updates));
   s->updates = (int64_t)updates;

@@ -208,12 +208,22 @@ typedef struct ranked {
   int side;
 } ranked;
 
+/* One of each number: a text for a class may be there as often as the class has images, and one row
+ * would fill the sample. */
+static int64_t once(ranked *list, int64_t count) {
+  int64_t kept = 0;
+  for (int64_t k = 0; k < count; k++)
+    if (kept == 0 || list[k].key != list[kept - 1].key) list[kept++] = list[k];
+  return kept;
+}
+
 /* Keeps those of the units, whose numbers ascend, that have room; lowers the threshold, of the side
  * of a labelled row, where one has none. How many there are. */
 static int64_t fitting(ranked *list, int64_t count, unicon__sample *out) {
   const int64_t room = out->labelled ? out->room / 2 : out->room;
   double *threshold = out->threshold;
   int64_t used[2] = {0, 0}, kept = 0;
+  if (out->labelled) count = once(list, count);
   for (int64_t k = 0; k < count; k++) {
     const int s = list[k].side;
     if (list[k].key >= threshold[s]) continue;
@@ -401,6 +411,11 @@ static unicon_status build(unicon_ctx *ctx, unicon__arena *arena, const ref *lis
   return UNICON_OK;
 }
 
+/* Of a labelled row; else 0. */
+static int side_of(const unicon__sample *s, int64_t unit) {
+  return s->labelled && s->unit[unit].rows[1] > 0;
+}
+
 static int64_t list_refs(const unicon__sample *s, ref *out) {
   for (int64_t k = 0; k < s->units; k++) {
     const unicon__unit *u = &s->unit[k];
@@ -423,8 +438,7 @@ unicon_status unicon__sample_merge(unicon_ctx *ctx, unicon__arena *arena, const 
   out->labelled = a->labelled || b->labelled; /* one without units is of either kind */
   UNICON_NEW(ctx, rank, count);
   for (int64_t k = 0; k < count; k++)
-    rank[k] = (ranked){list[k].key, list[k].size, k,
-                       out->labelled && list[k].from->unit[list[k].unit].rows[1] > 0};
+    rank[k] = (ranked){list[k].key, list[k].size, k, side_of(list[k].from, list[k].unit)};
   count = fitting(rank, count, out);
   for (int64_t k = 0; k < count; k++) list[k] = list[rank[k].number];
   UNICON_TRY(build(ctx, arena, list, count, out));
@@ -524,7 +538,10 @@ unicon_status unicon__sample_subtract(unicon_ctx *ctx, unicon__arena *arena,
   unsigned char *gone;
   UNICON_NEW(ctx, gone, sample->units);
   for (int64_t k = 0, at = 0; k < less->units; k++) mark_key(sample, less->unit[k].key, &at, gone);
+  for (int64_t k = 0; k < sample->units; k++)
+    if (sample->unit[k].key >= less->threshold[side_of(sample, k)]) gone[k] = 1;
   UNICON_TRY(without_marked(ctx, arena, sample, gone, out));
+  for (int s = 0; s < 2; s++) out->threshold[s] = fmin(sample->threshold[s], less->threshold[s]);
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
 }

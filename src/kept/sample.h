@@ -3,7 +3,7 @@
  * order and the split of what it was made from.
  *
  * A unit is a connected component of the pairs, or a single pair of one that has too many rows; with
- * class labels it is a row with its label, and each side has half of the room. Its
+ * class labels it is a row with its label, equal ones once, and each side has half of the room. Its
  * number e = -log u comes from the generator, fed with the content of its rows and pairs. The sample
  * has all units with a number below `threshold`, of which there are as many as have room: the first
  * unit that has none, in the order of the numbers, sets the threshold. After units are removed there
@@ -72,7 +72,7 @@ unicon_status unicon__sample_remove(unicon_ctx *ctx, unicon__arena *arena,
                                     const unicon__sample *sample, const unicon__batch *set,
                                     const uint64_t *const hash[2], unicon__sample *out);
 
-/* A sample without the units of another. */
+/* A sample without the units of another; it knows of units below the threshold of that one alone. */
 unicon_status unicon__sample_subtract(unicon_ctx *ctx, unicon__arena *arena,
                                       const unicon__sample *sample, const unicon__sample *less,
                                       unicon__sample *out);

@@ -153,7 +153,7 @@ static unicon_status cross_of_pairs(unicon_ctx *ctx, const taking *t, const doub
     const int from = all->way[d].cross ? d : 0; /* H' = ratio H */
     /* ... or of the part alone: pairs that are regular in it */
     const int of_part = part && !part->way[from].cross ? 0 : from;
-    if (!all->way[from].cross) continue;        /* a fit that asks for C holds them */
+    if (!all->way[from].cross) continue; /* a fit that asks for C holds them */
     const unicon__direction *a = &all->way[d], *b = part ? &part->way[d] : NULL;
     const double weight = a->weight - (b ? b->weight : 0);
     const double scale = (from == d ? 1 : all->ratio) / weight / 2;
