@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan of a fit against the fit: memory from 1 to 2 times what was held, and a fit with the
+/* The plan of a fit against the fit: memory from 1 to 2.5 times what was held, and a fit with the
  * planned memory as its limit works. Times are estimates (bench/bench_plan.c shows them); here it is
  * only held that work grows as it must. */
 #include "figures.h"
@@ -9,7 +9,7 @@
 
 typedef struct planned {
   const char *name[4][2];
-  int labels; /* classes; 0: row i with row i */
+  int labels; /* classes; 0: row i with row i; -5: five rows of y for each of x */
 } planned;
 
 static const planned cases[] = {
@@ -26,6 +26,10 @@ static const planned cases[] = {
     {{{"preset", "fast"}, {"kernel", "angular"}, {"landmarks", "200"}, {"batch", "600"}},
      0}, /* fused */
     {{{"preset", "fast"}}, 40},
+    {{{"preset", "fast"}}, 1500},
+    {{{"preset", "auto"}, {"kernel", "linear"}, {"refine", "0"}}, 1500},
+    {{{"preset", "auto"}, {"landmarks", "300"}, {"refine", "1"}}, -5},
+    {{{"preset", "fast"}, {"loss", "triplet"}, {"iterations", "1"}}, 30},
     {{{"preset", "fast"}, {"loss", "supcon"}, {"iterations", "1"}}, 40},
 };
 
@@ -48,16 +52,20 @@ static void plan_matches_fit(void **state) {
     int64_t label[3000];
     assert_int_equal(unicon_ctx_create(&ctx), UNICON_OK);
     problem_make(ctx, 5, 3000, 300, 200, 20, 0.3, &p);
-    for (int i = 0; i < 3000 && cases[c].labels; i++) label[i] = i % cases[c].labels;
-    if (cases[c].labels) CHECK_OK(ctx, unicon_pairs_labels(ctx, label, 3000, label, 3000, &pairs));
-    const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_y, .pairs = pairs);
+    const int classes = cases[c].labels;
+    unicon_rows *few = support_rows(ctx, "few", p.x, 600, 300);
+    for (int i = 0; i < 3000 && classes > 0; i++) label[i] = i % classes;
+    if (classes > 0) CHECK_OK(ctx, unicon_pairs_labels(ctx, label, 3000, label, 3000, &pairs));
+    if (classes < 0) CHECK_OK(ctx, unicon_pairs_per_x(ctx, 600, 3000, -classes, &pairs));
+    const unicon_data data =
+        UNICON_DATA(.x = classes < 0 ? few : p.rows_x, .y = p.rows_y, .pairs = pairs);
     unicon_options *options = options_of(ctx, &cases[c]);
     assert_int_equal(figures_plan(s->ctx, &data, options, &plan),
                      UNICON_OK); /* a peak of its own */
     assert_int_equal(unicon_fit(ctx, &data, NULL, options, &model), UNICON_OK);
     const double peak = (double)unicon_ctx_memory_peak(ctx), ratio = (double)plan.memory / peak;
-    if (ratio < 1 || ratio > 2) print_error("case %zu: planned %.2f of the peak\n", c, ratio);
-    assert_true(ratio >= 1 && ratio <= 2);
+    if (ratio < 1 || ratio > 2.5) print_error("case %zu: planned %.2f of the peak\n", c, ratio);
+    assert_true(ratio >= 1 && ratio <= 2.5);
     assert_true(plan.seconds > 0 && plan.flops > 0 && plan.reads[0] >= 1);
     unicon_model_destroy(model);
     char limit[32];
@@ -67,6 +75,7 @@ static void plan_matches_fit(void **state) {
     unicon_model_destroy(model);
     unicon_options_destroy(options);
     unicon_pairs_destroy(pairs);
+    unicon_rows_close(few);
     problem_free(&p);
     unicon_ctx_destroy(ctx);
   }
@@ -179,7 +188,7 @@ static void plan_of_statistics(void **state) {
     CHECK_OK(ctx, unicon_options_set(ctx, fit, "preset", kept[c].preset));
     CHECK_OK(ctx, unicon_stats_load(ctx, path, &stats));
     CHECK_OK(ctx, unicon_stats_plan(ctx, stats, fit, &plan));
-    assert_non_null(strstr(unicon_result_text(plan, "advice"), "no memory limit"));
+    assert_non_null(strstr(unicon_result_text(plan, "advice"), "fits into this machine"));
     CHECK_OK(ctx, unicon_stats_fit(ctx, stats, NULL, fit, &model));
     check_memory(plan, "memory", ctx);
     unicon_result_destroy(plan);
@@ -197,7 +206,7 @@ static void plan_advises(void **state) {
   problem_make(s->ctx, 6, 2000, 400, 300, 20, 0.3, &p);
   const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_y);
   assert_int_equal(figures_plan(s->ctx, &data, NULL, &plan), UNICON_OK);
-  assert_non_null(strstr(plan.advice, "no memory limit"));
+  assert_non_null(strstr(plan.advice, "fits into this machine"));
   assert_int_equal(unicon_ctx_set(s->ctx, "max_mem", "2M"), UNICON_OK);
   unicon_options *options = support_options(s->ctx, "preset", "fast", NULL);
   /* the measuring itself does not fit into 2 MB: an error, and a sentence */

@@ -317,7 +317,7 @@ UNICON_CALL unicon_status unicon_ctx_join(unicon_ctx *ctx, const unicon_processe
 
 /* A call of all processes in which each says how it fared (UNICON_OK, or a status with a sentence):
  * for what a program does by itself, such as opening files, before it makes a call of all. Succeeds
- * if all have; else all get the status and sentence of the first that failed. */
+ * if all have; else all get the status and sentence of the first that failed; where all fail, each keeps its own. */
 UNICON_CALL unicon_status unicon_agree(unicon_ctx *ctx, unicon_status own, const char *sentence);
 
 #ifdef __cplusplus

@@ -434,9 +434,10 @@ unicon_status unicon__source_cache(unicon_ctx *ctx, unicon__arena *arena, unicon
   const unicon__budget *budget = ctx->arena.budget;
   const uint64_t limit = unicon__budget_limit(budget), used = unicon__budget_used(budget);
   const double others = (double)unicon__process_count(ctx); /* each keeps all of them */
-  const double allowed = limit == UINT64_MAX ? 2e9 / others - (double)used
-                         : used < limit      ? (double)(limit - used)
-                                             : 0;
+  double allowed = limit == UINT64_MAX ? 2e9 / others - (double)used
+                   : used < limit      ? (double)(limit - used)
+                                       : 0;
+  if (unicon__together(ctx)) UNICON_TRY(unicon__as_first(ctx, &allowed, (int64_t)sizeof allowed));
   const double bytes = (double)source->count * (double)source->map->out * sizeof(float);
   if (source->cache || bytes > allowed / 2) return UNICON_OK;
   UNICON_ARENA_NEW(ctx, arena, made, source->count * source->map->out);

@@ -31,6 +31,10 @@ static double room(const unicon__cost_side *s) {
   return s->linear ? s->d : s->p + s->d + s->points + 1;
 }
 
+static bool whitens(const unicon__cost *e, int s) {
+  return e->params.power[s] > 0 || e->params.open.power;
+}
+
 /* Features of a side: linear, or landmarks (all rows up to 4000), or directions. */
 static void size_side(unicon__cost *e, int number, bool kernel) {
   unicon__cost_side *s = &e->side[number];
@@ -62,16 +66,25 @@ static double cache_bytes(const unicon__cost *e, double bytes) {
   return bytes <= allowed / 2 ? bytes : 0;
 }
 
+static double feature_work(const unicon__cost_side *s) {
+  return s->linear ? 0 : 2 * s->n * s->points * (s->d + s->p);
+}
+
+/* Landmarks or directions, and the factor. */
+static void plan_map(unicon__cost *e, int number) {
+  const unicon__cost_side *s = &e->side[number];
+  if (s->linear) return;
+  keep(e, (s->points * s->d * s->tables + s->points + s->points * s->p) * 4);
+  pass_by(e, s->points * (s->points * 16 + s->d * 8 + (s->d + 1) * 4));
+  e->work[UNICON__COST_ALGEBRA] += 2 * s->points * s->points * (s->d + s->points);
+}
+
 /* The map of a side and its features, where they are kept. */
 static void plan_side(unicon__cost *e, int number, bool often) {
   const unicon__cost_side *s = &e->side[number];
   const double p = s->p, w = e->workers;
-  if (!s->linear) {
-    keep(e, (s->points * s->d * s->tables + s->points + s->points * p) * 4);
-    pass_by(e, s->points * (s->points * 16 + s->d * 8 + (s->d + 1) * 4));
-    e->work[UNICON__COST_ALGEBRA] += 2 * s->points * s->points * (s->d + s->points);
-  }
-  const double features = s->linear ? 0 : 2 * s->n * s->points * (s->d + p);
+  plan_map(e, number);
+  const double features = feature_work(s);
   const double cache = often || !s->linear ? cache_bytes(e, s->n * p * 4) : 0;
   keep(e, cache + p * 4);
   if (cache > 0) pass_by(e, w * 512 * room(s) * 4);
@@ -97,9 +110,13 @@ static void plan_sums(unicon__cost *e, bool wide) {
   double psi = 0, own = w * (256 * 256 * 4 + (wide ? 2 * 1024 * 256 * 8 : 0));
   for (int s = 0; s < 2; s++) {
     const double p = side[s].p, wider = s == 0 && p_y > p ? p_y : p;
-    const bool gram = wide || e->params.power[s] > 0;
-    const double groups = wider <= 256 ? 8 : wider <= 1024 ? 4 : 1;
-    const double rows = least(side[s].n, groups * (p <= 256 ? 1024 : 2048));
+    const bool gram = wide || whitens(e, s);
+    const double group = p <= 256 ? 1024 : 2048;
+    const double groups = least(wider <= 256    ? 8
+                                : wider <= 1024 ? 4
+                                                : 1,
+                                ceil(most(side[s].n, 1) / group));
+    const double rows = least(side[s].n, groups * group);
     psi = most(psi, rows * p * 4);
     keep(e, (gram ? p * p * 8 : 0) + p * 40);
     if (groups > 1) own += groups * 8 * ((gram ? p * p : 0) + (s == 0 ? ways * p * p_y : 0));
@@ -132,6 +149,12 @@ static double batches_of(const unicon__cost *e) {
   return size > 0 && size < e->side[0].n ? ceil(e->side[0].n / size) : 1;
 }
 
+static bool keeps_pairs(const unicon__cost *e) {
+  const int kind = e->params.loss.kind;
+  return kind == UNICON__LOSS_TRIPLET || kind == UNICON__LOSS_CUSTOM ||
+         (kind == UNICON__LOSS_GENERAL && e->params.loss.psi != UNICON__PSI_EXP);
+}
+
 /* One look at the loss, with C if `cross`. */
 static void plan_pass(unicon__cost *e, bool cross) {
   const unicon__cost_side *x = &e->side[0], *y = &e->side[1];
@@ -144,7 +167,11 @@ static void plan_pass(unicon__cost *e, bool cross) {
   const double group = least(ceil(x->n / 256), most(w, (1 << 22) / rows)); /* as pass.c */
   const double products =
       4 * (w * (256 * room(x) + 1024 * room(y) + 512 * 512) + slots * 256 * y->p + group * rows);
-  pass_by(e, z + tiles + statistics + (cross ? products : 0) + (x->p + y->p) * r * 12);
+  /* losses without an order of entries keep numbers for each pair */
+  const double pairs = keeps_pairs(e) ? e->listed / batches_of(e) : 0;
+  pass_by(e, z + tiles + statistics + (cross ? products : 0) + (x->p + y->p) * r * 12 +
+                 pairs * (144 + 16 * w));
+  e->work[UNICON__COST_PLANE] += 10 * pairs * in_batch;
   e->work[UNICON__COST_PLANE] += 2 * (x->n * x->p + n_y * y->p) * r + 2 * x->n * in_batch * r;
   e->sweeps += 1;
   if (!cross) return;
@@ -173,7 +200,7 @@ static void plan_solver(unicon__cost *e) {
   const double batch = (double)e->params.refine.batch;
   for (int s = 0; s < 2; s++) {
     const double p = e->side[s].p;
-    if (e->params.power[s] == 0) continue;
+    if (!whitens(e, s)) continue;
     keep(e, 2 * p * p * 8); /* sigma and its factor */
     pass_by(e, 120 * p * 8);
     e->work[UNICON__COST_ALGEBRA] += p * p * p / 3;
@@ -189,7 +216,8 @@ static void plan_solver(unicon__cost *e) {
   if (epochs == 0) return;
   const double sides = x->p + y->p, steps = (double)epochs * most(1, most(x->n, y->n) / batch);
   pass_by(e, 4 * (8 * sides * e->rank + x->p * x->p + y->p * y->p) +
-                 8 * (x->p * x->p + y->p * y->p) + batch * 4 * (room(x) + room(y) + 4 * e->rank));
+                 8 * (x->p * x->p + y->p * y->p) + 8 * batch * batch +
+                 batch * 4 * (room(x) + room(y) + 4 * e->rank));
   e->work[UNICON__COST_REFINE] +=
       steps * e->rank * (4 * batch * sides + 4 * (x->p * x->p + y->p * y->p) + 8 * batch * batch);
 }
@@ -223,16 +251,36 @@ static void plan_judge(unicon__cost *e, double held) {
   const double bank = (double)unicon__integer(e->options, UNICON__BALANCE_BANK);
   const double banks = least(bank, e->side[0].n) + least(bank, e->side[1].n);
   const double rows = held * (e->side[0].n + e->side[1].n) + banks;
-  keep(e, 4 * rows * (e->rank + 1));
-  pass_by(e, 4 * (2 * rows * (e->rank + 1) + e->workers * (256 * 1024 + 128 * 1024)));
+  const double least_p = least(e->side[0].p, e->side[1].p); /* twice the rank is tried as well */
+  const double rank =
+      e->params.open.rank && unicon__cost_chooses(e) ? least(2 * e->rank, least_p) : e->rank;
+  keep(e, 4 * rows * (rank + 1));
+  pass_by(e, 4 * (2 * rows * (rank + 1) + e->workers * (256 * 1024 + 128 * 1024)));
   e->work[UNICON__COST_SUMS] +=
       4 * e->rank * (rows * bank + held * held * e->side[0].n * e->side[1].n);
+}
+
+/* Moments of the training rows: the sums of the held-out ones, which are dropped, and what is left. */
+static void plan_part(unicon__cost *e, double held) {
+  unicon__cost part = *e;
+  double q[2];
+  for (int s = 0; s < 2; s++) {
+    q[s] = part.side[s].p = least(e->side[s].p, 1024);
+    part.side[s].n = ceil(held * e->side[s].n);
+  }
+  plan_sums(&part, false);
+  const double sums = part.held - e->held;
+  e->peak = part.peak;
+  keep(e, 8 * (q[0] * q[0] + q[1] * q[1] + q[0] * q[1]));
+  pass_by(e, sums + e->classes * (q[0] + q[1]) * 8);
 }
 
 /* A split of what is prepared: eigenvectors of its moments, rows in their coordinates, and about
  * ten settings, each a rough SVD. */
 static void plan_split(unicon__cost *e, double held) {
   const double q_x = least(e->side[0].p, 1024), q_y = least(e->side[1].p, 1024);
+  plan_part(e, held);
+  keep(e, 40 * (e->side[0].n + e->side[1].n)); /* which rows, and the pairs among them */
   keep(e, 4 * (e->side[0].p * q_x + e->side[1].p * q_y) + 8 * q_x * q_y + 8 * q_y * 350);
   keep(e, 4 * (held * e->side[0].n * q_x + held * e->side[1].n * q_y + 1024 * (q_x + q_y)));
   plan_judge(e, held);
@@ -263,7 +311,7 @@ static void plan_sweep(unicon__cost *e) {
   const int kernels = given ? 1 : larger ? 6 : 2;
   const double start = e->held, held = folds > 1 ? 0.2 : 0.1;
   double before = start; /* auto: the first kernel stays beside the next */
-  if (!few) e->most_points = larger ? UNICON__SELECT_LANDMARKS : UNICON__AUTO_LANDMARKS;
+  if (!few && larger) e->most_points = UNICON__SELECT_LANDMARKS; /* else by the number of rows */
   for (int k = 0; k < kernels; k++) {
     e->held = larger ? start : before;
     plan_prepared(e, given ? kernel : k != 1, false);
@@ -309,7 +357,8 @@ static void plan_banks(unicon__cost *e) {
 static void take_pairs(const unicon_data *data, unicon__cost *e) {
   const unicon_pairs *pairs = data->pairs;
   const bool lists = pairs && (pairs->only_listed || pairs->ignore.count > 0 || pairs->self_x);
-  e->pairs = pairs ? (double)pairs->positive.count : e->side[0].n;
+  e->pairs = e->listed = pairs ? (double)pairs->positive.count : e->side[0].n;
+  e->lists = lists;
   e->own_pairs = !pairs;
   e->ways = !pairs || lists || (!pairs->class_x && unicon__pairs_ratio(pairs) >= 0) ? 1 : 2;
   if (pairs && pairs->class_x && !lists) {
@@ -380,12 +429,17 @@ void unicon__cost_sums(unicon__cost *e, bool ledger, double sample) {
   const double start = e->held;
   const bool kernel = unicon__word(e->options, UNICON__KERNEL) != UNICON__KERNEL_LINEAR;
   for (int s = 0; s < 2; s++) {
-    const double block = least(e->side[s].n, 1 << 16);
+    /* labels are cut into as many blocks as the other side has rows for */
+    const double wide = e->classes > 0 ? ceil(e->side[s].n / e->side[1 - s].n) : 0;
+    const double block = least(e->side[s].n, most(1 << 16, wide));
     size_side(e, s, kernel);
+    plan_map(e, s);
+    e->work[UNICON__COST_SUMS] += feature_work(&e->side[s]);
     e->held += (ledger ? 16 : 0) * e->side[s].n + block * 200;
     e->held += 3 * sample / 2 * e->side[s].d * 2; /* a sample, that of a block, and both */
   }
   if (e->own_pairs) keep(e, 12 * (e->side[0].n + e->side[1].n));
+  if (e->ways == 2) keep(e, 32 * e->pairs); /* pairs that connect all rows are one block */
   plan_sums(e, true);
   if (e->classes == 0 && e->ways == 1) keep(e, 3 * e->side[0].p * e->side[1].p * 8); /* both ways */
   pass_by(e, e->held - start); /* a set is summed by itself and then added */

@@ -29,6 +29,8 @@ typedef struct unicon__cost {
   unicon__params params;
   unicon__cost_side side[2];
   double pairs, classes;     /* classes 0: a list of pairs */
+  double listed;             /* pairs, those of labels too */
+  bool lists;                /* ignored pairs, listed negatives, one set of rows */
   bool own_pairs, one_sweep; /* row i with row i; rows are looked at while they are summed */
   double ways;               /* directions of pairs with sums of their own */
   double workers, rank, parts;

@@ -133,7 +133,8 @@ static void advise(const unicon__cost *e, const rates *rate, double seconds, cha
              machine / mib, (e->peak - machine) / mib, less);
   else
     snprintf(out, size, "%s",
-             isinf(e->limit) ? "no memory limit is set" : "the fit stays within max_mem");
+             isinf(e->limit) ? "it fits into this machine; max_mem sets no limit"
+                             : "the fit stays within max_mem");
 }
 
 /* ---- the result --------------------------------------------------------------------------- */
@@ -165,7 +166,10 @@ static double file_bytes(const unicon__cost *e, bool ledger, double sample) {
   const double rows = fmin(sample, e->side[0].n + e->side[1].n), n_x = e->side[0].n;
   const double of_x = rows * n_x / (n_x + e->side[1].n), of_y = rows - of_x;
   const double pairs = e->classes > 0 ? e->classes * (p_x + p_y + 3) : 2 * p_x * p_y;
-  return 8 * (p_x * p_x + p_y * p_y + pairs) + of_x * (2 * e->side[0].d + 40) +
+  double maps = 0;
+  for (int s = 0; s < 2; s++)
+    if (!e->side[s].linear) maps += 4 * e->side[s].points * (e->side[s].d + e->side[s].p);
+  return maps + 8 * (p_x * p_x + p_y * p_y + pairs) + of_x * (2 * e->side[0].d + 40) +
          of_y * (2 * e->side[1].d + 40) + (ledger ? 8 * (n_x + e->side[1].n) : 0);
 }
 
@@ -199,7 +203,7 @@ static unicon_status plan(unicon_ctx *ctx, const unicon_data *given, const unico
   unicon__cost_fit(&e);
   unicon_result *r = unicon__result_new(ctx);
   note(ctx, &e, &rate, r);
-  if (unicon__word(options, UNICON__MAP) != 1 + UNICON__MAP_EXACT)
+  if (unicon__word(options, UNICON__MAP) != 1 + UNICON__MAP_EXACT && !e.lists)
     note_sums(ctx, &data, options, &rate, r);
   return unicon__result_done(r, out);
 }

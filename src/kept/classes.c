@@ -28,15 +28,8 @@ unicon_status unicon__kept_open_sums(unicon_ctx *ctx, unicon__arena *arena,
 }
 
 void unicon__kept_drop_sums(unicon__arena *arena, unicon__stats *sums) {
-  for (int s = 0; s < 2; s++) {
-    unicon__direction *way = &sums->way[s];
-    double *const all[] = {sums->sum[s], sums->square[s], sums->gram[s],       way->cross,
-                           way->left,    way->right,      sums->class_rows[s], sums->class_sum[s]};
-    for (size_t k = 0; k < sizeof all / sizeof *all; k++) unicon__arena_drop(arena, all[k]);
-  }
-  unicon__arena_drop(arena, (void *)(uintptr_t)sums->class_kept);
   unicon__arena_drop(arena, (void *)(uintptr_t)sums->class_key);
-  *sums = (unicon__stats){.classes = 0};
+  unicon__stats_drop(arena, sums);
 }
 
 bool unicon__kept_is_empty(const unicon_stats *stats) {

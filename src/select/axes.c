@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
+#include "base/ctx.h"
+#include "base/together.h"
 #include "select/selection.h"
 
 /* ---- settings ----------------------------------------------------------------------------- */
@@ -154,17 +156,32 @@ static unicon_status sweep_balance(unicon_ctx *ctx, unicon__selection *w, unicon
   return UNICON_OK;
 }
 
+static unicon_status try_rank(unicon_ctx *ctx, unicon__selection *w, unicon__opened *o,
+                              int64_t rank) {
+  unicon__setting s = w->now.setting;
+  double score;
+  for (int f = 0; f < w->folds; f++) UNICON_TRY(unicon__trial_resize(ctx, o->trial[f], rank));
+  s.rank = unicon__common_rank(w, o);
+  return s.rank > w->now.setting.rank ? consider(ctx, w, o, s, &score) : UNICON_OK;
+}
+
 /* A rank is taken that is twice as large where that is clearly better: it doubles the size of every
- * vector that a model makes. Pairs that are nearly exact have that many directions in common. */
+ * vector that a model makes. Pairs that are nearly exact have that many directions in common. Under
+ * max_mem it may not fit, which is no reason to give up the rest. */
 static unicon_status double_rank(unicon_ctx *ctx, unicon__selection *w, unicon__opened *o) {
   const double clearly = 0.002;
   const unicon__candidate before = w->now;
   const int64_t rank = before.setting.rank, most = o->trial[0]->most;
-  unicon__setting s = before.setting;
-  double score;
-  for (int f = 0; f < w->folds; f++) UNICON_TRY(unicon__trial_resize(ctx, o->trial[f], 2 * rank));
-  s.rank = unicon__common_rank(w, o);
-  if (s.rank > rank) UNICON_TRY(consider(ctx, w, o, s, &score));
+  const int stage = ctx->progress.depth;
+  const unicon_status status = try_rank(ctx, w, o, 2 * rank);
+  if (status == UNICON_ERR_MEMORY && !unicon__together(ctx)) {
+    unicon__stage_end(ctx, stage);
+    unicon__clear_error(ctx);
+    unicon__log(ctx, UNICON_LOG_INFO, "rank %lld is not tried: there is no memory for it",
+                (long long)(2 * rank));
+  } else if (status != UNICON_OK) {
+    return status;
+  }
   if (w->now.setting.rank > rank && w->now.score > before.score + clearly) return UNICON_OK;
   w->now = before;
   for (int f = 0; f < w->folds; f++) UNICON_TRY(unicon__trial_resize(ctx, o->trial[f], most));

@@ -50,14 +50,19 @@ static unicon_status open_moments(unicon_ctx *ctx, const unicon__dataset *held, 
   const bool part = !own && is_part(prepared, held);
   const unicon__batch held_rows = through(prepared, &held->whole);
   const unicon__batch *set = part ? &held_rows : &t->train;
-  unicon__stats sums;
+  unicon__stats sums = {.classes = 0};
+  const unsigned char *kept = NULL;
   if (!own) {
     UNICON_TRY(unicon__stats_open(ctx, &ctx->arena, set, t->q, prepared->stats.holds, &sums));
+    kept = sums.class_kept;
     if (part) sums.class_kept = prepared->stats.class_kept;
     UNICON_TRY(unicon__stats_add(ctx, set, 1, &sums));
   }
-  return unicon__stats_finish(ctx, own || part ? &prepared->stats : &sums, part ? &sums : NULL,
-                              prepared->centring, t->q, &t->moments);
+  UNICON_TRY(unicon__stats_finish(ctx, own || part ? &prepared->stats : &sums, part ? &sums : NULL,
+                                  prepared->centring, t->q, &t->moments));
+  sums.class_kept = kept;
+  unicon__stats_drop(&ctx->arena, &sums);
+  return UNICON_OK;
 }
 
 /* Held-out and bank rows as features. */
@@ -96,6 +101,8 @@ unicon_status unicon__trial_resize(unicon_ctx *ctx, unicon__trial *trial, int64_
   unicon__drop(ctx, trial->state.s);
   unicon__drop(ctx, trial->state.v);
   unicon__drop(ctx, trial->start.basis);
+  trial->state = (unicon__state){.r = 0};
+  trial->start.basis = NULL;
   trial->most = most;
   return open_results(ctx, trial);
 }
@@ -380,9 +387,11 @@ static unicon_status score_setting(unicon_ctx *ctx, unicon__trial *t,
 unicon_status unicon__trial_score(unicon_ctx *ctx, unicon__trial *trial,
                                   const unicon__setting *setting, double *score) {
   const int stage = unicon__stage_begin(ctx, "settings", 1);
+  unicon__block *frame = unicon__frame_open(ctx);
   unicon__blas_begin();
   const unicon_status status = score_setting(ctx, trial, setting, score);
   unicon__blas_end();
+  if (status != UNICON_OK) unicon__frame_close(ctx, frame); /* a choice may go on without it */
   unicon__stage_end(ctx, stage);
   return status;
 }
@@ -396,7 +405,8 @@ static unicon_status open_rows(unicon_ctx *ctx, unicon__trial *t,
   if (t->rows.pairs) return UNICON_OK;
   const unicon__budget *budget = ctx->arena.budget;
   const uint64_t limit = unicon__budget_limit(budget), used = unicon__budget_used(budget);
-  const double allowed = limit == UINT64_MAX ? 1e9 : used < limit ? (double)(limit - used) / 2 : 0;
+  double allowed = limit == UINT64_MAX ? 1e9 : used < limit ? (double)(limit - used) / 2 : 0;
+  if (unicon__together(ctx)) UNICON_TRY(unicon__as_first(ctx, &allowed, (int64_t)sizeof allowed));
   const unicon__source *x = &t->train.x, *y = &t->train.y;
   const double bytes =
       4 * ((double)x->count * (double)t->q[0] + (double)y->count * (double)t->q[1]);

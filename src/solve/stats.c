@@ -71,6 +71,18 @@ unicon_status unicon__stats_open(unicon_ctx *ctx, unicon__arena *arena, const un
   return UNICON_OK;
 }
 
+void unicon__stats_drop(unicon__arena *arena, unicon__stats *stats) {
+  for (int s = 0; s < 2; s++) {
+    unicon__direction *way = &stats->way[s];
+    double *const all[] = {stats->sum[s],        stats->square[s],    stats->gram[s],
+                           way->cross,           way->left,           way->right,
+                           stats->class_rows[s], stats->class_sum[s], stats->alone[s]};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) unicon__arena_drop(arena, all[k]);
+  }
+  unicon__arena_drop(arena, (void *)(uintptr_t)stats->class_kept);
+  *stats = (unicon__stats){.classes = 0};
+}
+
 /* ---- a set -------------------------------------------------------------------------------- */
 
 static int64_t smaller(int64_t a, int64_t b) {
@@ -94,17 +106,19 @@ typedef struct adding {
   double mirror; /* H' = mirror H for this set, whose H' is not summed; or -1 */
 } adding;
 
-/* More groups where there are few tiles; by the shape alone, so that sums do not depend on the
- * threads. */
-static int groups_for(const unicon__stats *s, int side) {
-  const int64_t p =
-      side == 0 && (s->holds & UNICON__STATS_CROSS) && s->p[1] > s->p[0] ? s->p[1] : s->p[side];
-  return p <= FEW_FEATURES ? GROUPS_MOST : p <= MANY_FEATURES ? GROUPS_MOST / 2 : 1;
-}
-
 /* Where sums do not fit into the cache, it pays to add more rows to a tile at once. */
 static int64_t group_rows_for(const unicon__stats *s, int side) {
   return s->p[side] <= FEW_FEATURES ? UNICON__STATS_CHUNK : CHUNKS_MOST * UNICON__STATS_CHUNK;
+}
+
+/* More groups where there are few tiles, but none without rows; by the shape alone, so that sums do
+ * not depend on the threads. */
+static int groups_for(const unicon__stats *s, int side, int64_t rows) {
+  const int64_t p =
+      side == 0 && (s->holds & UNICON__STATS_CROSS) && s->p[1] > s->p[0] ? s->p[1] : s->p[side];
+  const int most = p <= FEW_FEATURES ? GROUPS_MOST : p <= MANY_FEATURES ? GROUPS_MOST / 2 : 1;
+  const int64_t full = 1 + (rows - 1) / group_rows_for(s, side);
+  return full < most ? (int)full : most;
 }
 
 /* Is H of this direction summed? */
@@ -357,7 +371,7 @@ static unicon_status open_room(adding *a) {
   int64_t psi = 0, t = 0;
   for (int side = 0; side < 2; side++) {
     const unicon__source *source = side == 0 ? &a->set->x : &a->set->y;
-    a->groups[side] = groups_for(s, side);
+    a->groups[side] = groups_for(s, side, a->count[side]);
     a->group_rows[side] = group_rows_for(s, side);
     const int64_t rows = smaller(step_of(a, side), a->own[side].count);
     const bool own = !source->cache || source->cache_row || a->row[side];

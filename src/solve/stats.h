@@ -58,6 +58,9 @@ enum {
 unicon_status unicon__stats_open(unicon_ctx *ctx, unicon__arena *arena, const unicon__batch *like,
                                  const int64_t lead[2], unsigned holds, unicon__stats *out);
 
+/* Gives the memory of sums back; class_key is the caller's. */
+void unicon__stats_drop(unicon__arena *arena, unicon__stats *stats);
+
 /* Adds (sign 1) or takes away (sign -1) the rows and pairs of a set. */
 unicon_status unicon__stats_add(unicon_ctx *ctx, const unicon__batch *set, double sign,
                                 unicon__stats *stats);

@@ -228,8 +228,9 @@ static unicon_status warn_training_rows(unicon_ctx *ctx, const unicon_view *x,
                                         const unicon_view *y) {
   const unicon_model *model = x->model;
   const char *noted = model ? unicon_model_meta(model, "input_hash") : NULL;
-  if (!ctx->log || !noted || y->model != model || x->side != UNICON_X || y->side != UNICON_Y ||
-      noted_count(model, "n_x") != x->rows->count || noted_count(model, "n_y") != y->rows->count)
+  if ((!ctx->log && !unicon__together(ctx)) || !noted || y->model != model || x->side != UNICON_X ||
+      y->side != UNICON_Y || noted_count(model, "n_x") != x->rows->count ||
+      noted_count(model, "n_y") != y->rows->count)
     return UNICON_OK;
   const int64_t *keep;
   int64_t count;

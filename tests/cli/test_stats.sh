@@ -152,7 +152,7 @@ prints '`unicon stats` would take about'
 run 0 plan x y --preset fast --json
 json "j['statistics']['bytes'] > 0 and j['machine_memory'] > j['memory'] and j['device'] == 'cpu'"
 run 0 plan --from all.stats
-prints "no memory limit is set"
+prints "it fits into this machine"
 run 0 plan --from all.stats --max-mem 40M --preset fast --json
 json "j['memory'] < 40e6 and 'stays within' in j['advice']"
 refused 2 "--pairs is about the rows" plan --from all.stats --pairs p.tsv
