@@ -25,13 +25,17 @@ enum { KERNELS_AUTO = 2, LINEAR = 1 };
 
 /* ---- kernels ------------------------------------------------------------------------------ */
 
-/* Whether another kernel has time; says so if the budget is the reason. */
+/* Whether another kernel has time; says so if the budget is the reason. The first has, but for one
+ * on landmarks where a glance at the linear kernel has given something to return. */
 static bool time_for(unicon_ctx *ctx, const unicon__selection *w,
                      const unicon__kernel_name *kernel) {
   const bool linear = kernel->kind == UNICON__KERNEL_LINEAR;
-  const double wanted = unicon__preparation_time(w, linear ? 1 : UNICON__SELECT_LANDMARKS);
-  if (w->kernels == 0 || wanted < unicon__seconds_left(w, 0.5)) return true;
-  unicon__log(ctx, UNICON_LOG_WARNING, "the budget leaves no time for kernel %s", kernel->name);
+  const bool first = w->kernels == 0 && (linear || w->glance < 0);
+  const int64_t landmarks = unicon__landmarks_for(w, UNICON__SELECT_LANDMARKS);
+  const double wanted = unicon__preparation_time(w, linear ? 1 : landmarks);
+  if (first || wanted < unicon__seconds_left(w, w->kernels == 0 ? 0.8 : 0.5)) return true;
+  unicon__log(ctx, UNICON_LOG_WARNING, "the budget leaves no time for %skernel %s",
+              linear && w->glance >= 0 ? "more settings of " : "", kernel->name);
   return false;
 }
 
@@ -71,10 +75,13 @@ static unicon_status try_kernel(unicon_ctx *ctx, unicon__selection *w,
     return UNICON_OK;
   }
   UNICON_TRY(status);
-  if (glance)
+  if (glance) {
+    w->glanced = w->now;
     unicon__kernel_close(ctx, w, o);
-  else
+  } else {
     w->kernel[w->kernels++] = w->now;
+    w->swept_linear |= kernel->kind == UNICON__KERNEL_LINEAR;
+  }
   return UNICON_OK;
 }
 
@@ -91,6 +98,8 @@ static unicon_status try_kernels(unicon_ctx *ctx, unicon__selection *w) {
     UNICON_TRY(unicon__poll(ctx));
     UNICON_TRY(try_kernel(ctx, w, &all_kernels[k], false, k == 0 ? first : next));
   }
+  /* What was seen at the glance may be better than what there was time or room for. */
+  if (!w->swept_linear && w->glance >= 0) w->kernel[w->kernels++] = w->glanced;
   if (w->kernels == 0) return w->none; /* the last sentence says what is missing */
   unicon__clear_error(ctx);
   return UNICON_OK;

@@ -66,7 +66,7 @@ double unicon__seconds_left(const unicon__selection *w, double share) {
 }
 
 /* Seconds until the first setting of a kernel on so many landmarks: kernel values, features and
- * statistics; eigenvectors of the part that is looked at, on one thread at a tenth of the rate. */
+ * statistics; eigenvectors of the part that is looked at, at a third of the rate. */
 double unicon__preparation_time(const unicon__selection *w, int64_t landmarks) {
   const unicon__batch *data = w->job->data;
   const double n[2] = {(double)data->x.count, (double)data->y.count};
@@ -74,7 +74,7 @@ double unicon__preparation_time(const unicon__selection *w, int64_t landmarks) {
   double flops = 0;
   for (int s = 0; s < 2; s++) {
     const double m = fmin(n[s], (double)landmarks), q = fmin(m, UNICON__SELECT_LANDMARKS);
-    flops += n[s] * m * (2 * d[s] + 2 * m) + n[0] * m * m + 9 * q * q * q * 10 * w->folds;
+    flops += n[s] * m * (2 * d[s] + 2 * m) + n[0] * m * m + 9 * q * q * q * 3 * w->folds;
   }
   return flops / w->rate;
 }
@@ -105,9 +105,10 @@ void unicon__kernel_set(unicon__selection *w, const unicon__kernel_name *kernel)
   if (params->open.kernel && w->all) params->map.kernel[0] = params->map.kernel[1] = kernel->kind;
   params->kernel = kernel->name;
   if (!params->open.landmarks || !w->all) return;
-  params->map.landmarks =
-      unicon__landmarks_for(w, w->larger ? UNICON__SELECT_LANDMARKS : UNICON__AUTO_LANDMARKS);
-  params->map.by_size = !w->larger || kernel->kind == UNICON__KERNEL_LINEAR;
+  const int64_t wanted = w->larger ? UNICON__SELECT_LANDMARKS : UNICON__AUTO_LANDMARKS;
+  params->map.landmarks = unicon__landmarks_for(w, wanted);
+  const bool enough = !w->larger && params->map.landmarks == wanted;
+  params->map.by_size = enough || kernel->kind == UNICON__KERNEL_LINEAR;
   params->map.kind = UNICON__MAP_NYSTROM;
 }
 

@@ -59,7 +59,9 @@ typedef struct unicon__selection {
   int tried;
   unicon__candidate kernel[UNICON__KERNELS_MAX]; /* best of each kernel */
   int kernels;
-  double glance;      /* first score of the linear kernel; -1: none */
+  double glance; /* first score of the linear kernel; -1: none */
+  unicon__candidate glanced;
+  bool swept_linear;
   double opening;     /* best first score of a kernel that was swept */
   int shown, planned; /* candidates of the kernel so far, and in all, about */
 } unicon__selection;
