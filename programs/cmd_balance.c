@@ -8,7 +8,7 @@ static int print_result(tool *t, const char *path) {
   if (!tool_has(t, CLI_OPT_JSON)) {
     printf("balance          %s\n", balanced_words(t->balance, words));
     printf("model            %s\n", path);
-    printf("next             unicon eval %s X.test Y.test\n", path);
+    printf("next             unicon eval %s X.test Y.test (and how rows belong together)\n", path);
     return EXIT_DONE;
   }
   json_t *out = json_pack("{s:o}", "model", display_json_text(path));

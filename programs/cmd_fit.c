@@ -66,12 +66,48 @@ static void print_next(const tool *t, const char *path) {
   if (tool_has(t, CLI_OPT_Y_PER_X)) printf(" --y-per-x %s", tool_value(t, CLI_OPT_Y_PER_X));
   if (tool_has(t, CLI_OPT_X_PER_Y)) printf(" --x-per-y %s", tool_value(t, CLI_OPT_X_PER_Y));
   if (tool_has(t, CLI_OPT_PAIRS)) fputs(" --pairs FILE", stdout);
-  if (tool_has(t, CLI_OPT_X_LABELS)) fputs(" --x-labels FILE --y-labels FILE", stdout);
+  if (tool_has(t, CLI_OPT_ONE_SET))
+    fputs(" --x-labels FILE --one-set", stdout);
+  else if (tool_has(t, CLI_OPT_X_LABELS))
+    fputs(" --x-labels FILE --y-labels FILE", stdout);
+  if (tool_has(t, CLI_OPT_FROM)) fputs(" (and how rows belong together)", stdout);
   putchar('\n');
 }
 
+static double noted(const unicon_model *model, const char *key) {
+  const char *text = unicon_model_meta(model, key);
+  return text ? atof(text) : 0;
+}
+
+/* Mean of mrr and hit@10 of a random order, about, for queries with so many matches among so many
+ * candidates: of each place a share p is a match. */
+static double chance_of(double matches, double candidates) {
+  const double p = matches / candidates;
+  if (!(p > 0 && p < 1)) return p > 0;
+  return (-p * log(p) / (1 - p) + 1 - pow(1 - p, 10)) / 2;
+}
+
+/* The held-out score that says nothing; 0 where it is not known. */
+static double chance(const tool *t, const unicon_model *model) {
+  const double pairs = noted(model, "pairs"), n_x = noted(model, "n_x"), n_y = noted(model, "n_y");
+  if (tool_has(t, CLI_OPT_X_LABELS) || !(pairs > 0 && n_x > 0 && n_y > 0)) return 0;
+  return (chance_of(pairs / n_x, noted(model, "auto_held_y")) +
+          chance_of(pairs / n_y, noted(model, "auto_held_x"))) /
+         2;
+}
+
+static void warn_of_chance(tool *t, double score, double random) {
+  char text[256];
+  if (!(score < 2 * random) || random > 0.1) return; /* of few rows a score says little */
+  snprintf(text, sizeof text,
+           "the held-out score %.3f is hardly above chance (%.2f): do rows belong together as "
+           "given? `unicon check` tells more",
+           score, random);
+  display_log(&t->display, UNICON_LOG_WARNING, text);
+}
+
 /* What preset auto chose, and its score on pairs that were held out. */
-static void print_choice(const unicon_model *model) {
+static void print_choice(tool *t, const unicon_model *model) {
   const char *chosen = unicon_model_meta(model, "auto_chosen");
   const char *score = unicon_model_meta(model, "auto_score");
   const char *folds = unicon_model_meta(model, "auto_folds");
@@ -79,8 +115,12 @@ static void print_choice(const unicon_model *model) {
   const char *held_y = unicon_model_meta(model, "auto_held_y");
   if (!chosen || !score || !folds || !held_x || !held_y) return;
   printf("chosen           %s\n", chosen);
-  printf("held-out score   %.3f among %s x %s rows (%s split%s): mean of mrr and hit@10\n",
+  const double random = chance(t, model);
+  printf("held-out score   %.3f among %s x %s rows (%s split%s): mean of mrr and hit@10",
          atof(score), held_x, held_y, folds, folds[0] == '1' && !folds[1] ? "" : "s");
+  if (random > 0) printf("; chance %.2g", random);
+  putchar('\n');
+  warn_of_chance(t, atof(score), random);
 }
 
 /* How the model balances scores, and whether held-out pairs said so. */
@@ -116,7 +156,7 @@ static void print_side(const fit_result *result, unicon_side side) {
   putchar('\n');
 }
 
-static int print_summary(const tool *t, const fit_result *result) {
+static int print_summary(tool *t, const fit_result *result) {
   const char *pairs = unicon_model_meta(result->model, "pairs");
   char time[32], memory[32];
   print_side(result, UNICON_X);
@@ -124,7 +164,7 @@ static int print_summary(const tool *t, const fit_result *result) {
   printf("pairs            %s\n", pairs ? pairs : "");
   printf("rank             %lld\n", (long long)unicon_model_rank(result->model));
   print_spectrum(result->model);
-  print_choice(result->model);
+  print_choice(t, result->model);
   print_balance(t, result->model);
   printf("time             %s, %s of memory at most\n",
          display_time(result->seconds, time, sizeof time),

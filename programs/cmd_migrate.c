@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "inputs.h"
 #include "migrate_page.h"
@@ -16,6 +17,7 @@ static const char *const file_name[FILES] = {"model.safetensors", "decision.json
 
 typedef struct outputs {
   char *path[FILES];
+  bool made; /* the folder was not there */
 } outputs;
 
 static void outputs_free(outputs *out) {
@@ -24,7 +26,8 @@ static void outputs_free(outputs *out) {
 
 /* Makes the folder, and the names inside it, which must be no inputs. */
 static int outputs_make(tool *t, const char *folder, outputs *out) {
-  if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+  out->made = mkdir(folder, 0777) == 0;
+  if (!out->made && errno != EEXIST)
     return tool_error(t, "cannot make the folder %s: %s", folder, strerror(errno));
   int code = EXIT_DONE;
   for (int f = 0; f < FILES && code == EXIT_DONE; f++) {
@@ -159,7 +162,7 @@ static int write_all(tool *t, const unicon_migration *made, const outputs *out) 
 
 int cmd_migrate(tool *t) {
   material m = {0};
-  outputs out = {{NULL}};
+  outputs out = {.made = false};
   unicon_migration *made = NULL;
   int code = check_options(t);
   if (code != EXIT_DONE) return code;
@@ -176,6 +179,7 @@ int cmd_migrate(tool *t) {
   }
   if (code == EXIT_DONE && display_interrupted()) code = tool_interrupted(t);
   if (code == EXIT_DONE) code = write_all(t, made, &out);
+  if (code != EXIT_DONE && out.made) rmdir(tool_value(t, CLI_OPT_OUTPUT)); /* if it is empty */
   unicon_migration_destroy(made);
   outputs_free(&out);
   material_close(&m);

@@ -237,6 +237,17 @@ static int search_files(tool *t, const unicon_model *model, const unicon_rows *q
   return code == EXIT_DONE ? search(t, &q, &b, k, files) : code;
 }
 
+/* No more than there are. */
+static int64_t at_most(tool *t, const unicon_rows *base, int64_t k) {
+  const int64_t count = unicon_rows_count(base);
+  char text[256];
+  if (k <= count) return k;
+  snprintf(text, sizeof text, "%.100s has %lld rows: each query gets %lld, not %lld",
+           t->args->positional[2], (long long)count, (long long)count, (long long)k);
+  display_log(&t->display, UNICON_LOG_WARNING, text);
+  return count;
+}
+
 int cmd_search(tool *t) {
   const char *const *path = t->args->positional;
   int64_t k = 0;
@@ -255,6 +266,7 @@ int cmd_search(tool *t) {
   unicon_status status = unicon_model_load(t->ctx, path[0], &model);
   if (status == UNICON_OK) status = unicon_rows_open(t->ctx, path[1], &queries);
   if (status == UNICON_OK) status = unicon_rows_open(t->ctx, path[2], &base);
+  if (status == UNICON_OK) k = at_most(t, base, k);
   code =
       status == UNICON_OK ? search_files(t, model, queries, base, k, &files) : tool_fail(t, status);
   unicon_rows_close(base);

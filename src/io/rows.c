@@ -25,7 +25,7 @@ static const reader readers[] = {
     {".faiss", unicon__faiss_parse}, {".index", unicon__faiss_parse},
 };
 
-/* Formats that Python turns into .npy in one line: np.save('x.npy', BEFORE path AFTER). */
+/* Formats that Python turns into .npy in one line: np.save(path + '.npy', BEFORE path AFTER). */
 static const struct {
   const char *suffix, *modules, *before, *after;
 } converters[] = {
@@ -59,16 +59,15 @@ static const reader *find_reader(const char *path) {
   return NULL;
 }
 
-/* The line is for a shell and Python: a name that would mean something there is left out. */
 static unicon_status refuse_format(unicon_ctx *ctx, const char *path) {
-  const char *shown = strpbrk(path, "'\"\\`$!\n") ? "FILE" : path;
+  const char *shown = unicon__text_shell(path);
   for (size_t k = 0; k < sizeof converters / sizeof *converters; k++)
     if (unicon__has_suffix(path, converters[k].suffix))
       return unicon__fail(ctx, UNICON_ERR_FORMAT,
                           "%s: %s files are not read; make an .npy file of it with: python3 -c "
-                          "\"import numpy as np%s; np.save('x.npy', %s%s%s)\"",
-                          path, converters[k].suffix, converters[k].modules, converters[k].before,
-                          shown, converters[k].after);
+                          "\"import numpy as np%s; np.save('%s.npy', %s%s%s)\"",
+                          path, converters[k].suffix, converters[k].modules, shown,
+                          converters[k].before, shown, converters[k].after);
   if (unicon__has_suffix(path, ".ibin") || unicon__has_suffix(path, ".ivecs"))
     return unicon__fail(ctx, UNICON_ERR_FORMAT,
                         "%s holds whole numbers, which are read as labels or pairs, not as rows",

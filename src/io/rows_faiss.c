@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "io/rows_format.h"
+#include "io/text.h"
 
 enum { PLAIN_HEADER = 45, METRIC_AT = 33, ARGUMENT = 4 };
 
@@ -19,8 +20,8 @@ static unicon_status refuse_kind(unicon_ctx *ctx, const char *name, const unsign
       ctx, UNICON_ERR_FORMAT,
       "%s starts with '%s'; only flat FAISS indexes are read ('IxFI', 'IxF2', 'IxFl'). Make "
       "an .npy file of another one with: python3 -c \"import faiss, numpy as np; i = "
-      "faiss.read_index('FILE'); np.save('x.npy', i.reconstruct_n(0, i.ntotal))\"",
-      name, word);
+      "faiss.read_index('%s'); np.save('%s.npy', i.reconstruct_n(0, i.ntotal))\"",
+      name, word, unicon__text_shell(name), unicon__text_shell(name));
 }
 
 unicon_status unicon__faiss_parse(unicon_ctx *ctx, const char *name, unicon__bytes bytes,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "io/rows_npy.h"
+#include "io/text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -158,11 +159,16 @@ static unicon_status check_type(unicon_ctx *ctx, const char *name, const char *d
   const char type[4] = {short_name ? descr[1] : '?', short_name ? descr[2] : '?', ' ', '\0'};
   const bool known = strstr(use->types, type) != NULL;
   const bool native = descr[0] == '<' || descr[0] == '=' || (descr[0] == '|' && descr[2] == '1');
+  const char *shown = unicon__text_shell(name);
   if (known && native) return UNICON_OK;
+  if (strchr(descr, 'O')) /* Python objects, which are not numbers in the file */
+    return unicon__fail(ctx, UNICON_ERR_FORMAT, "%s has dtype '%s'; little-endian %sare read", name,
+                        descr, use->types);
   return unicon__fail(ctx, UNICON_ERR_FORMAT,
                       "%s has dtype '%s'; little-endian %sare read. Convert it with: python3 -c "
-                      "\"import numpy as np; np.save('x.npy', np.load('%s').astype('%s'))\"",
-                      name, descr, use->types, name, use->convert_to);
+                      "\"import numpy as np; np.save('%s.%s.npy', np.load('%s').astype('%s'))\"",
+                      name, descr, use->types, shown,
+                      use->convert_to + strspn(use->convert_to, "<|"), shown, use->convert_to);
 }
 
 /* The number of bytes the header promises must be there, and no more: what follows would be data

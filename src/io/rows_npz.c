@@ -155,8 +155,9 @@ static unicon_status stored_bytes(const zip_list *z, const member *m, unicon__by
   if (m->method != 0 || m->packed != m->size)
     return unicon__fail(z->ctx, UNICON_ERR_FORMAT,
                         "%s: '%.*s' is compressed, which cannot be mapped; store it as it is with: "
-                        "python3 -c \"import numpy as np; np.savez('x.npz', **np.load('FILE'))\"",
-                        z->name, m->length, m->name);
+                        "python3 -c \"import numpy as np; np.savez('%s.npz', **np.load('%s'))\"",
+                        z->name, m->length, m->name, unicon__text_shell(z->name),
+                        unicon__text_shell(z->name));
   const uint64_t size = z->file.size;
   if (m->at > size || size - m->at < LOCAL_SIZE || !is_mark(z->file.data + m->at, "PK\3\4"))
     return damaged(z, "a member is not where the list says");

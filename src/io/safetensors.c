@@ -192,6 +192,11 @@ unicon_status unicon__safetensors_parse(unicon_ctx *ctx, unicon__arena *arena, c
   if (bytes.size > 6 && memcmp(bytes.data, "\x93NUMPY", 6) == 0)
     return unicon__fail(ctx, UNICON_ERR_FORMAT, "%s is an .npy file, not a .safetensors file",
                         name);
+  if (length >> 40) /* text, say */
+    return unicon__fail(ctx, UNICON_ERR_FORMAT,
+                        "%s is not a .safetensors file, nor a model: it does not begin with the "
+                        "length of a header",
+                        name);
   if (bytes.size < 8 || length > UNICON__HEADER_MAX || length > bytes.size - 8)
     return unicon__fail(ctx, UNICON_ERR_FORMAT,
                         "%s is not a .safetensors file: its header would take %" PRIu64

@@ -18,6 +18,10 @@ char *unicon__text_join(unicon_ctx *ctx, const char *a, const char *b, const cha
   return text;
 }
 
+const char *unicon__text_shell(const char *path) {
+  return strpbrk(path, "'\"\\`$!\n") ? "FILE" : path;
+}
+
 bool unicon__has_suffix(const char *path, const char *suffix) {
   const size_t length = strlen(path), n = strlen(suffix);
   return length > n && strcmp(path + length - n, suffix) == 0;

@@ -8,6 +8,10 @@
 /* A copy of the text in the arena; NULL with the error set. */
 char *unicon__text_copy(unicon_ctx *ctx, unicon__arena *arena, const char *text);
 
+/* A path as it may stand in quotes in a line for a shell and Python: FILE in the place of one that
+ * would mean something there. */
+const char *unicon__text_shell(const char *path);
+
 /* The three texts one after the other, in the context's frame; NULL with the error set. */
 char *unicon__text_join(unicon_ctx *ctx, const char *a, const char *b, const char *c);
 

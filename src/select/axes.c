@@ -28,6 +28,8 @@ static unicon_status consider(unicon_ctx *ctx, unicon__selection *w, unicon__ope
   for (int f = 0; f < w->folds; f++) {
     UNICON_TRY(unicon__trial_score(ctx, o->trial[f], &setting, &c.fold[f]));
     c.score += c.fold[f] / w->folds;
+    const int64_t found = o->trial[f]->signal;
+    if (w->params->open.rank && (c.directions == 0 || found < c.directions)) c.directions = found;
     if (f + 1 == w->folds || w->now.score < 0) continue;
     const double now = score_so_far(&w->now, &c, f + 1);
     if (now >= w->now.score - UNICON__NEAR_ENOUGH) continue;

@@ -32,15 +32,25 @@ static void ridge_words(const unicon__setting *setting, char *out, size_t size) 
     unicon__number_print(out, size, "%g,%g", ridge[0], ridge[1]);
 }
 
+/* The rank or, where rows have fewer directions, as of class labels, that many. */
+static void rank_words(const unicon__candidate *c, char *out, size_t size) {
+  const bool fewer = c->directions > 0 && c->directions < c->setting.rank;
+  if (c->setting.rank == INT64_MAX)
+    snprintf(out, size, "full");
+  else
+    snprintf(out, size, "%lld", (long long)(fewer ? c->directions : c->setting.rank));
+}
+
 int unicon__setting_words(const unicon__candidate *c, const char *comma, char *out, size_t size) {
   char balance[UNICON__BALANCING_TEXT];
   unicon__balancing_print(c->setting.balance, balance);
   char ridge[64];
   ridge_words(&c->setting, ridge, sizeof ridge);
+  char rank[24];
+  rank_words(c, rank, sizeof rank);
   int used = unicon__number_print(
-      out, size, "ridge %s%s metric power %g%s exponent %g%s rank %lld%s balance %s", ridge, comma,
-      c->setting.power, comma, c->setting.exponent, comma, (long long)c->setting.rank, comma,
-      balance);
+      out, size, "ridge %s%s metric power %g%s exponent %g%s rank %s%s balance %s", ridge, comma,
+      c->setting.power, comma, c->setting.exponent, comma, rank, comma, balance);
   if (c->epochs > 0 && (size_t)used < size)
     used += unicon__number_print(out + used, size - (size_t)used,
                                  "%s refine %d of %d epochs at temperature %g", comma, c->epochs,

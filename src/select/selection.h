@@ -24,6 +24,7 @@ typedef struct unicon__kernel_name {
 typedef struct unicon__candidate {
   const unicon__kernel_name *kernel;
   unicon__setting setting;
+  int64_t directions;   /* that the splits had of setting.rank; 0: not known */
   int epochs, schedule; /* of refine: run, and of the falling rate */
   double temperature;
   double score;                   /* -1: none yet */

@@ -191,9 +191,22 @@ static bool is_near(const job *j, const unsigned char *file, const void *made, i
   return true;
 }
 
-/* The last block that the journal speaks of is made again and compared. */
-static unicon_status compare_last(unicon_ctx *ctx, job *j, int64_t done) {
-  const int64_t at = (done - 1) / BLOCK_ROWS * BLOCK_ROWS;
+/* Are the bytes of all rows so far those that the journal speaks of? */
+static bool has_hash(const job *j, const unsigned char *rows, const unicon__sidecar *journal) {
+  unicon__sidecar now = {.rows = 0};
+  const size_t row = (size_t)(j->width * j->size);
+  snprintf(now.hash, sizeof now.hash, "%016d", 0);
+  for (int64_t at = 0; at < journal->done; at += BLOCK_ROWS) {
+    const int64_t left = journal->done - at;
+    take_hash(&now, rows + (size_t)at * row, (size_t)(left < BLOCK_ROWS ? left : BLOCK_ROWS) * row);
+  }
+  return strcmp(now.hash, journal->hash) == 0;
+}
+
+/* The last block that the journal speaks of is made again and compared; where it was rounded
+ * otherwise, all bytes must be those of the journal. */
+static unicon_status compare_last(unicon_ctx *ctx, job *j, const unicon__sidecar *journal) {
+  const int64_t done = journal->done, at = (done - 1) / BLOCK_ROWS * BLOCK_ROWS;
   int64_t count;
   const void *data;
   size_t bytes;
@@ -202,8 +215,11 @@ static unicon_status compare_last(unicon_ctx *ctx, job *j, int64_t done) {
   UNICON_TRY(make_block(ctx, j, at, &count, &data, &bytes));
   UNICON_TRY(unicon__bytes_map(ctx, j->part, &file));
   const size_t from = UNICON__NPY_HEADER + (size_t)(at * j->width * j->size);
+  const unsigned char *there = file.data + from;
   const bool equal =
-      from + bytes <= file.size && is_near(j, file.data + from, data, count * j->width);
+      from + bytes <= file.size &&
+      (memcmp(there, data, bytes) == 0 || (is_near(j, there, data, count * j->width) &&
+                                           has_hash(j, file.data + UNICON__NPY_HEADER, journal)));
   unicon__bytes_unmap(&file);
   if (equal) return UNICON_OK;
   return unicon__fail(ctx, UNICON_ERR_FORMAT,
@@ -230,7 +246,7 @@ static unicon_status open_part(unicon_ctx *ctx, job *j) {
                           "%s has %lld bytes, but its journal speaks of %lld rows, %lld bytes; "
                           "remove both to start again",
                           j->part, (long long)about.st_size, (long long)old.done, (long long)bytes);
-    UNICON_TRY(compare_last(ctx, j, old.done));
+    UNICON_TRY(compare_last(ctx, j, &old));
     j->about = old;
     j->file = unicon__io_fault(ctx) ? -1 : open(j->part, O_WRONLY | O_CLOEXEC);
     if (j->file < 0 || ftruncate(j->file, bytes) != 0 || lseek(j->file, bytes, SEEK_SET) < 0)

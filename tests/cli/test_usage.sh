@@ -31,6 +31,7 @@ grep -q '^unicon [0-9]*\.[0-9]*\.[0-9]*$' out || fail "version line"
 prints "SIMD"
 # An OpenBLAS that does not know the processor takes slow kernels: the command starts with faster
 # ones, unless it was told which to take; then the line says so.
+env -u OPENBLAS_CORETYPE "$UNICON" --version >out
 grep -q "is faster" out && fail "slow products: $(cat out)"
 OPENBLAS_CORETYPE=Prescott "$UNICON" --version >out
 grep -q '(Prescott' out && grep -q 'SIMD: avx' out && { prints " is faster"; }
