@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -176,21 +175,6 @@ static unicon_status write_header(unicon_ctx *ctx, const job *j) {
 
 /* ---- going on where it stopped ------------------------------------------------------------ */
 
-/* The same vectors up to the rounding of another processor, as when work goes on elsewhere. */
-static bool is_near(const job *j, const unsigned char *file, const void *made, int64_t values) {
-  const float most = j->half ? 2e-3F : 1e-4F;
-  float a[256], b[256];
-  for (int64_t at = 0; at < values; at += 256) {
-    const int64_t count = values - at < 256 ? values - at : 256;
-    const unicon_dtype type = j->half ? UNICON_F16 : UNICON_F32;
-    unicon__convert(type, file + at * j->size, j->size, count, a);
-    unicon__convert(type, (const unsigned char *)made + at * j->size, j->size, count, b);
-    for (int64_t k = 0; k < count; k++)
-      if (!(fabsf(a[k] - b[k]) <= most * (1 + fabsf(b[k])))) return false;
-  }
-  return true;
-}
-
 /* Are the bytes of all rows so far those that the journal speaks of? */
 static bool has_hash(const job *j, const unsigned char *rows, const unicon__sidecar *journal) {
   unicon__sidecar now = {.rows = 0};
@@ -203,8 +187,8 @@ static bool has_hash(const job *j, const unsigned char *rows, const unicon__side
   return strcmp(now.hash, journal->hash) == 0;
 }
 
-/* The last block that the journal speaks of is made again and compared; where it was rounded
- * otherwise, all bytes must be those of the journal. */
+/* The last block that the journal speaks of is made again and compared. On another
+ * processor it may be rounded otherwise: then the bytes so far must be those of the journal. */
 static unicon_status compare_last(unicon_ctx *ctx, job *j, const unicon__sidecar *journal) {
   const int64_t done = journal->done, at = (done - 1) / BLOCK_ROWS * BLOCK_ROWS;
   int64_t count;
@@ -218,8 +202,7 @@ static unicon_status compare_last(unicon_ctx *ctx, job *j, const unicon__sidecar
   const unsigned char *there = file.data + from;
   const bool equal =
       from + bytes <= file.size &&
-      (memcmp(there, data, bytes) == 0 || (is_near(j, there, data, count * j->width) &&
-                                           has_hash(j, file.data + UNICON__NPY_HEADER, journal)));
+      (memcmp(there, data, bytes) == 0 || has_hash(j, file.data + UNICON__NPY_HEADER, journal));
   unicon__bytes_unmap(&file);
   if (equal) return UNICON_OK;
   return unicon__fail(ctx, UNICON_ERR_FORMAT,

@@ -232,6 +232,13 @@ cmp part.npy full.npy || fail "what was gone on with is not the whole"
 cmp part.npy.json full.npy.json || fail "another sidecar after going on"
 absent part.npy.part part.npy.part.json
 restore() { cp part part.npy.part; cp journal.json part.npy.part.json; rm -f part.npy part.npy.json; }
+# An older file of the same size does not pass for the one that its sidecar describes.
+restore; cp full.npy.json part.npy.json; head -c "$(wc -c <full.npy)" /dev/zero >part.npy
+run 0 rewrite moved/model.safetensors big/x.train.npy -o part.npy
+cmp part.npy full.npy || fail "an older file was taken for the new one"
+# On another processor the last block may be rounded otherwise: it goes on all the same.
+restore; OPENBLAS_CORETYPE=Prescott run 0 rewrite moved/model.safetensors big/x.train.npy -o part.npy
+run 0 rewrite moved/model.safetensors big/x.train.npy -o part.npy --check
 restore; head -c 500000 part >part.npy.part
 refused 1 "but its journal speaks of 8192 rows" rewrite moved/model.safetensors big/x.train.npy -o part.npy
 restore; printf x | dd of=part.npy.part bs=1 seek=600000 conv=notrunc 2>/dev/null
