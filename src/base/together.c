@@ -110,7 +110,7 @@ static unicon_status compare_words(unicon_ctx *ctx, const word *all, int64_t *of
 /* Tells the others, and hears from them. */
 static unicon_status say(unicon_ctx *ctx, unicon_status own, word_kind kind, int64_t size) {
   const unicon_processes *with = &ctx->job.with;
-  enum { FEW = 64 };
+  enum { FEW = 1024 }; /* beyond, room is asked for, and a process that gets none is lost */
   word few[FEW] = {{0}}, *all = few;
   int64_t few_offsets[FEW + 1], *offset = few_offsets;
   if (ctx->job.over) return unicon__fail(ctx, ctx->job.status, "%s", ctx->job.why);

@@ -23,6 +23,29 @@ struct unicon__device {
   unicon__device_host host;
 };
 
+/* ---- which GPU ----------------------------------------------------------------------------- */
+
+enum { FIRST_GPU = 0 };
+
+/* The GPU of a call, whichever is current in the thread that makes it; that one is current again
+ * afterwards. */
+class current_gpu {
+ public:
+  explicit current_gpu(int wanted) : before(wanted) {
+    if (cudaGetDevice(&before) != cudaSuccess) before = wanted;
+    if (before != wanted) cudaSetDevice(wanted);
+    now = wanted;
+  }
+  ~current_gpu() {
+    if (before != now) cudaSetDevice(before);
+  }
+  current_gpu(const current_gpu &) = delete;
+  current_gpu &operator=(const current_gpu &) = delete;
+
+ private:
+  int before, now;
+};
+
 /* ---- opening -------------------------------------------------------------------------------- */
 
 /* Why the driver counts no devices. */
@@ -49,7 +72,7 @@ static int usable(char *text, size_t size) {
     why_none(code, text, size);
     return 0;
   }
-  if (cudaGetDeviceProperties(&about, 0) != cudaSuccess) {
+  if (cudaGetDeviceProperties(&about, FIRST_GPU) != cudaSuccess) {
     snprintf(text, size, "the GPU does not answer: %s", cudaGetErrorString(cudaGetLastError()));
     return 0;
   }
@@ -61,6 +84,7 @@ static int usable(char *text, size_t size) {
 
 static void close_device(unicon__device *d) {
   if (!d) return;
+  const current_gpu gpu(d->g.device);
   gpu_close(&d->g);
   free(d);
 }
@@ -73,6 +97,7 @@ static int open_device(const unicon__device_host *host, uint64_t limit, unicon__
     snprintf(text, size, "the host has no memory left for a device");
     return GPU_MEMORY;
   }
+  const current_gpu gpu(FIRST_GPU);
   const int code = gpu_open(&d->g, limit, text, size);
   if (code != GPU_OK) {
     free(d);
@@ -691,6 +716,18 @@ static int judge(unicon__device *d, const unicon__device_judge *j) {
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
+/* An operation on the GPU of its device. */
+template <auto operation>
+struct there;
+
+template <typename R, typename... A, R (*operation)(unicon__device *, A...)>
+struct there<operation> {
+  static R call(unicon__device *d, A... arguments) {
+    const current_gpu gpu(d->g.device);
+    return operation(d, arguments...);
+  }
+};
+
 static unicon__device_table make_table(void) {
   unicon__device_table t = {};
   t.version = UNICON__DEVICE_VERSION;
@@ -703,34 +740,34 @@ static unicon__device_table make_table(void) {
   t.close = close_device;
   t.error = error_of;
   t.memory = memory_of;
-  t.matrix_new = matrix_new;
-  t.matrix_free = matrix_free;
-  t.upload = upload;
-  t.download = download;
-  t.features = features;
-  t.gather = gather;
-  t.shift = shift;
-  t.embed = embed;
-  t.add_product = add_product;
-  t.add_sums = add_sums;
-  t.combine = combine;
-  t.exp_sums = exp_sums;
-  t.weigh = weigh;
-  t.bias = bias;
-  t.nearest = nearest;
-  t.ranks = ranks;
-  t.eigen = eigen;
-  t.svd = svd;
-  t.leading = leading;
-  t.product = product;
+  t.matrix_new = there<matrix_new>::call;
+  t.matrix_free = there<matrix_free>::call;
+  t.upload = there<upload>::call;
+  t.download = there<download>::call;
+  t.features = there<features>::call;
+  t.gather = there<gather>::call;
+  t.shift = there<shift>::call;
+  t.embed = there<embed>::call;
+  t.add_product = there<add_product>::call;
+  t.add_sums = there<add_sums>::call;
+  t.combine = there<combine>::call;
+  t.exp_sums = there<exp_sums>::call;
+  t.weigh = there<weigh>::call;
+  t.bias = there<bias>::call;
+  t.nearest = there<nearest>::call;
+  t.ranks = there<ranks>::call;
+  t.eigen = there<eigen>::call;
+  t.svd = there<svd>::call;
+  t.leading = there<leading>::call;
+  t.product = there<product>::call;
   t.memory_kind = 2;
-  t.receive = receive;
-  t.hand = hand;
-  t.flaw = flaw;
-  t.room_new = room_new;
+  t.receive = there<receive>::call;
+  t.hand = there<hand>::call;
+  t.flaw = there<flaw>::call;
+  t.room_new = there<room_new>::call;
   t.room_free = room_free;
-  t.refine = refine;
-  t.judge = judge;
+  t.refine = there<refine>::call;
+  t.judge = there<judge>::call;
   return t;
 }
 
