@@ -183,5 +183,7 @@ def test_labels_add_up_in_any_split(captions, tmp_path):
                                cosines(fast().fit_from(rest).model_, x, y), atol=1e-6)
     with pytest.raises(unicon.DataError, match="with label 0 cannot be removed"):
         aligner.forget(x[:30], y[:60], labels=(np.full(30, 3), rows[:60] // 60))
+    with pytest.raises(unicon.PairsError, match="NUL"):
+        Stats().update(x, y, labels=(np.array(["a\0b", "c"] * 30), np.array(["c"] * len(y))))
     with pytest.raises(unicon.ShapeError, match="made with class labels"):
         whole.update(x, y, 5)

@@ -342,9 +342,10 @@ static unicon_status read_units(unicon_ctx *ctx, const reading *r) {
     memcpy(row, (const char *)unit->data + (size_t)k * sizeof row, sizeof row);
     if (!(u->key >= (k > 0 ? u[-1].key : 0) && u->key < s->threshold[s->labelled && row[1] > 0]))
       return bad_tensor(ctx, r, "sample.key", "does not ascend to the threshold");
-    bool fine = !s->labelled || (row[0] + row[1] == 1 && row[2] == 0 && row[3] == 1);
+    bool fine = true;
     for (int c = 0; c < 3; c++)
       fine = fine && row[c] >= !s->labelled && row[c] <= UNICON__UNIT_ROWS * UNICON__UNIT_ROWS;
+    fine = fine && (!s->labelled || (row[0] + row[1] == 1 && row[2] == 0 && row[3] == 1));
     if (!fine) return bad_tensor(ctx, r, "sample.unit", "has a unit of impossible size");
     *u = (unicon__unit){.key = u->key,
                         .whole = row[3] == 1,

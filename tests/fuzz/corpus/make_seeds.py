@@ -191,7 +191,43 @@ def stats(kernel=None, rows=6, units=3, ledger=True, drop=None, tensors=None, cu
     made["sample.weight"] = ("F32", [units], struct.pack("<f", 1) * units)
     made.update(tensors or {})
     meta.update({"maps": "%016x" % h}, **changes)
-    return safetensors({name: made[name] for name in made if name != drop}, meta)
+    gone = {drop} if isinstance(drop, str) else set(drop or ())
+    return safetensors({name: made[name] for name in made if name not in gone}, meta)
+
+
+def labelled(rows=(3, 3), keys=(1, 5), labels=(1, 5), drop=None, tensors=None, **changes):
+    """The same of two labels, six rows of each side; two rows of each in the sample."""
+    own = {"class.key": ("I64", [2], struct.pack("<2q", *keys)),
+           "sample.key": ("F64", [4], struct.pack("<4d", 0, 0.25, 0.5, 0.75)),
+           "sample.unit": ("I64", [4, 4], struct.pack("<4q", 1, 0, 0, 1) * 2 + struct.pack("<4q", 0, 1, 0, 1) * 2),
+           "sample.pair": ("I64", [0, 2], b""), "sample.weight": ("F32", [0], b"")}
+    for side, p in ("x", 3), ("y", 2):
+        own[side + ".class.rows"] = ("F64", [2], struct.pack("<2d", *rows))
+        own[side + ".class.sum"] = ("F64", [2, p], struct.pack("<%dd" % (2 * p), *range(2 * p)))
+        own[side + ".sample"] = ("F16", [2, p], struct.pack("<%de" % (2 * p), *([0.5] * 2 * p)))
+        own[side + ".sample.length"] = ("F32", [2], struct.pack("<2f", 1, 2))
+        own[side + ".sample.hash"] = ("U64", [2], struct.pack("<2Q", 7, 8))
+        own[side + ".sample.label"] = ("I64", [2], struct.pack("<2q", *labels))
+    own.update(tensors or {})
+    pairs = ("xy.cross", "xy.x", "xy.y", "yx.cross", "yx.x", "yx.y")
+    return stats(tensors=own, drop=pairs + ((drop,) if drop else ()),
+                 **{"classes": "2", "sample_threshold_y": "9", "pairs": "18", **changes})
+
+
+def seeds_labelled():
+    put("stats", "labels", labelled())
+    put("stats", "labels-no-rows", labelled(rows=(6, 0)))
+    put("stats", "labels-miscounted", labelled(rows=(3, 2)))
+    put("stats", "labels-infinite", labelled(rows=(float("inf"), 1)))
+    put("stats", "labels-negative", labelled(rows=(7, -1)))
+    put("stats", "labels-fall", labelled(keys=(5, 1)))
+    put("stats", "labels-unknown", labelled(labels=(1, 6)))
+    put("stats", "labels-many", labelled(classes="2147483647"))
+    put("stats", "labels-none-summed", labelled(n_x="0", n_y="0"))
+    put("stats", "labels-no-sample", labelled(sample_rows="0"))
+    put("stats", "labels-pairs", labelled(tensors={"sample.pair": ("I64", [1, 2], bytes(16))}))
+    for name in "class.key", "x.class.rows", "y.class.sum", "x.sample.label":
+        put("stats", "labels-no-" + name, labelled(drop=name))
 
 
 def seeds_stats():
@@ -229,6 +265,7 @@ def seeds_stats():
     put("stats", "ledger-falls", stats(tensors={"x.ledger": ("U64", [6], struct.pack("<6Q", 9, 8, 7, 6, 5, 4))}))
     put("stats", "cut", stats()[:-40])
     put("stats", "empty", b"")
+    seeds_labelled()
 
 
 def seeds_sidecar():
