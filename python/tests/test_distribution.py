@@ -22,7 +22,7 @@ WANTED = {
     "docs": r"(guide/)?[\w-]+\.(md|svg|png)",
     "examples": r"(python/)?\w+\.(py|c|sh|md)|python/README\.md",
     "include": r"unicon/\w+\.h",
-    "programs": r"\w+\.(c|h|html|css|js)|README\.md",
+    "programs": r"(mpi/)?\w+\.(c|h|html|css|js)|README\.md",
     "python": r"(unicon/(\w+\.py|py\.typed)|tests/\w+\.py|_unicon_command\.py|README\.md)",
     "scripts": r"setup\.sh",
     "src": r"\w+/(cuda/)?\w+\.([ch]|cuh?)|LAYERS",
