@@ -17,7 +17,7 @@ const char *cli_said(void) {
 
 __attribute__((format(printf, 2, 0))) static void say(const cli_command *command,
                                                       const char *format, va_list arguments) {
-  vsnprintf(said, sizeof said, format, arguments);
+  vsnprintf(said, sizeof said, format, arguments);  // NOLINT(clang-analyzer-valist.Uninitialized)
   fprintf(stderr, "unicon%s%s: %s\n", command ? " " : "", command ? command->name : "", said);
 }
 

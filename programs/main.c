@@ -298,7 +298,7 @@ int tool_error(tool *t, const char *format, ...) {
   char text[1024];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
+  vsnprintf(text, sizeof text, format, arguments);  // NOLINT(clang-analyzer-valist.Uninitialized)
   va_end(arguments);
   display_clear(&t->display);
   cli_error(t->args->command, "%s", text);
@@ -388,7 +388,7 @@ static int printed(int code) {
 }
 
 static int command_line(const cli_command *command, int count, char **argv, const job *j) {
-  cli_args args;
+  cli_args args = {.command = command};
   int code = job_agree(j, command, cli_parse(command, count, argv, &args));
   if (code == EXIT_DONE && (args.given[CLI_OPT_HELP] || args.given[CLI_OPT_HELP_ALL])) {
     cli_help(command, args.given[CLI_OPT_HELP_ALL] > 0, stdout);

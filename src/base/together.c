@@ -208,7 +208,8 @@ static unicon_status compare_lines(unicon_ctx *ctx, const char *own, const char 
 static unicon_status compare_calls(unicon_ctx *ctx, const unicon_options *options,
                                    const char *call) {
   const unicon__budget *budget = ctx->arena.budget;
-  const size_t size = describe(budget, options, call, NULL, 0);
+  char none[1];
+  const size_t size = describe(budget, options, call, none, 0);
   int64_t room = (int64_t)size;
   char *own, *first;
   UNICON_TRY(unicon__as_first(ctx, &room, sizeof room));

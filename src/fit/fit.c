@@ -505,7 +505,7 @@ static unicon_status fit_model(unicon_ctx *ctx, fit *f, const unicon_data *train
   UNICON_TRY(unicon__model_create(ctx, &model));
   f->batches.batch = &f->batches.whole;
   const int stage = unicon__stage_begin(ctx, "reading", 0.05);
-  unicon_status status = stats ? open_stored(ctx, f, stats) : open_train(ctx, f, train);
+  unicon_status status = train ? open_train(ctx, f, train) : open_stored(ctx, f, stats);
   if (status == UNICON_OK && validation) status = open_held(ctx, f, validation);
   unicon__stage_end(ctx, stage);
   if (status == UNICON_OK) status = run_fit(ctx, f, model);

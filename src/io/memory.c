@@ -83,18 +83,21 @@ unicon_status unicon__rows_of_memory(unicon_ctx *ctx, const char *name, const un
                                      unicon_rows **out) {
   const unicon__segment whole = {m->data,       0,        m->rows, m->row_stride,
                                  m->col_stride, m->dtype, NULL,    0};
-  UNICON_TRY(unicon__rows_wrap(ctx, name, &whole, m->cols, out));
-  if (unicon__memory_is_host(m)) return UNICON_OK;
-  const unicon_status status = bring(ctx, m, *out);
-  if (status == UNICON_OK) return status;
-  unicon_rows_close(*out);
+  unicon_rows *rows = NULL;
   *out = NULL;
+  UNICON_TRY(unicon__rows_wrap(ctx, name, &whole, m->cols, &rows));
+  const unicon_status status = unicon__memory_is_host(m) ? UNICON_OK : bring(ctx, m, rows);
+  if (status == UNICON_OK)
+    *out = rows;
+  else
+    unicon_rows_close(rows);
   return status;
 }
 
 static unicon_status wrap_memory(unicon_ctx *ctx, const char *name, const unicon_memory *given,
                                  unicon_rows **out) {
   unicon_memory m;
+  UNICON_NEED(ctx, out);
   UNICON_TRY(unicon__memory_take(ctx, name, given, &m));
   return unicon__rows_of_memory(ctx, name, &m, out);
 }

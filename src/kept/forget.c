@@ -335,7 +335,7 @@ static void clear_rounding(unicon_stats *s, unicon__stats *nothing) {
 static unicon_status commit(unicon_ctx *ctx, removal *r) {
   unicon_stats *stats = r->stats;
   unicon__map map[2] = {stats->map[0], stats->map[1]};
-  unicon__stats sums, nothing;
+  unicon__stats sums = {.classes = 0}, nothing;
   const double pairs = pairs_left(stats, r->part);
   if (r->landmarks > 0) UNICON_TRY(project(ctx, r, map, &sums));
   UNICON_TRY(unicon__kept_open_sums(ctx, &stats->arena, map, stats->unpaired, NULL, 0, &nothing));

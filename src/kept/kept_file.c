@@ -115,6 +115,14 @@ static unicon_status put_sample(unicon_ctx *ctx, writing *w, const unicon__sampl
   return UNICON_OK;
 }
 
+static unicon_status note_sample(unicon_ctx *ctx, const unicon_stats *s, unicon_model *model) {
+  const unicon__sample *sample = &s->sample;
+  UNICON_TRY(unicon__model_note_integer(ctx, model, "sample_rows", sample->room));
+  UNICON_TRY(unicon__model_note_real(ctx, model, "sample_threshold", 17, sample->threshold[0]));
+  if (s->sums.classes == 0) return UNICON_OK;
+  return unicon__model_note_real(ctx, model, "sample_threshold_y", 17, sample->threshold[1]);
+}
+
 /* Metadata, by way of a model that has the maps and nothing else. */
 static unicon_status note_all(unicon_ctx *ctx, const unicon_stats *s, unicon_model *model) {
   unicon_stats copy = *s;
@@ -141,11 +149,7 @@ static unicon_status note_all(unicon_ctx *ctx, const unicon_stats *s, unicon_mod
     UNICON_TRY(unicon__model_note_integer(ctx, model, "classes", s->sums.classes));
   UNICON_TRY(unicon__model_note_text(ctx, model, "vectors", s->vectors));
   UNICON_TRY(unicon__model_note_text(ctx, model, "ledger", s->ledger.on ? "on" : "off"));
-  UNICON_TRY(unicon__model_note_integer(ctx, model, "sample_rows", s->sample.room));
-  UNICON_TRY(unicon__model_note_real(ctx, model, "sample_threshold", 17, s->sample.threshold[0]));
-  if (s->sums.classes > 0)
-    UNICON_TRY(
-        unicon__model_note_real(ctx, model, "sample_threshold_y", 17, s->sample.threshold[1]));
+  UNICON_TRY(note_sample(ctx, s, model));
   unicon__model_seal(model);
   return UNICON_OK;
 }

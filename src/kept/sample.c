@@ -479,7 +479,7 @@ static void mark_key(const unicon__sample *sample, double wanted, int64_t *at,
 /* Marks units that have a pair among `pair`, ascending contents of pairs without their weights. */
 static void mark_pairs(const unicon__sample *s, const uint64_t *pair, int64_t count,
                        unsigned char *gone) {
-  for (int64_t u = 0; u < s->units; u++) {
+  for (int64_t u = 0; u < s->units && count > 0; u++) {
     const unicon__unit *unit = &s->unit[u];
     for (int64_t k = unit->at_pair; k < unit->at_pair + unit->pairs && !gone[u]; k++) {
       const uint64_t wanted = unicon__hash_of(s->hash[0][unit->at[0] + s->pair[2 * k]],

@@ -145,12 +145,14 @@ static unicon_status check_target(unicon_ctx *ctx, const unicon_memory *from,
 
 /* Where the device has all it takes. */
 static unicon_status try_road(unicon_ctx *ctx, moving *m, const unicon_rows *rows, bool *done) {
-  m->rows = rows;
   *done = false;
   if (!unicon__device_serves(ctx, embed, INFINITY) ||
       !unicon__device_serves(ctx, features, INFINITY))
     return UNICON_OK;
-  return unicon__device_run(ctx, "embed", embed_road, m, done);
+  m->rows = rows;
+  const unicon_status status = unicon__device_run(ctx, "embed", embed_road, m, done);
+  m->rows = NULL; /* they are the caller's */
+  return status;
 }
 
 static unicon_status move(unicon_ctx *ctx, moving *m, unicon_form form, const char *name,

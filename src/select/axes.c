@@ -180,7 +180,7 @@ static unicon_status double_rank(unicon_ctx *ctx, unicon__selection *w, unicon__
     unicon__stage_end(ctx, stage);
     unicon__clear_error(ctx);
     unicon__log(ctx, UNICON_LOG_INFO, "rank %lld is not tried: there is no memory for it",
-                (long long)(2 * rank));
+                2 * (long long)rank);
   } else if (status != UNICON_OK) {
     return status;
   }

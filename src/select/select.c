@@ -52,7 +52,7 @@ static unicon_status try_kernel(unicon_ctx *ctx, unicon__selection *w,
   const bool alone = kernel == &w->given;
   const bool limited = unicon__budget_limit(ctx->arena.budget) != UINT64_MAX;
   unicon__opened *o = NULL;
-  if (!time_for(ctx, w, kernel)) return UNICON_OK;
+  if (!alone && !time_for(ctx, w, kernel)) return UNICON_OK;
   if (!alone && too_few_landmarks(w, kernel)) {
     unicon__log(ctx, UNICON_LOG_WARNING, "kernel %s is left out: rank %lld needs more landmarks",
                 kernel->name, (long long)w->params->rank);
@@ -79,7 +79,7 @@ static unicon_status try_kernel(unicon_ctx *ctx, unicon__selection *w,
     w->glanced = w->now;
     unicon__kernel_close(ctx, w, o);
   } else {
-    w->kernel[w->kernels++] = w->now;
+    if (w->now.kernel) w->kernel[w->kernels++] = w->now;
     w->swept_linear |= kernel->kind == UNICON__KERNEL_LINEAR;
   }
   return UNICON_OK;
@@ -99,7 +99,7 @@ static unicon_status try_kernels(unicon_ctx *ctx, unicon__selection *w) {
     UNICON_TRY(try_kernel(ctx, w, &all_kernels[k], false, k == 0 ? first : next));
   }
   /* What was seen at the glance may be better than what there was time or room for. */
-  if (!w->swept_linear && w->glance >= 0) w->kernel[w->kernels++] = w->glanced;
+  if (!w->swept_linear && w->glanced.kernel) w->kernel[w->kernels++] = w->glanced;
   if (w->kernels == 0) return w->none; /* the last sentence says what is missing */
   unicon__clear_error(ctx);
   return UNICON_OK;
@@ -340,6 +340,7 @@ static unicon_status run(unicon_ctx *ctx, unicon__selection *w, unicon__prepared
   if (!isinf(w->params->budget)) UNICON_TRY(unicon__product_rate(ctx, &w->rate, NULL));
   int stage = unicon__stage_begin(ctx, NULL, 0.6);
   UNICON_TRY(try_kernels(ctx, w));
+  if (w->kernels == 0) return w->none;
   unicon__stage_end(ctx, stage);
   plan_refine(w, &refine);
   stage = unicon__stage_begin(ctx, NULL, 0.4);
