@@ -74,7 +74,7 @@ if [ "$level" = --all ]; then
   want chromium command_exists chromium
   wish zsh command_exists zsh
   wish fish command_exists fish
-  wish mkdocs python3 -c 'import mkdocs'
+  wish mkdocs command_exists mkdocs
 fi
 
 [ $((${#missing[@]} + ${#optional[@]})) -gt 0 ] || exit 0
