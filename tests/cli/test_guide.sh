@@ -78,11 +78,11 @@ assert len(site) == len(set(site)), "a page twice on the site"
 PYTHON
 
 # The site, with no warning; it loads nothing from elsewhere.
-if python3 -c 'import mkdocs' 2>/dev/null; then
+if command -v mkdocs >/dev/null; then
   cp "$root/mkdocs.yml" .
   ln -s "$root/docs" docs
   ln -s "$root/scripts" scripts
-  python3 -m mkdocs build --strict -q -d site >out 2>err || fail "mkdocs build"
+  mkdocs build --strict -q -d site >out 2>err || fail "mkdocs build"
   (cd "$root/docs" && find . -name '*.md') | sed 's/\.md$/.html/; s|README.html$|index.html|' | while read -r page; do
     [ -s "site/$page" ] || fail "mkdocs: $page is missing"
     [ "$page" = ./index.html ] || grep -qF "${page#./}\"" site/index.html || fail "mkdocs: no way to $page"
