@@ -26,7 +26,7 @@ tsan() {
   build_in build-tsan -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG="-g -O1" \
     -DUNICON_SANITIZE=thread &&
     TSAN_OPTIONS="suppressions=$PWD/scripts/tsan.supp halt_on_error=1 ignore_noninstrumented_modules=1" \
-      "${fixed[@]}" ctest --test-dir build-tsan --output-on-failure -j "$jobs" -L unit \
+      "${fixed[@]}" ctest --test-dir build-tsan --output-on-failure --timeout 2000 -j "$jobs" -L unit \
       -E 'test_(stress|limits|plan|map_fused|fork|.*_soft)$' # threads after a fork are beyond the sanitizer
 }
 
