@@ -95,7 +95,9 @@ def _refuse(name: str, what: str) -> DataError:
 
 def place_of(data: Any) -> Optional[tuple[int, int]]:
     """Kind and number of the device that an array says it lies on; None if it does not say, NOWHERE if
-    it is none that DLPack knows."""
+    it is none that DLPack knows. Arrow arrays do not say: DLPack has no word for lists of numbers."""
+    if hasattr(data, "__arrow_c_array__") or hasattr(data, "__arrow_c_stream__"):
+        return None
     if callable(getattr(data, "__dlpack_device__", None)) and hasattr(data, "__dlpack__"):
         try:
             kind, number = (int(part) for part in data.__dlpack_device__())
