@@ -89,7 +89,7 @@ def test_faiss_indexes(linear, saved, tmp_path):
         index.train(x)
         index.add_with_ids(x, np.arange(len(x))) if words.startswith("IDMap") else index.add(x)
         faiss.write_index(index, str(tmp_path / "other.faiss"))
-        with pytest.raises(unicon.FormatError, match="the flat ones are read.*reconstruct_n"):
+        with pytest.raises(unicon.FormatError, match="only flat FAISS indexes are read.*reconstruct_n"):
             fast().fit(tmp_path / "other.faiss", y)
 
 
