@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/ctx.h"
@@ -28,6 +29,24 @@ static inline long bench_option(int argc, char **argv, const char *name, long ot
   for (int k = 1; k + 1 < argc; k++)
     if (strcmp(argv[k], name) == 0) return strtol(argv[k + 1], NULL, 10);
   return otherwise;
+}
+
+/* Seconds of the clock, and of all processors: for machines that have other things to do. */
+typedef struct bench_moment {
+  double clock, processor;
+} bench_moment;
+
+static inline bench_moment bench_now(void) {
+  struct rusage use;
+  getrusage(RUSAGE_SELF, &use);
+  const double micro = (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
+  return (bench_moment){unicon__now(),
+                        (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) + 1e-6 * micro};
+}
+
+static inline bench_moment bench_since(bench_moment start) {
+  const bench_moment end = bench_now();
+  return (bench_moment){end.clock - start.clock, end.processor - start.processor};
 }
 
 /* A line of /proc/self/status in MB ("VmHWM:", "RssAnon:"), 0 where there is none. */

@@ -9,26 +9,12 @@
  * of the clock. */
 #include "bench.h"
 
-#include <sys/resource.h>
-
 #include "linalg/convert.h"
 #include "unicon/stats.h"
 
-typedef struct moment {
-  double clock, processor;
-} moment;
-
-static moment now(void) {
-  struct rusage use;
-  getrusage(RUSAGE_SELF, &use);
-  return (moment){unicon__now(), (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
-                                     1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec)};
-}
-
 /* The shorter of *best and the time since. */
-static void take(moment start, moment *best) {
-  const moment end = now();
-  const moment taken = {end.clock - start.clock, end.processor - start.processor};
+static void take(bench_moment start, bench_moment *best) {
+  const bench_moment taken = bench_since(start);
   if (taken.clock < best->clock) best->clock = taken.clock;
   if (taken.processor < best->processor) best->processor = taken.processor;
 }
@@ -67,7 +53,7 @@ int main(int argc, char **argv) {
   const int64_t d = bench_option(argc, argv, "--width", 512);
   const int64_t gone = bench_option(argc, argv, "--gone", 1000);
   const long repeat = bench_option(argc, argv, "--repeat", 1);
-  moment fit = {1e30, 1e30}, removal = fit, solve = fit, sums = fit;
+  bench_moment fit = {1e30, 1e30}, removal = fit, solve = fit, sums = fit;
   uint16_t *const data[2] = {make_rows(n, d, 2), make_rows(n, d, 3)};
   unicon_ctx *ctx;
   unicon_options *fast;
@@ -78,20 +64,20 @@ int main(int argc, char **argv) {
   unicon_data all = part_of(ctx, data, 0, n, d), less = part_of(ctx, data, 0, gone, d);
   unicon_data rest = part_of(ctx, data, gone, n - gone, d);
   BENCH_TRY(ctx, unicon_stats_create(ctx, &all, NULL, &stats));
-  moment start = now();
+  bench_moment start = bench_now();
   BENCH_TRY(ctx, unicon_stats_add(ctx, stats, &all, NULL));
   take(start, &sums);
   for (long k = 0; k < repeat; k++) {
     unicon_model *model;
-    start = now();
+    start = bench_now();
     BENCH_TRY(ctx, unicon_stats_remove(ctx, stats, &less, NULL, NULL));
     take(start, &removal);
-    start = now();
+    start = bench_now();
     BENCH_TRY(ctx, unicon_stats_fit(ctx, stats, NULL, fast, &model));
     take(start, &solve);
     unicon_model_destroy(model);
     BENCH_TRY(ctx, unicon_stats_add(ctx, stats, &less, NULL));
-    start = now();
+    start = bench_now();
     BENCH_TRY(ctx, unicon_fit(ctx, &rest, NULL, fast, &model));
     take(start, &fit);
     unicon_model_destroy(model);

@@ -10,7 +10,6 @@
  * beside those of the clock, for a machine that has other things to do. */
 #include "bench.h"
 
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,22 +20,6 @@ typedef struct setting {
   long memory;
   char folder[512];
 } setting;
-
-typedef struct moment {
-  double clock, processor;
-} moment;
-
-static moment now(void) {
-  struct rusage use;
-  getrusage(RUSAGE_SELF, &use);
-  return (moment){unicon__now(), (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
-                                     1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec)};
-}
-
-static moment since(moment start) {
-  const moment end = now();
-  return (moment){end.clock - start.clock, end.processor - start.processor};
-}
 
 static void path_of(const setting *s, char side, int64_t shard, char out[600]) {
   snprintf(out, 600, shard < 0 ? "%s/%c" : "%s/%c/%lld.npy", s->folder, side, (long long)shard);
@@ -112,41 +95,42 @@ static void remove_folders(const setting *s) {
 
 /* Bytes of a shard by read(2), then as float32. */
 static void read_shard(const setting *s, char side, int64_t shard, uint16_t *half, float *out,
-                       moment *reading, moment *converting) {
+                       bench_moment *reading, bench_moment *converting) {
   char path[600];
-  moment start = now();
+  bench_moment start = bench_now();
   path_of(s, side, shard, path);
   FILE *file = fopen(path, "rb");
   const size_t count = (size_t)(s->shard * s->width);
   if (!file || fseek(file, 128, SEEK_SET) || fread(half, 2, count, file) != count) fail(path);
   fclose(file);
-  const moment read = since(start);
-  start = now();
+  const bench_moment read = bench_since(start);
+  start = bench_now();
   unicon__convert(UNICON_F16, (const unsigned char *)half, 2, (int64_t)count, out);
-  const moment converted = since(start);
+  const bench_moment converted = bench_since(start);
   reading->clock += read.clock;
   reading->processor += read.processor;
   converting->clock += converted.clock;
   converting->processor += converted.processor;
 }
 
-static moment products(const setting *s, int threads, moment *reading, moment *converting) {
+static bench_moment products(const setting *s, int threads, bench_moment *reading,
+                             bench_moment *converting) {
   const int64_t n = s->shard, d = s->width;
   const size_t size = (size_t)(n * d);
   float *x = malloc(size * sizeof *x), *y = malloc(size * sizeof *y);
   float *c = calloc((size_t)(3 * d * d), sizeof *c);
   uint16_t *half = malloc(size * sizeof *half);
-  moment sum = {0, 0};
+  bench_moment sum = {0, 0};
   if (!x || !y || !c || !half) exit(1);
   openblas_set_num_threads(threads);
   for (int64_t k = 0; k < s->shards; k++) {
     read_shard(s, 'x', k, half, x, reading, converting);
     read_shard(s, 'y', k, half, y, reading, converting);
-    const moment start = now();
+    const bench_moment start = bench_now();
     bench_sgemm(true, false, d, d, n, 1, x, d, x, d, 1, c, d);
     bench_sgemm(true, false, d, d, n, 1, y, d, y, d, 1, c + d * d, d);
     bench_sgemm(true, false, d, d, n, 1, x, d, y, d, 1, c + 2 * d * d, d);
-    const moment taken = since(start);
+    const bench_moment taken = bench_since(start);
     sum.clock += taken.clock;
     sum.processor += taken.processor;
   }
@@ -154,7 +138,7 @@ static moment products(const setting *s, int threads, moment *reading, moment *c
   return sum;
 }
 
-static moment fit(const setting *s, unicon_ctx *ctx, double *held) {
+static bench_moment fit(const setting *s, unicon_ctx *ctx, double *held) {
   char x_path[600], y_path[600], limit[32];
   unicon_rows *x, *y;
   unicon_options *fast;
@@ -165,11 +149,11 @@ static moment fit(const setting *s, unicon_ctx *ctx, double *held) {
   BENCH_TRY(ctx, unicon_ctx_set(ctx, "max_mem", limit));
   BENCH_TRY(ctx, unicon_options_create(ctx, &fast));
   BENCH_TRY(ctx, unicon_options_set(ctx, fast, "preset", "fast"));
-  const moment start = now();
+  const bench_moment start = bench_now();
   BENCH_TRY(ctx, unicon_rows_open(ctx, x_path, &x));
   BENCH_TRY(ctx, unicon_rows_open(ctx, y_path, &y));
   BENCH_TRY(ctx, unicon_fit(ctx, &UNICON_DATA(.x = x, .y = y), NULL, fast, &model));
-  const moment taken = since(start);
+  const bench_moment taken = bench_since(start);
   *held = (double)unicon_ctx_memory_peak(ctx) / 1e6;
   unicon_model_destroy(model);
   unicon_options_destroy(fast);
@@ -178,7 +162,7 @@ static moment fit(const setting *s, unicon_ctx *ctx, double *held) {
   return taken;
 }
 
-static void print(const char *what, moment m) {
+static void print(const char *what, bench_moment m) {
   printf("%-28s %9.2f s %9.2f s\n", what, m.clock, m.processor);
 }
 
@@ -190,17 +174,17 @@ int main(int argc, char **argv) {
                .memory = bench_option(argc, argv, "--memory", 2000)};
   unicon_ctx *ctx;
   double held, before = bench_memory("RssAnon:");
-  moment reading = {0, 0}, converting = {0, 0};
+  bench_moment reading = {0, 0}, converting = {0, 0};
   if (unicon_ctx_create(&ctx) != UNICON_OK) return 1;
   s.shards = (s.rows + s.shard - 1) / s.shard;
   if (s.distinct < 1 || s.distinct > s.shards) s.distinct = s.shards;
   make_folders(&s);
-  const moment fitted = fit(&s, ctx, &held);
+  const bench_moment fitted = fit(&s, ctx, &held);
   const double file_pages = bench_memory("RssFile:"), most = bench_memory("VmHWM:");
-  const moment multiplied = products(&s, ctx->threads, &reading, &converting);
+  const bench_moment multiplied = products(&s, ctx->threads, &reading, &converting);
   remove_folders(&s);
-  const moment all = {reading.clock + converting.clock + multiplied.clock,
-                      reading.processor + converting.processor + multiplied.processor};
+  const bench_moment all = {reading.clock + converting.clock + multiplied.clock,
+                            reading.processor + converting.processor + multiplied.processor};
   printf(
       "%s, %d threads, %lld pairs of %lld + %lld numbers (float16, %.1f GB), %lld of %lld shards "
       "of their own\n",

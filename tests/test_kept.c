@@ -9,14 +9,11 @@
  * compared with 1e-4. */
 #include "unicon/stats.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "kept/kept.h"
+#include "kept_check.h"
 #include "linalg/convert.h"
-#include "scratch.h"
-#include "support.h"
 
 enum { N = 700, DX = 24, DY = 18, TESTS = 60 };
 
@@ -106,20 +103,10 @@ static unicon_stats *stats_of(unicon_ctx *ctx, const world *w, int64_t from, int
   return out;
 }
 
-/* Largest difference of sums of b from those of a, relative to the trace of the same side. */
+/* Largest difference of sums of b from those of a, relative to the traces. */
 static double distance(const unicon_stats *a, const unicon_stats *b) {
-  double worst = 0, trace[2] = {0, 0};
-  for (int s = 0; s < 2; s++)
-    for (int64_t k = 0; k < a->sums.p[s]; k++) trace[s] += a->sums.square[s][k];
-  for (int s = 0; s < 2; s++) {
-    const int64_t p = a->sums.p[s];
-    for (int64_t i = 0; i < p; i++)
-      for (int64_t j = 0; j <= i; j++)
-        worst =
-            fmax(worst, fabs(a->sums.gram[s][i * p + j] - b->sums.gram[s][i * p + j]) / trace[s]);
-    worst = fmax(worst, fabs(a->sums.rows[s] - b->sums.rows[s]));
-  }
-  const double scale = sqrt(trace[0] * trace[1]);
+  double worst = kept_sides_distance(a, b);
+  const double scale = sqrt(kept_trace(a, 0) * kept_trace(a, 1));
   for (int d = 0; d < 2; d++) {
     const double far =
         support_distance(a->sums.way[d].cross, b->sums.way[d].cross, a->sums.p[0] * a->sums.p[1]);
@@ -129,40 +116,11 @@ static double distance(const unicon_stats *a, const unicon_stats *b) {
   return worst;
 }
 
-/* Do both samples hold the same rows and pairs? */
-static void same_sample(const unicon_stats *a, const unicon_stats *b) {
-  const unicon__sample *s = &a->sample, *t = &b->sample;
-  assert_int_equal(s->units, t->units);
-  assert_int_equal(s->pairs, t->pairs);
-  assert_memory_equal(s->threshold, t->threshold, sizeof s->threshold);
-  for (int side = 0; side < 2; side++) {
-    assert_int_equal(s->rows[side], t->rows[side]);
-    assert_memory_equal(s->hash[side], t->hash[side], (size_t)s->rows[side] * 8);
-    assert_memory_equal(s->half[side], t->half[side], (size_t)(s->rows[side] * s->width[side]) * 2);
-  }
-  assert_memory_equal(s->pair, t->pair, (size_t)(2 * s->pairs) * sizeof *s->pair);
-}
-
-static unicon_model *fit_of(unicon_ctx *ctx, const unicon_stats *stats, const char *preset) {
-  unicon_options *options = NULL;
-  unicon_model *model = NULL;
-  CHECK_OK(ctx, unicon_options_create(ctx, &options));
-  CHECK_OK(ctx, unicon_options_set(ctx, options, "preset", preset));
-  CHECK_OK(ctx, unicon_stats_fit(ctx, stats, NULL, options, &model));
-  unicon_options_destroy(options);
-  return model;
-}
-
 static double cosine_distance(unicon_ctx *ctx, const world *w, const unicon_model *a,
                               const unicon_model *b) {
   shard test;
   shard_open(ctx, w, 0, TESTS, &test);
-  double *ca = support_cosines(ctx, a, test.x, test.y),
-         *cb = support_cosines(ctx, b, test.x, test.y);
-  const double far =
-      support_distance(ca, cb, unicon_rows_count(test.x) * unicon_rows_count(test.y));
-  free(ca);
-  free(cb);
+  const double far = kept_cosine_distance(ctx, test.x, test.y, a, b);
   shard_close(&test);
   return far;
 }
@@ -189,10 +147,10 @@ static void parts_in_any_order_are_the_whole(void **state) {
         unicon_stats_destroy(part);
       }
       CHECK_CLOSE(distance(all, sum), 0, sums_near[k]);
-      same_sample(all, sum);
+      kept_same_sample(all, sum);
       assert_true(all->sample.rows[0] + all->sample.rows[1] <= 400);
       assert_true(all->sample.rows[0] + all->sample.rows[1] > 390);
-      unicon_model *a = fit_of(ctx, all, "fast"), *b = fit_of(ctx, sum, "fast");
+      unicon_model *a = kept_fit(ctx, all, "fast"), *b = kept_fit(ctx, sum, "fast");
       CHECK_CLOSE(cosine_distance(ctx, &w, a, b), 0, k == 0 ? 1e-6 : 2e-4);
       unicon_model_destroy(a);
       unicon_model_destroy(b);
@@ -233,8 +191,8 @@ static void removed_rows_were_never_there(void **state) {
       CHECK_CLOSE(value, 200 + w.first_y[200], 0);
       assert_string_equal(unicon_result_text(certificate, "checked_by"),
                           ledger ? "ledger" : "counts and covariance");
-      same_sample(never, all);
-      unicon_model *a = fit_of(ctx, all, "auto"), *b = fit_of(ctx, never, "auto");
+      kept_same_sample(never, all);
+      unicon_model *a = kept_fit(ctx, all, "auto"), *b = kept_fit(ctx, never, "auto");
       CHECK_CLOSE(cosine_distance(ctx, &w, a, b), 0, 1e-6);
       unicon_model_destroy(a);
       unicon_model_destroy(b);
@@ -242,7 +200,7 @@ static void removed_rows_were_never_there(void **state) {
       CHECK_OK(ctx, unicon_stats_add(ctx, all, &gone.data, NULL));
       CHECK_OK(ctx, unicon_stats_subtract(ctx, all, other, NULL));
       assert_true(distance(never, all) <= 2 * bound);
-      same_sample(never, all);
+      kept_same_sample(never, all);
       unicon_result_destroy(certificate);
       unicon_stats_destroy(other);
       unicon_stats_destroy(never);
@@ -323,7 +281,7 @@ static void strangers_are_noticed(void **state) {
       for (int64_t k = 0; k < 20 * DX; k++) w.x[90 * DX + k] /= 40;
     }
     assert_true(distance(before, all) == 0);
-    same_sample(before, all);
+    kept_same_sample(before, all);
     shard_open(ctx, &w, 0, N, &twice);
     scratch_failed(s, unicon_stats_remove(ctx, all, &twice.data, NULL, NULL), UNICON_ERR_DATA,
                    "cannot be removed", "has 600");
@@ -461,7 +419,7 @@ static void decay_is_a_weight(void **state) {
                  "decayed", "none can be removed");
   scratch_failed(s, unicon_stats_subtract(ctx, new_rows, all, NULL), UNICON_ERR_UNSUPPORTED,
                  "decayed", "none can be removed");
-  unicon_model *model = fit_of(ctx, all, "auto");
+  unicon_model *model = kept_fit(ctx, all, "auto");
   assert_string_equal(unicon_model_meta(model, "n_x"), "550");
   unicon_model_destroy(model);
   shard_close(&part);
@@ -486,7 +444,7 @@ static void files_come_back(void **state) {
     CHECK_OK(ctx, unicon_stats_save(ctx, all, path));
     CHECK_OK(ctx, unicon_stats_load(ctx, path, &read));
     assert_true(distance(all, read) == 0);
-    same_sample(all, read);
+    kept_same_sample(all, read);
     assert_int_equal(unicon__kept_hash(all), unicon__kept_hash(read));
     CHECK_OK(ctx, unicon_stats_save(ctx, read, again));
     unsigned char *bytes = support_slurp(path, &size), *same = support_slurp(again, &other);
@@ -575,7 +533,7 @@ static void what_does_not_fit_is_refused(void **state) {
                  "could be summed");
   unicon_options_destroy(dropping);
   assert_true(distance(before, all) == 0);
-  same_sample(before, all);
+  kept_same_sample(before, all);
   unicon_pairs_destroy(labels);
   unicon_rows_close(x);
   unicon_rows_close(y);
@@ -694,7 +652,7 @@ static void connected_rows_are_sampled_by_pairs(void **state) {
   unicon_stats *all = listed(ctx, &w, ROWS, ROWS, i, j, weight, PAIRS, options);
   unicon_stats *same = listed(ctx, &w, ROWS, ROWS, back_i, back_j, back_weight, PAIRS, options);
   CHECK_CLOSE(distance(all, same), 0, 1e-13);
-  same_sample(all, same);
+  kept_same_sample(all, same);
   assert_int_equal(all->sample.units, 60);
   for (int64_t u = 0; u < all->sample.units; u++) {
     const unicon__unit *unit = &all->sample.unit[u];
@@ -717,7 +675,7 @@ static void connected_rows_are_sampled_by_pairs(void **state) {
     assert_true(found);
   }
   unicon_ctx_set_log(ctx, support_log, &book);
-  unicon_model *model = fit_of(ctx, all, "auto");
+  unicon_model *model = kept_fit(ctx, all, "auto");
   unicon_ctx_set_log(ctx, NULL, NULL);
   assert_non_null(strstr(book.last[UNICON_LOG_WARNING], "their pairs connect too many rows"));
   unicon_model_destroy(model);
@@ -748,7 +706,7 @@ static void equal_rows_share_their_fate(void **state) {
   unicon_stats *part = listed(ctx, &many, ROWS / 2, ROWS / 2, i, i, NULL, ROWS / 2, options);
   unicon_stats *sum = listed(ctx, &many, ROWS / 2, ROWS / 2, i, i, NULL, ROWS / 2, options);
   CHECK_OK(ctx, unicon_stats_merge(ctx, sum, part));
-  same_sample(all, sum);
+  kept_same_sample(all, sum);
   unicon_stats_destroy(sum);
   unicon_stats_destroy(part);
   unicon_stats_destroy(all);
@@ -848,7 +806,7 @@ static void blocks_do_not_show(void **state) {
     }
     CHECK_CLOSE(support_distance(whole->sums.way[1].cross, sum->sums.way[1].cross, WIDTH * WIDTH),
                 0, 1e-13 * ROWS);
-    same_sample(whole, sum);
+    kept_same_sample(whole, sum);
     unicon_stats_destroy(whole);
     unicon_stats_destroy(sum);
     unicon_options_destroy(options);
@@ -945,7 +903,7 @@ static void a_failed_change_changes_nothing(void **state) {
       assert_int_equal(status, UNICON_ERR_MEMORY);
       assert_true(distance(before, all) == 0);
       assert_true(before->pairs == all->pairs && before->map[0].points == all->map[0].points);
-      same_sample(before, all);
+      kept_same_sample(before, all);
       assert_int_equal(before->ledger.count[1], all->ledger.count[1]);
       if (what == 0) continue;
       unicon_stats *copy = stats_of(ctx, &w, 0, 0, all, options); /* the memory is in order */

@@ -3,13 +3,10 @@
  * is the whole; what was taken away was never there; labels that nobody has are not kept.
  *
  * Tolerances are those of test_kept.c: float64 sums of the same products in another order. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "kept/kept.h"
-#include "scratch.h"
-#include "support.h"
+#include "kept_check.h"
 
 enum { NX = 600, NY = 440, DX = 14, DY = 11, CLASSES = 9, TESTS = 80 };
 
@@ -96,56 +93,24 @@ static unicon_stats *empty_of(unicon_ctx *ctx, const world *w, const unicon_opti
 
 /* Largest difference of sums, relative to the trace of the side. */
 static double distance(const unicon_stats *a, const unicon_stats *b) {
-  double worst = fabs(a->pairs - b->pairs);
-  assert_int_equal(a->sums.classes, b->sums.classes);
-  for (int64_t k = 0; k < a->sums.classes; k++)
-    assert_true(a->sums.class_key[k] == b->sums.class_key[k]);
+  double worst = fmax(fabs(a->pairs - b->pairs), kept_sides_distance(a, b));
+  const int64_t classes = a->sums.classes;
+  assert_int_equal(classes, b->sums.classes);
+  for (int64_t k = 0; k < classes; k++) assert_true(a->sums.class_key[k] == b->sums.class_key[k]);
   for (int s = 0; s < 2; s++) {
-    const int64_t p = a->sums.p[s], classes = a->sums.classes;
-    double trace = 0;
-    for (int64_t k = 0; k < p; k++) trace += a->sums.square[s][k];
-    for (int64_t i = 0; i < p; i++)
-      for (int64_t j = 0; j <= i; j++)
-        worst = fmax(worst, fabs(a->sums.gram[s][i * p + j] - b->sums.gram[s][i * p + j]) / trace);
-    worst = fmax(worst, fabs(a->sums.rows[s] - b->sums.rows[s]));
-    worst = fmax(worst, support_distance(a->sums.class_rows[s], b->sums.class_rows[s], classes));
-    worst = fmax(worst,
-                 support_distance(a->sums.class_sum[s], b->sums.class_sum[s], classes * p) / trace);
+    const double rows = support_distance(a->sums.class_rows[s], b->sums.class_rows[s], classes);
+    const double sums =
+        support_distance(a->sums.class_sum[s], b->sums.class_sum[s], classes * a->sums.p[s]);
+    worst = fmax(worst, fmax(rows, sums / kept_trace(a, s)));
   }
   return worst;
-}
-
-static void same_sample(const unicon_stats *a, const unicon_stats *b) {
-  const unicon__sample *s = &a->sample, *t = &b->sample;
-  assert_int_equal(s->units, t->units);
-  assert_memory_equal(s->threshold, t->threshold, sizeof s->threshold);
-  for (int side = 0; side < 2; side++) {
-    assert_int_equal(s->rows[side], t->rows[side]);
-    assert_memory_equal(s->hash[side], t->hash[side], (size_t)s->rows[side] * 8);
-    assert_memory_equal(s->label[side], t->label[side], (size_t)s->rows[side] * 8);
-    assert_memory_equal(s->half[side], t->half[side], (size_t)(s->rows[side] * s->width[side]) * 2);
-  }
-}
-
-static unicon_model *fit_of(unicon_ctx *ctx, const unicon_stats *stats, const char *preset) {
-  unicon_options *options = NULL;
-  unicon_model *model = NULL;
-  CHECK_OK(ctx, unicon_options_create(ctx, &options));
-  CHECK_OK(ctx, unicon_options_set(ctx, options, "preset", preset));
-  CHECK_OK(ctx, unicon_stats_fit(ctx, stats, NULL, options, &model));
-  unicon_options_destroy(options);
-  return model;
 }
 
 static double cosine_distance(unicon_ctx *ctx, const world *w, const unicon_model *a,
                               const unicon_model *b) {
   part test;
   part_open(ctx, w, 0, TESTS, 0, TESTS, &test);
-  double *ca = support_cosines(ctx, a, test.x, test.y);
-  double *cb = support_cosines(ctx, b, test.x, test.y);
-  const double far = support_distance(ca, cb, TESTS * TESTS);
-  free(ca);
-  free(cb);
+  const double far = kept_cosine_distance(ctx, test.x, test.y, a, b);
   part_close(&test);
   return far;
 }
@@ -233,13 +198,13 @@ static void any_split_is_the_whole(void **state) {
       unicon_stats_destroy(one);
     }
     CHECK_CLOSE(distance(all, sum), 0, sums_near[k % 2]);
-    same_sample(all, sum);
+    kept_same_sample(all, sum);
     for (int s = 0; s < 2; s++) {
       assert_int_equal(all->sample.rows[s], 150);
       assert_memory_equal(all->ledger.entry[s], sum->ledger.entry[s],
                           (size_t)all->ledger.count[s] * 8);
     }
-    unicon_model *a = fit_of(ctx, all, "fast"), *b = fit_of(ctx, sum, "fast");
+    unicon_model *a = kept_fit(ctx, all, "fast"), *b = kept_fit(ctx, sum, "fast");
     CHECK_CLOSE(cosine_distance(ctx, &w, a, b), 0, k % 2 == 0 ? 1e-6 : 2e-4);
     unicon_model_destroy(a);
     unicon_model_destroy(b);
@@ -310,7 +275,7 @@ static void removed_rows_were_never_there(void **state) {
     assert_true(bound > 0 && bound < 1e-10);
     assert_int_equal(all->sums.classes, CLASSES);
     assert_true(distance(never, all) <= bound);
-    same_sample(never, all);
+    kept_same_sample(never, all);
     assert_int_equal(unicon_result_number(certificate, "removed.pairs", &value), 0);
     CHECK_CLOSE(value, pairs - never->pairs, 0); /* with rows that stay as well */
     assert_int_equal(unicon_result_number(certificate, "left.pairs", &value), 0);
@@ -320,8 +285,8 @@ static void removed_rows_were_never_there(void **state) {
     CHECK_OK(ctx, unicon_stats_add(ctx, all, &gone.data, NULL));
     CHECK_OK(ctx, unicon_stats_subtract(ctx, all, other, NULL));
     assert_true(distance(never, all) <= 2 * bound);
-    same_sample(never, all);
-    unicon_model *a = fit_of(ctx, all, "auto"), *b = fit_of(ctx, never, "auto");
+    kept_same_sample(never, all);
+    unicon_model *a = kept_fit(ctx, all, "auto"), *b = kept_fit(ctx, never, "auto");
     CHECK_CLOSE(cosine_distance(ctx, &w, a, b), 0, 1e-6);
     unicon_model_destroy(a);
     unicon_model_destroy(b);
@@ -376,7 +341,7 @@ static void strangers_are_noticed(void **state) {
                      "10 rows of x with label 31337", "the statistics has 0");
     }
     assert_true(distance(before, all) == 0);
-    same_sample(before, all);
+    kept_same_sample(before, all);
     w.label_x[5] = kept;
     part_close(&gone);
     unicon_stats_destroy(before);
@@ -404,13 +369,13 @@ static void files_come_back(void **state) {
     CHECK_OK(ctx, unicon_stats_save(ctx, all, path));
     CHECK_OK(ctx, unicon_stats_load(ctx, path, &read));
     assert_true(distance(all, read) == 0);
-    same_sample(all, read);
+    kept_same_sample(all, read);
     CHECK_OK(ctx, unicon_stats_describe(ctx, read, &about));
     assert_int_equal(unicon_result_number(about, "classes", &value), 0);
     CHECK_CLOSE(value, CLASSES, 0);
     assert_int_equal(unicon_result_number(about, "rows_x", &value), 0);
     CHECK_CLOSE(value, decayed ? 0.25 * NX + 50 : NX, 1e-9);
-    unicon_model *a = fit_of(ctx, all, "fast"), *b = fit_of(ctx, read, "fast");
+    unicon_model *a = kept_fit(ctx, all, "fast"), *b = kept_fit(ctx, read, "fast");
     CHECK_CLOSE(cosine_distance(ctx, &w, a, b), 0, 0);
     unicon_model_destroy(a);
     unicon_model_destroy(b);
