@@ -175,16 +175,18 @@ static unicon_status write_header(unicon_ctx *ctx, const job *j) {
 
 /* ---- going on where it stopped ------------------------------------------------------------ */
 
-/* Are the bytes of all rows so far those that the journal speaks of? */
-static bool has_hash(const job *j, const unsigned char *rows, const unicon__sidecar *journal) {
-  unicon__sidecar now = {.rows = 0};
-  const size_t row = (size_t)(j->width * j->size);
-  snprintf(now.hash, sizeof now.hash, "%016d", 0);
-  for (int64_t at = 0; at < journal->done; at += BLOCK_ROWS) {
-    const int64_t left = journal->done - at;
-    take_hash(&now, rows + (size_t)at * row, (size_t)(left < BLOCK_ROWS ? left : BLOCK_ROWS) * row);
+/* The hash of rows that were written block by block. */
+static unicon_status hash_rows(unicon_ctx *ctx, const unsigned char *rows, int64_t count,
+                               size_t row, unicon__sidecar *out) {
+  snprintf(out->hash, sizeof out->hash, "%016d", 0);
+  const int stage = unicon__stage_begin(ctx, "check", 0);
+  for (int64_t at = 0; at < count; at += BLOCK_ROWS) {
+    const int64_t left = count - at;
+    UNICON_TRY(unicon__stage_step(ctx, at, count));
+    take_hash(out, rows + (size_t)at * row, (size_t)(left < BLOCK_ROWS ? left : BLOCK_ROWS) * row);
   }
-  return strcmp(now.hash, journal->hash) == 0;
+  unicon__stage_end(ctx, stage);
+  return UNICON_OK;
 }
 
 /* The last block that the journal speaks of is made again and compared. On another
@@ -199,11 +201,16 @@ static unicon_status compare_last(unicon_ctx *ctx, job *j, const unicon__sidecar
   UNICON_TRY(make_block(ctx, j, at, &count, &data, &bytes));
   UNICON_TRY(unicon__bytes_map(ctx, j->part, &file));
   const size_t from = UNICON__NPY_HEADER + (size_t)(at * j->width * j->size);
-  const unsigned char *there = file.data + from;
-  const bool equal =
-      from + bytes <= file.size &&
-      (memcmp(there, data, bytes) == 0 || has_hash(j, file.data + UNICON__NPY_HEADER, journal));
+  bool equal = from + bytes <= file.size && memcmp(file.data + from, data, bytes) == 0;
+  unicon_status status = UNICON_OK;
+  if (!equal && from + bytes <= file.size) {
+    unicon__sidecar now = {.rows = 0};
+    status =
+        hash_rows(ctx, file.data + UNICON__NPY_HEADER, done, (size_t)(j->width * j->size), &now);
+    equal = strcmp(now.hash, journal->hash) == 0;
+  }
   unicon__bytes_unmap(&file);
+  UNICON_TRY(status);
   if (equal) return UNICON_OK;
   return unicon__fail(ctx, UNICON_ERR_FORMAT,
                       "%s does not hold what its journal says, from row %lld on; remove it and "
@@ -297,7 +304,6 @@ static unicon_status check_bytes(unicon_ctx *ctx, const char *path, const unicon
   const int64_t size = strcmp(about->dtype, "<f2") == 0 ? 2 : 4;
   int64_t want = 0;
   unicon__sidecar now = {.rows = 0};
-  snprintf(now.hash, sizeof now.hash, "%016d", 0);
   if (about->width < 1 || __builtin_mul_overflow(about->rows, about->width * size, &want) ||
       __builtin_add_overflow(want, UNICON__NPY_HEADER, &want) || (int64_t)bytes.size != want)
     return unicon__fail(ctx, UNICON_ERR_FORMAT,
@@ -305,14 +311,8 @@ static unicon_status check_bytes(unicon_ctx *ctx, const char *path, const unicon
                         "%lld bytes: it was cut off or replaced",
                         path, bytes.size, (long long)about->rows, (long long)about->width,
                         (long long)want);
-  const size_t block = (size_t)(BLOCK_ROWS * about->width * size);
-  const int stage = unicon__stage_begin(ctx, "check", 0.99);
-  for (size_t at = UNICON__NPY_HEADER; at < bytes.size; at += block) {
-    const size_t left = bytes.size - at;
-    UNICON_TRY(unicon__stage_step(ctx, (int64_t)(at / block), (int64_t)(bytes.size / block) + 1));
-    take_hash(&now, bytes.data + at, left < block ? left : block);
-  }
-  unicon__stage_end(ctx, stage);
+  UNICON_TRY(hash_rows(ctx, bytes.data + UNICON__NPY_HEADER, about->rows,
+                       (size_t)(about->width * size), &now));
   if (strcmp(now.hash, about->hash) == 0) return UNICON_OK;
   return unicon__fail(ctx, UNICON_ERR_FORMAT,
                       "%s does not hold what was written: its bytes have the hash %s, its sidecar "
