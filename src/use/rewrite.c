@@ -175,17 +175,15 @@ static unicon_status write_header(unicon_ctx *ctx, const job *j) {
 
 /* ---- going on where it stopped ------------------------------------------------------------ */
 
-/* The hash of rows that were written block by block. */
+/* The hash of rows that were written block by block; a step of the stage for each block. */
 static unicon_status hash_rows(unicon_ctx *ctx, const unsigned char *rows, int64_t count,
                                size_t row, unicon__sidecar *out) {
   snprintf(out->hash, sizeof out->hash, "%016d", 0);
-  const int stage = unicon__stage_begin(ctx, "check", 0);
   for (int64_t at = 0; at < count; at += BLOCK_ROWS) {
     const int64_t left = count - at;
     UNICON_TRY(unicon__stage_step(ctx, at, count));
     take_hash(out, rows + (size_t)at * row, (size_t)(left < BLOCK_ROWS ? left : BLOCK_ROWS) * row);
   }
-  unicon__stage_end(ctx, stage);
   return UNICON_OK;
 }
 
@@ -205,8 +203,10 @@ static unicon_status compare_last(unicon_ctx *ctx, job *j, const unicon__sidecar
   unicon_status status = UNICON_OK;
   if (!equal && from + bytes <= file.size) {
     unicon__sidecar now = {.rows = 0};
+    const int stage = unicon__stage_begin(ctx, "check", 0);
     status =
         hash_rows(ctx, file.data + UNICON__NPY_HEADER, done, (size_t)(j->width * j->size), &now);
+    unicon__stage_end(ctx, stage);
     equal = strcmp(now.hash, journal->hash) == 0;
   }
   unicon__bytes_unmap(&file);
@@ -311,8 +311,10 @@ static unicon_status check_bytes(unicon_ctx *ctx, const char *path, const unicon
                         "%lld bytes: it was cut off or replaced",
                         path, bytes.size, (long long)about->rows, (long long)about->width,
                         (long long)want);
+  const int stage = unicon__stage_begin(ctx, "check", 0.99);
   UNICON_TRY(hash_rows(ctx, bytes.data + UNICON__NPY_HEADER, about->rows,
                        (size_t)(about->width * size), &now));
+  unicon__stage_end(ctx, stage);
   if (strcmp(now.hash, about->hash) == 0) return UNICON_OK;
   return unicon__fail(ctx, UNICON_ERR_FORMAT,
                       "%s does not hold what was written: its bytes have the hash %s, its sidecar "
