@@ -70,7 +70,7 @@ FORMULAS = (  # these carry the mathematics: three times as many
 
 # The tests that know a file best, tried first; then the quick ones.
 TESTS = {
-    "adam": "test_adam test_refine", "aggregate": "test_solve test_fit", "axes": "test_auto",
+    "adam": "test_adam test_refine", "aggregate": "test_solve test_fit", "axes": "test_auto test_auto_limits",
     "balance": "test_bias test_balance", "banks": "test_balance",
     "batch": "test_solve test_fit test_map_fused", "blas": "test_metric test_spectral test_limits",
     "build_info": "test_base", "check": "test_check", "classify": "test_classify",
@@ -100,7 +100,7 @@ TESTS = {
     "ranks_device": "test_device_roads", "rate": "test_plan", "refine": "test_refine",
     "reflect": "test_reflect", "regress": "test_regress test_migrate", "retrieval": "test_metrics",
     "rewrite": "test_migrate", "sample": "test_kept", "search": "test_search",
-    "select": "test_auto", "selection": "test_auto", "shuffle": "test_shuffle test_check",
+    "select": "test_auto test_auto_limits", "selection": "test_auto test_auto_limits", "shuffle": "test_shuffle test_check",
     "single": "test_single", "solve": "test_solve", "spaces": "test_migrate",
     "spectral": "test_spectral test_spectral_hard", "split": "test_split",
     "state": "test_state test_solve test_refine", "stats": "test_stats",

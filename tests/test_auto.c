@@ -61,45 +61,6 @@ static void every_loss_goes_with_auto(void **state) {
   cut_free(&c);
 }
 
-/* The best score among "kernel, setting: score; ..." of all that was tried. */
-static double best_tried(const unicon_model *model) {
-  double best = 0;
-  for (const char *at = unicon_model_meta(model, "auto_tried"); at && *at; at = strchr(at, ';')) {
-    at += strspn(at, "; ");
-    const char *end = strchr(at, ';'), *score = at;
-    for (const char *colon = at; colon && (!end || colon < end); colon = strstr(colon + 1, ": "))
-      score = colon;
-    best = fmax(best, atof(score + 1));
-    if (!end) break;
-  }
-  return best;
-}
-
-/* A budget that ends anywhere ends in a model, the best of what was tried: a kernel for which no
- * time was left is no finalist, a first look at one that there was time for is. */
-static void any_budget_gives_a_model(void **state) {
-  scratch *s = *state;
-  problem p;
-  problem_make(s->ctx, 33, 700, 20, 16, 6, 0.6, &p);
-  static const char *const budgets[] = {"0.1", "0.3", "0.6", "1.2"};
-  CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "threads", "2")); /* more would have time for a kernel */
-  for (size_t k = 0; k < sizeof budgets / sizeof *budgets; k++) {
-    unicon_options *options = NULL;
-    CHECK_OK(s->ctx, unicon_options_create(s->ctx, &options));
-    CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "preset", "best"));
-    CHECK_OK(s->ctx, unicon_options_set(s->ctx, options, "budget", budgets[k]));
-    log_book book = {0};
-    unicon_ctx_set_log(s->ctx, support_log, &book);
-    unicon_model *model = support_fit(s->ctx, p.rows_x, p.rows_y, NULL, options);
-    if (k == 0) assert_non_null(strstr(book.last[UNICON_LOG_WARNING], "leaves no time for"));
-    const double score = atof(unicon_model_meta(model, "auto_score")), best = best_tried(model);
-    assert_true(best > 0 && fabs(score - best) < 1e-4); /* four digits are kept of what was tried */
-    unicon_model_destroy(model);
-    unicon_options_destroy(options);
-  }
-  problem_free(&p);
-}
-
 /* On several splits the choice is made with a few landmarks; the model that follows has all rows,
  * and its metadata say so. */
 static void choice_leaves_the_map_alone(void **state) {
@@ -570,75 +531,6 @@ static void many_rows_hold_out_few(void **state) {
   problem_free(&p);
 }
 
-/* Pairs that are nearly exact have more directions in common than the usual rank; others do not. */
-static void many_common_directions_take_more_rank(void **state) {
-  unicon_ctx *ctx = ((scratch *)*state)->ctx;
-  enum { ROWS = 2400, WIDTH = 320 };
-  for (int exact = 0; exact < 2; exact++) {
-    problem p;
-    problem_make(ctx, 7, ROWS, WIDTH, WIDTH, exact ? WIDTH : 40, exact ? 30 : 8, &p);
-    unicon_options *options =
-        support_options(ctx, "preset", "auto", "kernel", "linear", "refine", "0", "metric",
-                        "whiten", "ridge", "0.3", "exponent", "1", "balance", "off", NULL);
-    unicon_model *model = support_fit(ctx, p.rows_x, p.rows_y, NULL, options);
-    const int64_t rank = unicon_model_rank(model);
-    assert_true(exact ? rank > 256 : rank <= 256);
-    unicon_model_destroy(model);
-    unicon_options_destroy(options);
-    problem_free(&p);
-  }
-}
-
-/* Keeps the first warning of its kind. */
-static void hear_left_out(void *user, unicon_log_level level, const char *text) {
-  char *kept = user;
-  if (level == UNICON_LOG_WARNING && strstr(text, "left out") && !kept[0])
-    snprintf(kept, 256, "%.255s", text);
-}
-
-/* Under a small limit a kernel that does not fit is left out and said so; where none fits, the
- * sentence names the limit. The kernels' matrices are rows by rows: 3 x 7 MB here. */
-static void kernels_must_fit_the_limit(void **state) {
-  scratch *s = *state;
-  enum { ROWS = 800 };
-  problem p;
-  problem_make(s->ctx, 5, ROWS, DX, DY, 6, 0.6, &p);
-  const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_y);
-  CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "threads", "2")); /* each has buffers of its own */
-  static const struct {
-    const char *limit;
-    bool held, left_out, fits;
-  } cases[] = {{"9M", false, true, true},
-               {"9M", true, true, true},
-               {"1M", false, true, false},
-               {"none", false, false, true}};
-  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-    char heard[256] = "";
-    unicon_model *model = NULL;
-    const uint64_t before = scratch_memory(s);
-    CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "max-mem", cases[c].limit));
-    unicon_ctx_set_log(s->ctx, hear_left_out, heard);
-    const unicon_status status =
-        unicon_fit(s->ctx, &data, cases[c].held ? &data : NULL, NULL, &model);
-    unicon_ctx_set_log(s->ctx, NULL, NULL);
-    assert_int_equal(heard[0] != '\0', cases[c].left_out);
-    if (!cases[c].fits) {
-      scratch_failed(s, status, UNICON_ERR_MEMORY, "max_mem", "");
-      continue;
-    }
-    CHECK_OK(s->ctx, status);
-    const bool tried = strstr(unicon_model_meta(model, "auto_tried"), "angular") != NULL;
-    assert_int_equal(tried, !cases[c].left_out);
-    if (cases[c].left_out) {
-      assert_non_null(strstr(heard, "kernel angular"));
-      assert_string_equal(unicon_ctx_error(s->ctx), "");
-      assert_true(scratch_memory(s) - before < 1 << 20); /* a linear model and nothing else */
-    }
-    unicon_model_destroy(model);
-  }
-  problem_free(&p);
-}
-
 typedef struct shares {
   double last, leap;
 } shares;
@@ -679,7 +571,6 @@ int main(void) {
       SCRATCH_TEST(the_share_makes_no_leaps),
       SCRATCH_TEST(reported_score_is_the_models),
       SCRATCH_TEST(every_loss_goes_with_auto),
-      SCRATCH_TEST(any_budget_gives_a_model),
       SCRATCH_TEST(choice_leaves_the_map_alone),
       SCRATCH_TEST(given_options_stay),
       SCRATCH_TEST(noted_epochs_are_of_the_choice),
@@ -695,8 +586,6 @@ int main(void) {
       SCRATCH_TEST(robust_batches_resist),
       SCRATCH_TEST(shared_encoder_is_shared),
       SCRATCH_TEST(exponent_is_a_power),
-      SCRATCH_TEST(kernels_must_fit_the_limit),
-      SCRATCH_TEST(many_common_directions_take_more_rank),
       SCRATCH_TEST(shared_encoder_finds_principal_axes),
       SCRATCH_TEST(many_rows_hold_out_few),
   };
