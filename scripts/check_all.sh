@@ -86,6 +86,12 @@ python_test() {
   build_in build && scripts/check_python.sh
 }
 
+# The CUDA plugin without a GPU; without CUDA's headers there is nothing to check.
+emulated() {
+  command -v nvcc || { echo "nvcc is not installed"; return 0; }
+  scripts/check_emulated.sh --all
+}
+
 # Reports in a browser; pages and screenshots stay in build-check/report.
 chromium_test() {
   build_in build && tests/report/run.sh build/unicon "$log/report"
@@ -106,7 +112,7 @@ stage() {
 
 scripts/setup.sh --all || exit 1
 if [ $# -eq 0 ]; then
-  set -- tidy cppcheck analyzer tsan valgrind faults coverage install python chromium
+  set -- tidy cppcheck analyzer tsan valgrind faults coverage install emulated python chromium
 fi
 for name in "$@"; do
   case $name in
@@ -119,6 +125,7 @@ for name in "$@"; do
       ;;
     install) stage install install_test ;;
     chromium) stage chromium chromium_test ;;
+    emulated) stage emulated emulated ;;
     python)
       stage python python_test
       grep -E "^(==|[0-9]+ passed|.* skipped$)" "$log/python.log"

@@ -147,10 +147,11 @@ void unicon__lse_add(double *top, double *sum, double v, double count) {
 }
 
 double unicon__lse_value(double top, double sum) {
-  return sum > 0 ? top + log(sum) : -INFINITY;
+  return sum > 0 ? top + log(sum) : isnan(sum) ? sum : -INFINITY;
 }
 
 double unicon__log_add(double u, double v) {
+  if (isnan(u) || isnan(v)) return NAN; /* of which the next line knows nothing */
   const double high = u > v ? u : v, low = u > v ? v : u;
   return high == -INFINITY ? high : high + log1p(exp(low - high));
 }

@@ -106,6 +106,9 @@ static int open_all(gpu *g, uint64_t limit) {
                     "creating a stream"));
   GPU_TRY(gpu_check_blas(g, cublasCreate(&g->blas), "starting cuBLAS"));
   GPU_TRY(gpu_check_blas(g, cublasSetStream(g->blas, g->stream), "starting cuBLAS"));
+  /* parts of a float16 result are added in float32: the bound of the search counts one rounding */
+  const int exact = CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
+  GPU_TRY(gpu_check_blas(g, cublasSetMathMode(g->blas, (cublasMath_t)exact), "starting cuBLAS"));
   GPU_TRY(gpu_check_solver(g, cusolverDnCreate(&g->solver), "starting cuSOLVER"));
   GPU_TRY(gpu_check_solver(g, cusolverDnSetStream(g->solver, g->stream), "starting cuSOLVER"));
   GPU_TRY(gpu_check_solver(g, cusolverDnCreateParams(&g->solver_params), "starting cuSOLVER"));
@@ -114,8 +117,7 @@ static int open_all(gpu *g, uint64_t limit) {
     GPU_TRY(gpu_check(g, cudaEventCreateWithFlags(&g->copied[k], cudaEventDisableTiming),
                       "creating an event"));
   }
-  /* half a gigabyte stays for the libraries and the driver */
-  const uint64_t spare = 512u << 20, most = free_bytes > spare ? free_bytes - spare : free_bytes;
+  const uint64_t most = free_bytes > GPU_SPARE ? free_bytes - GPU_SPARE : free_bytes;
   g->limit = limit > 0 && limit < most ? limit : most;
   return GPU_OK;
 }
@@ -162,10 +164,20 @@ void gpu_release(gpu *g, long mark) {
 void gpu_give(gpu *g, void *data) {
   for (int k = 0; data && k < g->blocks; k++)
     if (g->block[k].data == data && g->block[k].taken) give(g, &g->block[k]);
+  if (g->used == 0 && g->held > GPU_KEPT) gpu_trim(g); /* an idle device leaves it to others */
 }
 
+/* Others may have taken memory since the device was opened. */
 uint64_t gpu_left(const gpu *g) {
-  return g->used < g->limit ? g->limit - g->used : 0;
+  size_t now = 0, total = 0;
+  const uint64_t left = g->used < g->limit ? g->limit - g->used : 0;
+  if (cudaMemGetInfo(&now, &total) != cudaSuccess) {
+    cudaGetLastError();
+    return left;
+  }
+  const uint64_t room = now + (g->held - g->used);
+  const uint64_t there = room > GPU_SPARE ? room - GPU_SPARE : 0;
+  return left < there ? left : there;
 }
 
 void gpu_trim(gpu *g) {
@@ -223,7 +235,7 @@ static int take_new(gpu *g, size_t bytes, gpu_block **out) {
 }
 
 int gpu_take(gpu *g, size_t bytes, void **out) {
-  bytes = (bytes + 511) / 512 * 512;
+  bytes = ((bytes > 0 ? bytes : 1) + 511) / 512 * 512;
   *out = NULL;
   if (faulty(g))
     return gone() ? gpu_fail(g, GPU_FAILED, "the GPU does not answer")

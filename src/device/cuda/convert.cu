@@ -123,9 +123,10 @@ int gpu_unit_rows(gpu *g, float *z, int64_t rows, int64_t cols, int64_t ld, int 
 
 enum { SUM_ROWS = 512 };
 
-/* part[slice][w][column]; a thread a column of a slice of rows. */
+/* part[slice][w][column]; a thread a column of a slice of rows. Weights are `ld_weight` apart. */
 static __global__ void column_kernel(const float *a, int64_t rows, int64_t cols, int64_t ld,
-                                     const double *weight, int64_t weights, double *part) {
+                                     const double *weight, int64_t ld_weight, int64_t weights,
+                                     double *part) {
   const int64_t j = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
   const int64_t first = (int64_t)blockIdx.y * SUM_ROWS;
   const int64_t last = first + SUM_ROWS < rows ? first + SUM_ROWS : rows;
@@ -142,7 +143,7 @@ static __global__ void column_kernel(const float *a, int64_t rows, int64_t cols,
   } else {
 #pragma unroll 8
     for (int64_t i = first; i < last; i++)
-      sum += weight[(w - 1) * rows + i] * (double)a[i * ld + j];
+      sum += weight[(w - 1) * ld_weight + i] * (double)a[i * ld + j];
   }
   double *to = part + (int64_t)blockIdx.y * (weights + 2) * cols;
   to[(w == 0 ? 0 : w + 1) * cols + j] = sum;
@@ -159,14 +160,14 @@ static __global__ void fold_columns(const double *part, int64_t slices, int64_t 
 }
 
 static int column_sums(gpu *g, const float *a, int64_t rows, int64_t cols, int64_t ld,
-                       const double *weight, int64_t weights, double sign, double *sum,
-                       int64_t stride) {
+                       const double *weight, int64_t ld_weight, int64_t weights, double sign,
+                       double *sum, int64_t stride) {
   const int64_t slices = (rows + SUM_ROWS - 1) / SUM_ROWS;
   const unsigned across = (unsigned)((cols + 127) / 128);
   double *part;
   GPU_TRY(gpu_new(g, &part, slices * (weights + 2) * cols));
   column_kernel<<<dim3(across, (unsigned)slices, (unsigned)(weights + 1)), 128, 0, g->stream>>>(
-      a, rows, cols, ld, weight, weights, part);
+      a, rows, cols, ld, weight, ld_weight, weights, part);
   GPU_TRY(gpu_launched(g, "summing columns"));
   fold_columns<<<dim3(across, (unsigned)(weights + 2)), 128, 0, g->stream>>>(
       part, slices, cols, weights + 2, sign, sum, stride);
@@ -176,15 +177,12 @@ static int column_sums(gpu *g, const float *a, int64_t rows, int64_t cols, int64
 int gpu_column_sums(gpu *g, const float *a, int64_t rows, int64_t cols, int64_t ld,
                     const double *weight, int64_t weights, double sign, double *sum,
                     int64_t stride) {
-  enum { MOST = 16 << 20 }; /* rows at a time: so many slices fit a grid */
+  const int64_t most = g->sum_rows > 0 ? g->sum_rows : 16 << 20; /* so many slices fit a grid */
   const long mark = gpu_mark(g);
   int code = GPU_OK;
-  if (rows > MOST && weights > 0)
-    return gpu_fail(g, GPU_FAILED, "weighted sums of %lld rows: at most %d at once",
-                    (long long)rows, MOST);
-  for (int64_t first = 0; first < rows && code == GPU_OK; first += MOST) {
-    code = column_sums(g, a + first * ld, gpu_least(MOST, rows - first), cols, ld, weight, weights,
-                       sign, sum, stride);
+  for (int64_t first = 0; first < rows && code == GPU_OK; first += most) {
+    code = column_sums(g, a + first * ld, gpu_least(most, rows - first), cols, ld,
+                       weight ? weight + first : NULL, rows, weights, sign, sum, stride);
     gpu_release(g, mark);
   }
   return code;

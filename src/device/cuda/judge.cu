@@ -102,13 +102,14 @@ int gpu_judge_rows(gpu *g, const gpu_judge *j) {
   for (int d = 0; d < 2; d++) {
     const gpu_judge_lists *l = &j->of[d];
     const int64_t n = j->held[d].rows, m = j->held[1 - d].rows;
+    if (l->top && n > 0) fill_kernel<<<blocks_of(n), 256, 0, g->stream>>>(l->top, n, -INFINITY);
+    GPU_TRY(gpu_launched(g, "held-out matches"));
     if (n == 0 || m == 0) continue;
     for (int s = 0; s < 2 && balanced; s++)
       last_kernel<<<blocks_of(j->held[s].rows), 256, 0, g->stream>>>(z[s], j->held[s].rows, width,
                                                                      s == d ? NULL : bias[s]);
     match_kernel<<<warps(n), 256, 0, g->stream>>>(z[d], z[1 - d], n, width, l->start, l->match,
                                                   l->threshold);
-    if (l->top) fill_kernel<<<blocks_of(n), 256, 0, g->stream>>>(l->top, n, -INFINITY);
     GPU_TRY(gpu_launched(g, "held-out matches"));
     const gpu_scores s = {z[d], z[1 - d], n, m, width, width, width, 0, l->self};
     GPU_TRY(gpu_ranks(g, &s, l->start, l->threshold, l->hidden, l->above, l->top, l->sum));

@@ -48,6 +48,7 @@ typedef struct gpu {
   int reduced;                /* scores and weights of a plane in 16 bits */
   int64_t cell_x, cell_y;     /* rows and columns of the plane at a time; 0: as measured best */
   int64_t search_x, search_y; /* queries and candidates at a time, likewise */
+  int64_t sum_rows;           /* rows of sums of columns at a time, likewise */
   long fault;                 /* tests: the call that fails, counted down; 0: none */
   int (*poll)(void *user);
   void (*copy)(void *user, void *to, int64_t to_stride, const void *from, int64_t from_stride,
@@ -56,7 +57,11 @@ typedef struct gpu {
   char error[400];
 } gpu;
 
-enum { GPU_PINNED = 16 << 20 };
+enum {
+  GPU_PINNED = 16 << 20,
+  GPU_SPARE = 512 << 20, /* stays for the libraries and the driver */
+  GPU_KEPT = 1 << 30     /* of free blocks, where nothing is in use */
+};
 
 /* `limit` bytes at most, 0: what the device has. On failure `text` has the sentence. */
 int gpu_open(gpu *g, uint64_t limit, char *text, size_t size);

@@ -330,8 +330,8 @@ static int fill(gpu *g, double *out, int64_t n, double value) {
 
 typedef struct summing {
   const gpu_plane *plane;
-  cells cells;
-  edits edits;
+  struct cells cells;
+  struct edits edits;
   float a2;
   float *shift_x, *shift_y; /* FORM_SHIFTED */
   double *row_part;
@@ -401,10 +401,23 @@ static int tops_to_shifts(gpu *g, double *top, int64_t n, double a, float *shift
   return gpu_launched(g, "sums of scores");
 }
 
+/* Of nothing. */
+static int no_sums(gpu *g, const gpu_plane *p, int shifted, double *row_top, double *row_sum,
+                   double *column_top, double *column_sum) {
+  const double top = shifted ? -INFINITY : 0;
+  if (p->n_x > 0) GPU_TRY(fill(g, row_top, p->n_x, top));
+  if (p->n_x > 0) GPU_TRY(fill(g, row_sum, p->n_x, 0));
+  if (p->n_y > 0) GPU_TRY(fill(g, column_top, p->n_y, top));
+  if (p->n_y > 0) GPU_TRY(fill(g, column_sum, p->n_y, 0));
+  return GPU_OK;
+}
+
 static int exp_sums(gpu *g, summing *w, double a, int shifted, gpu_lists counts, double *row_top,
                     double *row_sum, double *column_top, double *column_sum) {
   const gpu_plane *p = w->plane;
   cells *c = &w->cells;
+  if (p->n_x == 0 || p->n_y == 0)
+    return no_sums(g, p, shifted, row_top, row_sum, column_top, column_sum);
   GPU_TRY(cells_open(g, p, 0, c));
   GPU_TRY(gpu_new(g, &w->row_part, (p->n_y + BLOCK_COLS - 1) / BLOCK_COLS * c->rows));
   GPU_TRY(gpu_new(g, &w->column_part, (c->rows + BLOCK_ROWS - 1) / BLOCK_ROWS * c->cols));
@@ -513,8 +526,8 @@ typedef struct weighing {
   const gpu_plane *plane;
   const gpu_weights *w;
   gpu_plane window;
-  cells cells;
-  edits edits;
+  struct cells cells;
+  struct edits edits;
   forms f;
   const float *row, *column;         /* of the window */
   __nv_bfloat16 *high, *low;         /* S of a cell */

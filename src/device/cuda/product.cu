@@ -51,9 +51,11 @@ int64_t gpu_split_width(int64_t k, int parts) {
 
 /* Each product of 16-bit numbers is exact; what is lost: entries of l beyond 11 bits (2^-22 of the
  * entry, or 2^-33 where that is subnormal), products l l', and in the float32 sum at most one part
- * in 2^23 for each term and each group of four; sums of the small terms are 2^-10 of that. */
+ * in 2^23 for each term and each group of four; sums of the small terms are 2^-10 of that in the
+ * first block, and are added to what is there already in the others. */
 double gpu_split_error(int64_t k) {
-  return 0x1p-20 + 1.26 * (double)k * 0x1p-23;
+  const int64_t later = k > SPLIT_BLOCK ? k - SPLIT_BLOCK : 0;
+  return 0x1p-20 + 1.26 * (double)(k + 2 * later) * 0x1p-23;
 }
 
 /* Where entry k of a row lies, for its part. */

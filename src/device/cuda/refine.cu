@@ -108,6 +108,7 @@ typedef struct batch_entries {
 } batch_entries;
 
 static __device__ inline double log_add(double u, double v) {
+  if (isnan(u) || isnan(v)) return NAN; /* of which the two below know nothing */
   const double high = fmax(u, v), low = fmin(u, v);
   return high == -INFINITY ? high : high + log1p(exp(low - high));
 }
@@ -172,8 +173,8 @@ static __global__ void count_kernel(const float *s, int64_t cols, double a, doub
   __syncthreads();
   for (int w = 0; w < ROW_THREADS / 32; w++) top = fmaxf(top, tops[w]);
   double sum = 0;
-  for (int64_t k = threadIdx.x; k < cols && top > -INFINITY; k += blockDim.x)
-    sum += (double)expf((float)(a * ((double)row[k] - (double)top)));
+  for (int64_t k = threadIdx.x; k < cols; k += blockDim.x)
+    sum += row[k] == -INFINITY ? 0 : (double)expf((float)(a * ((double)row[k] - (double)top)));
   sum = block_sum(sum, held);
   if (threadIdx.x == 0)
     log_n[blockIdx.x] = sum > 0 ? a * (double)top + log(sum) : isnan(sum) ? sum : -INFINITY;

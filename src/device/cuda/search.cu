@@ -6,6 +6,7 @@
  * The bound of a score: rounding of the rows, |dq| |b| + |q| |db| with the lengths of what was
  * really lost; rounding of the float32 sum, at most one part in 2^23 for each term and each group
  * of four; rounding of the score itself where it is kept in float16. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -26,7 +27,7 @@ typedef struct screen {
   void *s;
 } screen;
 
-/* Lengths of rows and of what float16 (parts 1) takes from them, rounded up. */
+/* Lengths of rows and of what one or two float16 take from them, rounded up. */
 static __global__ void lengths_kernel(const float *z, int64_t rows, int64_t width, int64_t ld,
                                       int parts, float *length, float *lost, unsigned *most) {
   const int64_t i = (int64_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
@@ -35,8 +36,9 @@ static __global__ void lengths_kernel(const float *z, int64_t rows, int64_t widt
   float sum = 0, loss = 0;
   for (int64_t k = lane; k < width; k += 32) {
     const float v = z[i * ld + k], scaled = v * GPU_SPLIT_SCALE;
-    const float gone =
-        parts == 1 ? (scaled - __half2float(__float2half_rn(scaled))) / GPU_SPLIT_SCALE : 0;
+    const float rest = scaled - __half2float(__float2half_rn(scaled));
+    const float left = parts == 3 ? rest - __half2float(__float2half_rn(rest)) : rest;
+    const float gone = parts > 0 ? left / GPU_SPLIT_SCALE : 0;
     sum += v * v;
     loss += gone * gone;
   }
@@ -159,9 +161,9 @@ static __global__ void __launch_bounds__(256)
   const T *from = s + row * ld;
 #pragma unroll 4
   for (int c = blockIdx.x * SPAN + lane * 8; c < end; c += 256) {
-    if (!(top8(from + c) >= least)) continue;
+    if (top8(from + c) < least) continue;
     for (int k = 0; k < 8 && c + k < end; k++) {
-      if (!((float)from[c + k] >= least)) continue;
+      if ((float)from[c + k] < least) continue; /* NaN: the sum is beyond float32, its parts are not */
       const int at = atomicAdd(&w.count[row], 1);
       if (at < PLACES) w.place[(int64_t)row * PLACES + at] = c + k;
     }
@@ -434,6 +436,11 @@ static __device__ inline float certain(double bar, float bound, int half) {
   return __double2float_ru(kept);
 }
 
+/* What is hidden, or no candidate at all, is -inf, and below any bar. */
+static __device__ inline float visible(float least) {
+  return fmaxf(least, -FLT_MAX);
+}
+
 /* Scores of a query from `certain` on are counted, those between `reach` and it scored exactly. */
 typedef struct bars {
   const double *threshold;
@@ -452,7 +459,7 @@ static __device__ inline unsigned count_eight(const float v[8], const float low[
   for (int k = 0; k < 8; k++) {
     bool close = false;
 #pragma unroll
-    for (int c = 0; c < C; c++) close |= v[k] >= low[c] && v[k] < high[c];
+    for (int c = 0; c < C; c++) close |= !(v[k] < low[c]) && !(v[k] >= high[c]);
 #pragma unroll
     for (int c = 0; c < C; c++) counter[c] += !close && v[k] >= high[c];
     near |= close ? 1u << k : 0;
@@ -463,12 +470,12 @@ static __device__ inline unsigned count_eight(const float v[8], const float low[
 /* The same where there are many thresholds: a search and an addition a score. */
 static __device__ inline unsigned count_many(const float v[8], const bars *b, int half) {
   unsigned near = 0;
-  const float least = reach(b->threshold[b->count - 1], b->bound, half);
+  const float least = visible(reach(b->threshold[b->count - 1], b->bound, half));
   for (int k = 0; k < 8; k++) {
-    if (!(v[k] >= least)) continue;
+    if (v[k] < least) continue;
     const double slack = (double)b->bound + (half ? fabs((double)v[k]) * 0x1p-10 + 0x1p-23 : 0);
     const int at = first_beaten(b->threshold, b->count, (double)v[k] - slack);
-    if (at > 0 && (double)v[k] + slack >= b->threshold[at - 1])
+    if (isnan(v[k]) || (at > 0 && (double)v[k] + slack >= b->threshold[at - 1]))
       near |= 1u << k;
     else
       count_one(at, b->count, b->above);
@@ -522,7 +529,7 @@ static __global__ void __launch_bounds__(256)
 #pragma unroll
   for (int k = 0; k < ROOM; k++) {
     counter[k] = 0;
-    low[k] = k < b.count ? reach(b.threshold[k], b.bound, half) : INFINITY;
+    low[k] = k < b.count ? visible(reach(b.threshold[k], b.bound, half)) : INFINITY;
     high[k] = k < b.count ? certain(b.threshold[k], b.bound, half) : INFINITY;
   }
   for (int c = blockIdx.x * SPAN + lane * 8; __any_sync(~0u, c < end); c += 256) {
