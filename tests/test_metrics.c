@@ -399,6 +399,53 @@ static void few_queries_share_the_candidates(void **state) {
   free(want);
 }
 
+/* Rows of one column more: 1 in queries, a shift of its own in candidates. */
+static float *widened(const float *z, int64_t n, int64_t r, bool query) {
+  float *out = support_floats(n * (r + 1));
+  for (int64_t i = 0; i < n; i++) {
+    memcpy(out + i * (r + 1), z + i * r, (size_t)r * sizeof *z);
+    out[i * (r + 1) + r] = query ? 1 : (float)(i % 7) / 16;
+  }
+  return out;
+}
+
+/* Balanced and plain figures of one walk are those of two, ties included, whatever the cells. */
+static void both_scales_are_one_walk(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  static const int64_t shapes[2][2] = {{14, 9300}, {150, 1500}};
+  for (int kind = ONE_TO_ONE; kind <= ONE_SET; kind++) {
+    for (int k = 0; k < 2; k++) {
+      const int64_t n_x = kind == ONE_TO_ONE || kind == ONE_SET ? 300 : shapes[k][0];
+      const int64_t n_y = n_x == 300 ? 300 : shapes[k][1];
+      int64_t *found[4];
+      unicon__metrics all, plain, want_all, want_plain;
+      table t;
+      for (int f = 0; f < 4; f++) found[f] = calloc((size_t)n_y, sizeof *found[f]);
+      make_table(ctx, 31, kind, n_x, n_y, 4, true, &t);
+      float *asked = widened(t.zx, n_x, 4, true), *offered = widened(t.zy, n_y, 4, false);
+      unicon__retrieval of = {.query = t.zx,
+                              .candidate = t.zy,
+                              .width = 4,
+                              .pairs = t.pairs,
+                              .from_x = true,
+                              .found = found[0]};
+      CHECK_OK(ctx, unicon__retrieval_of(ctx, &of, &want_plain));
+      of.query = asked, of.candidate = offered, of.width = 5, of.found = found[1];
+      CHECK_OK(ctx, unicon__retrieval_of(ctx, &of, &want_all));
+      assert_memory_not_equal(want_all.value, want_plain.value, sizeof all.value);
+      of.found = found[2], of.plain = &plain, of.plain_found = found[3];
+      CHECK_OK(ctx, unicon__retrieval_of(ctx, &of, &all));
+      assert_memory_equal(all.value, want_all.value, sizeof all.value);
+      assert_memory_equal(plain.value, want_plain.value, sizeof all.value);
+      assert_memory_equal(found[2], found[1], (size_t)n_y * sizeof *found[0]);
+      assert_memory_equal(found[3], found[0], (size_t)n_y * sizeof *found[0]);
+      for (int f = 0; f < 4; f++) free(found[f]);
+      free(asked), free(offered);
+      free_table(&t);
+    }
+  }
+}
+
 /* Large classes: blocks of fewer queries, in memory that does not grow with them. */
 static void large_classes_take_small_blocks(void **state) {
   (void)state; /* a context of its own: its peak is looked at */
@@ -632,6 +679,7 @@ int main(void) {
       SCRATCH_TEST(ignored_pairs_are_no_candidates),
       SCRATCH_TEST(tiles_do_not_show),
       SCRATCH_TEST(few_queries_share_the_candidates),
+      SCRATCH_TEST(both_scales_are_one_walk),
       SCRATCH_TEST(large_classes_take_small_blocks),
       SCRATCH_TEST(a_long_evaluation_can_be_cancelled),
       SCRATCH_TEST(intervals_are_those_of_the_mean),

@@ -7,11 +7,14 @@
 #include "base/sweep.h"
 #include "linalg/vec.h"
 
-/* The job as the device gets it. */
+enum { MOST_JOBS = 2 };
+
+/* Jobs as the device gets them. */
 typedef struct handing {
   unicon__ranks_job *job;
-  int64_t *hidden_start, *hidden, *self;
-  double *score; /* of the first k */
+  int jobs;
+  int64_t *hidden_start, *hidden, *self; /* the same in all of them */
+  double *score[MOST_JOBS];              /* of the first k of each */
 } handing;
 
 /* ---- what counts -------------------------------------------------------------------------- */
@@ -31,69 +34,86 @@ static int descending(const void *a, const void *b) {
   return (left < right) - (left > right);
 }
 
+static void fill_thresholds(const unicon__ranks_job *job, int64_t query) {
+  const unicon__partners p = positives(job, query);
+  const float *row = job->query + query * job->width;
+  double *threshold = job->threshold + job->start[query];
+  /* the device sums products in another order: what that can change is a tie, and counts so */
+  const double tie = 0x1p-51 * (double)job->width;
+  for (int64_t k = 0; k < p.count; k++)
+    threshold[k] = unicon__vec_best()->dot(row, job->candidate + unicon__partner(p, k) * job->width,
+                                           job->columns) -
+                   tie;
+  qsort(threshold, (size_t)p.count, sizeof *threshold, descending);
+}
+
 /* Exact thresholds of a query, and what is hidden from it: two ascending lists made one. */
 static void fill_query(void *state, unicon__cell cell) {
   const handing *h = state;
-  const unicon__ranks_job *job = h->job;
-  const unicon__partners p = positives(job, cell.row), other = ignored(job, cell.row);
-  const float *query = job->query + cell.row * job->width;
-  double *threshold = job->threshold + job->start[cell.row];
+  const unicon__partners p = positives(h->job, cell.row), other = ignored(h->job, cell.row);
   int64_t *to = h->hidden + h->hidden_start[cell.row], k = 0, j = 0;
-  /* the device sums products in another order: what that can change is a tie, and counts so */
-  const double tie = 0x1p-51 * (double)job->width;
-  for (; k < p.count; k++)
-    threshold[k] = unicon__vec_best()->dot(
-                       query, job->candidate + unicon__partner(p, k) * job->width, job->width) -
-                   tie;
-  qsort(threshold, (size_t)p.count, sizeof *threshold, descending);
-  for (k = 0; p.count > 0 && (k < p.count || j < other.count);)
+  for (int t = 0; t < h->jobs; t++) fill_thresholds(&h->job[t], cell.row);
+  while (p.count > 0 && (k < p.count || j < other.count))
     *to++ = j == other.count || (k < p.count && unicon__partner(p, k) < other.item[j])
                 ? unicon__partner(p, k++)
                 : other.item[j++];
 }
 
-static unicon_status hand_over(unicon_ctx *ctx, handing *h) {
-  unicon__ranks_job *job = h->job;
+static unicon_status open_job(unicon_ctx *ctx, handing *h, int t) {
+  unicon__ranks_job *job = &h->job[t];
   const int64_t n = job->queries;
   UNICON_NEW(ctx, job->start, n + 1);
   UNICON_NEW(ctx, job->count, n);
-  UNICON_NEW(ctx, h->hidden_start, n + 1);
-  UNICON_NEW(ctx, h->self, n);
   for (int64_t i = 0; i < n; i++) {
-    const int64_t count = positives(job, i).count, hidden = count + ignored(job, i).count;
-    h->self[i] = job->from_x ? unicon__self_x(job->pairs, i) : unicon__self_y(job->pairs, i);
+    const int64_t count = positives(job, i).count;
     job->start[i + 1] = job->start[i] + count;
-    job->count[i] = job->candidates - hidden - (h->self[i] >= 0);
-    h->hidden_start[i + 1] = h->hidden_start[i] + (count > 0 ? hidden : 0);
+    job->count[i] = job->candidates - count - ignored(job, i).count - (h->self[i] >= 0);
   }
   UNICON_NEW(ctx, job->threshold, job->start[n]);
   UNICON_NEW(ctx, job->above, job->start[n]);
-  UNICON_NEW(ctx, h->hidden, h->hidden_start[n]);
   if (job->others) UNICON_NEW(ctx, job->top, n);
   if (job->others) UNICON_NEW(ctx, job->sum, n);
   if (job->k > 0) UNICON_NEW(ctx, job->id, n * job->k);
-  if (job->k > 0) UNICON_NEW(ctx, h->score, n * job->k);
+  if (job->k > 0) UNICON_NEW(ctx, h->score[t], n * job->k);
   for (int64_t i = 0; job->others && i < n; i++) job->top[i] = -INFINITY;
   for (int64_t k = 0; k < n * job->k; k++) job->id[k] = -1;
+  return UNICON_OK;
+}
+
+static unicon_status hand_over(unicon_ctx *ctx, handing *h) {
+  const unicon__ranks_job *job = h->job;
+  const int64_t n = job->queries;
+  UNICON_NEW(ctx, h->hidden_start, n + 1);
+  UNICON_NEW(ctx, h->self, n);
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t count = positives(job, i).count;
+    h->self[i] = job->from_x ? unicon__self_x(job->pairs, i) : unicon__self_y(job->pairs, i);
+    h->hidden_start[i + 1] = h->hidden_start[i] + (count > 0 ? count + ignored(job, i).count : 0);
+  }
+  UNICON_NEW(ctx, h->hidden, h->hidden_start[n]);
+  for (int t = 0; t < h->jobs; t++) UNICON_TRY(open_job(ctx, h, t));
   return unicon__sweep_rows(ctx, NULL, NULL, n, fill_query, h);
 }
 
 /* ---- blocks ------------------------------------------------------------------------------- */
 
 /* A block of queries, from `first` on, against a block of candidates. */
-static unicon_status count_block(unicon_ctx *ctx, const handing *h, const unicon__device_scores *s,
-                                 int64_t first) {
-  const unicon__ranks_job *job = h->job;
-  const unicon__device_sparse hidden = {s->queries, h->hidden_start + first, h->hidden, NULL};
+static unicon_status count_block(unicon_ctx *ctx, const handing *h, int t,
+                                 const unicon__device_scores *rows, int64_t first) {
+  const unicon__ranks_job *job = &h->job[t];
+  const unicon__device_sparse hidden = {rows->queries, h->hidden_start + first, h->hidden, NULL};
   const unicon__device_ranks ranks = {.start = job->start + first,
                                       .threshold = job->threshold,
                                       .hidden = &hidden,
                                       .above = job->above,
                                       .top = job->top ? job->top + first : NULL,
                                       .sum = job->sum ? job->sum + first : NULL};
-  UNICON_TRY(unicon__on(ctx, ranks, s, &ranks));
+  unicon__device_scores s = *rows;
+  s.width = job->columns;
+  UNICON_TRY(unicon__on(ctx, ranks, &s, &ranks));
   if (job->k == 0) return UNICON_OK;
-  return unicon__on(ctx, nearest, s, job->k, h->score + first * job->k, job->id + first * job->k);
+  return unicon__on(ctx, nearest, &s, job->k, h->score[t] + first * job->k,
+                    job->id + first * job->k);
 }
 
 static unicon_status fill(unicon_ctx *ctx, unicon__matrix *to, const float *rows, int64_t first,
@@ -122,20 +142,20 @@ static unicon_status ranks_road(unicon_ctx *ctx, void *state, unicon__device_roo
                                        .candidate = candidate,
                                        .queries = rows,
                                        .candidates = cols,
-                                       .width = job->width,
                                        .number = c,
                                        .self = h->self + q};
       if (c == 0 || part_q < job->queries)
         UNICON_TRY(fill(ctx, query, job->query, q, rows, job->width));
-      UNICON_TRY(count_block(ctx, h, &s, q));
+      for (int t = 0; t < h->jobs; t++) UNICON_TRY(count_block(ctx, h, t, &s, q));
     }
   }
   unicon__stage_end(ctx, stage);
   return UNICON_OK;
 }
 
-unicon_status unicon__ranks_on_device(unicon_ctx *ctx, unicon__ranks_job *job, bool *done) {
-  handing h = {.job = job};
+unicon_status unicon__ranks_on_device(unicon_ctx *ctx, unicon__ranks_job *job, int jobs,
+                                      bool *done) {
+  handing h = {.job = job, .jobs = jobs};
   const double flops = 2 * (double)job->queries * (double)job->candidates * (double)job->width;
   int64_t total = 0;
   *done = false;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks on a device: the counting of score/retrieval, blocks of queries by blocks of candidates. */
+/* Ranks on a device: the counting of score/retrieval, blocks of queries by blocks of candidates, which
+ * go there once however many jobs there are. */
 #ifndef UNICON_SCORE_RANKS_DEVICE_H
 #define UNICON_SCORE_RANKS_DEVICE_H
 
@@ -9,8 +10,8 @@
 typedef struct unicon__ranks_job {
   const unicon_pairs *pairs;
   bool from_x;                    /* rows of x are the queries */
-  const float *query, *candidate; /* rows of `width` */
-  int64_t queries, candidates, width;
+  const float *query, *candidate; /* rows of `width`, ranked by their first `columns` */
+  int64_t queries, candidates, width, columns;
   int64_t k;   /* the first k of each query are wanted; 0: no */
   bool others; /* what the candidates look like that are no match */
   /* Found, in the frame: for positive number start[i] + k of query i, best first, the exact score
@@ -20,6 +21,8 @@ typedef struct unicon__ranks_job {
   double *threshold, *top, *sum;
 } unicon__ranks_job;
 
-unicon_status unicon__ranks_on_device(unicon_ctx *ctx, unicon__ranks_job *job, bool *done);
+/* The same rows by several numbers of columns. */
+unicon_status unicon__ranks_on_device(unicon_ctx *ctx, unicon__ranks_job *job, int jobs,
+                                      bool *done);
 
 #endif

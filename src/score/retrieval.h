@@ -8,24 +8,6 @@
 #include "base/ctx.h"
 #include "io/pairs.h"
 
-/* What is ranked: rows of x as queries and rows of y as candidates (from_x), or the other way
- * round; `width` floats each: unit vectors, or [u, 1] and [v, -b(v)]. */
-typedef struct unicon__retrieval {
-  const float *query, *candidate;
-  int64_t width;
-  const unicon_pairs *pairs;
-  bool from_x;
-  /* Wanted beside the metrics; NULL: not that. */
-  double *rank;   /* of the first match of each query, 0 where there is none */
-  int64_t *found; /* per candidate: how often among the first UNICON__HUB_TOP of a query */
-  double *margin; /* mean over the queries of (t - w) / (t - m): t the score of the best match, w
-                     and m the largest and the mean of the others; at best 1, at any scale */
-  bool intervals; /* bootstrap, with the seed */
-  uint64_t seed;
-} unicon__retrieval;
-
-enum { UNICON__HUB_TOP = 10 }; /* as in the literature on hubs: skewness of the 10-occurrence */
-
 enum {
   UNICON__HIT_1, /* share of queries with a true match among the first k: papers' R@k */
   UNICON__HIT_5,
@@ -52,6 +34,27 @@ typedef struct unicon__metrics {
   double low[UNICON__METRIC_COUNT], high[UNICON__METRIC_COUNT]; /* 95 % bootstrap, or NaN */
   double chance[UNICON__METRIC_COUNT]; /* of a random order, for hit@k; NaN for the rest */
 } unicon__metrics;
+
+/* What is ranked: rows of x as queries and rows of y as candidates (from_x), or the other way
+ * round; `width` floats each: unit vectors, or [u, 1] and [v, -b(v)]. Balanced rows may be ranked by
+ * their cosines as well, in the same walk: by all columns but the last. */
+typedef struct unicon__retrieval {
+  const float *query, *candidate;
+  int64_t width;
+  const unicon_pairs *pairs;
+  bool from_x;
+  /* Wanted beside the metrics; NULL: not that. */
+  double *rank;           /* of the first match of each query, 0 where there is none */
+  int64_t *found;         /* per candidate: how often among the first UNICON__HUB_TOP of a query */
+  unicon__metrics *plain; /* by cosines; and how often found so. Without intervals */
+  int64_t *plain_found;
+  double *margin; /* mean over the queries of (t - w) / (t - m): t the score of the best match, w
+                     and m the largest and the mean of the others; at best 1, at any scale */
+  bool intervals; /* bootstrap, with the seed */
+  uint64_t seed;
+} unicon__retrieval;
+
+enum { UNICON__HUB_TOP = 10 }; /* as in the literature on hubs: skewness of the 10-occurrence */
 
 /* Fills value, low, high, chance, queries and candidates of `out`. */
 unicon_status unicon__retrieval_of(unicon_ctx *ctx, const unicon__retrieval *of,

@@ -62,10 +62,10 @@ static unicon_status open_scene(unicon_ctx *ctx, const unicon_view *x, const uni
 }
 
 /* The last column of a side: 1 for queries, minus the bias (or 0) for candidates. */
-static void set_column(scene *s, int side, bool query, bool balanced) {
+static void set_column(scene *s, int side, bool query) {
   const int64_t n = s->lens[side].count, r = s->lens[side].r;
   for (int64_t i = 0; s->width > r && i < n; i++)
-    s->z[side][i * s->width + r] = query ? 1 : balanced && s->bias[side] ? -s->bias[side][i] : 0;
+    s->z[side][i * s->width + r] = query ? 1 : s->bias[side] ? -s->bias[side][i] : 0;
 }
 
 /* What is wanted of the two directions, x to y and y to x; NULL: not that. */
@@ -77,24 +77,39 @@ typedef struct wanted {
   int64_t rows[2]; /* given, before any was dropped */
 } wanted;
 
-/* Direction 0 has rows of x as queries. */
-static unicon_status rank_once(unicon_ctx *ctx, scene *s, const wanted *w, int direction,
-                               bool balanced, double *rank, int64_t *found, unicon__metrics *out) {
-  const bool from_x = direction == 0;
-  set_column(s, direction, true, balanced);
-  set_column(s, 1 - direction, false, balanced);
+/* Metrics of a direction and how often its candidates were found, balanced and plain. */
+typedef struct figures {
+  unicon__metrics metrics[2];
+  int64_t *found[2];
+  double *rank;
+} figures;
+
+/* Direction 0 has rows of x as queries. Plain figures are those of balanced scores where these are
+ * not balanced, or where they are not wanted. */
+static unicon_status rank_direction(unicon_ctx *ctx, scene *s, const wanted *w, int direction,
+                                    figures *f) {
+  const bool balanced = s->bias[1 - direction] && (w->result || w->plain[direction]);
+  const int64_t candidates = s->lens[1 - direction].count;
+  set_column(s, direction, true);
+  set_column(s, 1 - direction, false);
   const unicon__retrieval of = {
       .query = s->z[direction],
       .candidate = s->z[1 - direction],
       .width = s->width,
       .pairs = s->pairs,
-      .from_x = from_x,
-      .rank = rank,
-      .found = found,
-      .intervals = balanced && unicon__is(w->options, UNICON__CI, "on"),
+      .from_x = direction == 0,
+      .rank = f->rank,
+      .found = f->found[0],
+      .plain = balanced ? &f->metrics[1] : NULL,
+      .plain_found = balanced ? f->found[1] : NULL,
+      .intervals = unicon__is(w->options, UNICON__CI, "on"),
       .seed = (uint64_t)unicon__integer(w->options, UNICON__SEED),
   };
-  return unicon__retrieval_of(ctx, &of, out);
+  UNICON_TRY(unicon__retrieval_of(ctx, &of, &f->metrics[0]));
+  if (balanced) return UNICON_OK;
+  f->metrics[1] = f->metrics[0];
+  memcpy(f->found[1], f->found[0], (size_t)candidates * sizeof *f->found[0]);
+  return UNICON_OK;
 }
 
 /* How unlike the queries are to the bank that balances them: the squared distance of the two means
@@ -127,12 +142,6 @@ static unicon_status warn_unlike(unicon_ctx *ctx, const scene *s, int direction)
 
 /* ---- what was found ----------------------------------------------------------------------- */
 
-/* Metrics of a direction and the hubs of its candidates, with balance (0) and without (1). */
-typedef struct figures {
-  unicon__metrics metrics[2];
-  double skew[2], never[2];
-} figures;
-
 /* "x_to_y", PART, "." and NAME in one. */
 static const char *name_of(char *out, int direction, const char *part, const char *name) {
   snprintf(out, UNICON__RESULT_NAME, "%s%s.%s", direction == 0 ? "x_to_y" : "y_to_x", part, name);
@@ -147,6 +156,8 @@ static void note_metrics(unicon_ctx *ctx, unicon_result *r, int direction, const
 }
 
 static void note_direction(unicon_ctx *ctx, unicon_result *r, int direction, const figures *f) {
+  static const char *const skewness[2] = {"skewness", "plain_skewness"};
+  static const char *const never_found[2] = {"never_found", "plain_never_found"};
   char name[UNICON__RESULT_NAME];
   const unicon__metrics *m = &f->metrics[0];
   unicon__result_integer(ctx, r, name_of(name, direction, "", "queries"), m->queries);
@@ -154,10 +165,12 @@ static void note_direction(unicon_ctx *ctx, unicon_result *r, int direction, con
   note_metrics(ctx, r, direction, "", m->value);
   note_metrics(ctx, r, direction, ".chance", m->chance);
   note_metrics(ctx, r, direction, ".plain", f->metrics[1].value);
-  unicon__result_real(ctx, r, name_of(name, direction, ".hubs", "skewness"), f->skew[0]);
-  unicon__result_real(ctx, r, name_of(name, direction, ".hubs", "never_found"), f->never[0]);
-  unicon__result_real(ctx, r, name_of(name, direction, ".hubs", "plain_skewness"), f->skew[1]);
-  unicon__result_real(ctx, r, name_of(name, direction, ".hubs", "plain_never_found"), f->never[1]);
+  for (int k = 0; k < 2; k++) {
+    double skew, never;
+    unicon__hubness(f->found[k], m->candidates, &skew, &never);
+    unicon__result_real(ctx, r, name_of(name, direction, ".hubs", skewness[k]), skew);
+    unicon__result_real(ctx, r, name_of(name, direction, ".hubs", never_found[k]), never);
+  }
   for (int k = 0; k < UNICON__METRIC_COUNT; k++)
     if (isfinite(m->low[k]) && isfinite(m->high[k]))
       unicon__result_reals(ctx, r, name_of(name, direction, ".ci", unicon__metric_name[k]),
@@ -177,24 +190,16 @@ static void note_scene(unicon_ctx *ctx, const wanted *w, const scene *s) {
 
 static unicon_status run_direction(unicon_ctx *ctx, scene *s, const wanted *w, int direction) {
   const int64_t queries = s->lens[direction].count, candidates = s->lens[1 - direction].count;
-  const bool balanced = s->bias[1 - direction] != NULL;
+  const size_t bytes = (size_t)candidates * sizeof(int64_t);
   unicon__block *frame = unicon__frame_open(ctx);
   figures f;
-  double *rank;
-  int64_t *found[2]; /* balanced, plain */
-  UNICON_NEW(ctx, rank, queries);
-  for (int k = 0; k < 2; k++) UNICON_NEW(ctx, found[k], candidates);
-  UNICON_TRY(rank_once(ctx, s, w, direction, true, rank, found[0], &f.metrics[0]));
+  UNICON_NEW(ctx, f.rank, queries);
+  for (int k = 0; k < 2; k++) UNICON_NEW(ctx, f.found[k], candidates);
+  UNICON_TRY(rank_direction(ctx, s, w, direction, &f));
   for (int64_t i = 0; w->rank[direction] && i < queries; i++)
-    w->rank[direction][i] = (int64_t)rank[i];
-  f.metrics[1] = f.metrics[0];
-  const size_t bytes = (size_t)candidates * sizeof *found[0];
-  memcpy(found[1], found[0], bytes);
-  if (balanced && (w->result || w->plain[direction]))
-    UNICON_TRY(rank_once(ctx, s, w, direction, false, NULL, found[1], &f.metrics[1]));
-  for (int k = 0; k < 2; k++) unicon__hubness(found[k], candidates, &f.skew[k], &f.never[k]);
-  if (w->found[direction]) memcpy(w->found[direction], found[0], bytes);
-  if (w->plain[direction]) memcpy(w->plain[direction], found[1], bytes);
+    w->rank[direction][i] = (int64_t)f.rank[i];
+  if (w->found[direction]) memcpy(w->found[direction], f.found[0], bytes);
+  if (w->plain[direction]) memcpy(w->plain[direction], f.found[1], bytes);
   if (w->result) note_direction(ctx, w->result, direction, &f);
   unicon__frame_close(ctx, frame);
   return warn_unlike(ctx, s, direction);
