@@ -6,7 +6,9 @@
  * Statistics of `pairs` pairs of dim + dim random float16 rows, made on the fly in memory that all
  * processes share; and an exact pass of clip over plane x plane scores, as a step of a fit makes it:
  * embeddings, loss, C. First by process 0 alone, on 1/part of the rows (for the pass: of the rows of x,
- * against all of y), while the others sleep; then by all. Ratios are of a time times part. */
+ * against all of y), while the others sleep; then by all. Ratios are of a time times part. Where there
+ * are fewer cores than processes the ratio of times says nothing; that of work, processor time outside
+ * of exchanges, says how it is divided. */
 #define _GNU_SOURCE  // NOLINT(bugprone-reserved-identifier) memfd_create
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -37,9 +39,10 @@ typedef struct bench {
   float *weight[2]; /* dim by rank */
 } bench;
 
-/* What a run took: seconds of the slowest process, seconds of it in exchanges, bytes told by all. */
+/* What a run took: seconds of the slowest process, seconds of it in exchanges, bytes told by all; the
+ * most processor time of a process outside of exchanges, and that of all. */
 typedef struct cost {
-  double seconds, exchanges, bytes;
+  double seconds, exchanges, bytes, work, all_work;
 } cost;
 
 /* ---- rows that all processes see ---------------------------------------------------------- */
@@ -172,10 +175,10 @@ typedef unicon_status (*work_fn)(bench *b, int64_t rows, double *check);
 
 /* Process 0 by itself, or all of them. */
 static cost run(bench *b, work_fn work, int64_t rows, bool all, double *check) {
-  const double bytes = b->c.bytes, waited = b->c.seconds;
+  const double bytes = b->c.bytes, waited = b->c.seconds, busy = b->c.busy;
   BENCH_TRY(b->ctx, unicon_ctx_join(b->ctx, all ? &b->c.with : NULL));
   communicator_rest();
-  const double start = unicon__now();
+  const double start = unicon__now(), worked = communicator_worked();
   unicon_status status = UNICON_OK;
   if (all || b->c.with.index == 0) {
     BENCH_TRY(b->ctx, unicon__enter(b->ctx));
@@ -186,13 +189,15 @@ static cost run(bench *b, work_fn work, int64_t rows, bool all, double *check) {
     status = unicon__leave(b->ctx, unicon__together_end(b->ctx, status));
   }
   const double seconds = unicon__now() - start;
+  const double work_here = communicator_worked() - worked - (b->c.busy - busy);
   if (status != UNICON_OK) {
     fprintf(stderr, "bench_mpi: %s\n", unicon_ctx_error(b->ctx));
     communicator_abandon(NULL);
   }
   communicator_rest();
   return (cost){communicator_largest(seconds), communicator_largest(b->c.seconds - waited),
-                communicator_sum(b->c.bytes - bytes)};
+                communicator_sum(b->c.bytes - bytes), communicator_largest(work_here),
+                communicator_sum(work_here)};
 }
 
 static void compare(bench *b, const char *name, work_fn work, int64_t rows) {
@@ -210,6 +215,9 @@ static void compare(bench *b, const char *name, work_fn work, int64_t rows) {
       (long long)b->c.with.count, many.seconds, many.exchanges, 1e-6 * many.bytes);
   printf("  ratio         %8.1f   (values %.6g, of the part %.6g)\n", whole / many.seconds, all,
          alone);
+  printf("  work          %8.1f times that of the busiest process; all of them %.2f of it\n",
+         one.work * whole / one.seconds / many.work,
+         many.all_work / (one.work * whole / one.seconds));
   fflush(stdout);
 }
 

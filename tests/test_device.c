@@ -619,8 +619,13 @@ static void ranks(bench *b) {
                                           .width = R,
                                           .number = part ? FIRST : 0,
                                           .self = self};
-    const unicon__device_ranks wanted = {start, threshold, &hide, above, top, sum};
-    RUN(b, ranks, &scores, &wanted);
+    const unicon__device_ranks wanted = {.start = start,
+                                         .threshold = threshold,
+                                         .hidden = &hide,
+                                         .above = above,
+                                         .top = top,
+                                         .sum = sum};
+    RUN(b, ranks, &scores, &wanted, 1);
   }
   for (int i = 0; i < QUERIES; i++) {
     int64_t want[2] = {0, 0};
@@ -641,6 +646,49 @@ static void ranks(bench *b) {
     CHECK_CLOSE(top[i], most, 1e-6);
     CHECK_CLOSE(sum[i], total, 1e-5);
   }
+  free(q), free(c);
+}
+
+/* By all columns and by all but the last in one walk, with the first candidates of both: as each by
+ * itself. The last column is no small thing. */
+static void ranks_by_two_scales(bench *b) {
+  enum { K = 5 };
+  float *q = support_unit_rows(1, QUERIES, R), *c = tied_rows(2);
+  for (int i = 0; i < QUERIES; i++) q[i * R + R - 1] = 1;
+  for (int j = 0; j < CANDIDATES; j++) c[j * R + R - 1] = (float)(j % 9) / 8;
+  unicon__matrix *dq = sent(b, q, QUERIES, R), *dc = sent(b, c, CANDIDATES, R);
+  int64_t start[QUERIES + 1], hidden[QUERIES], above[4][QUERIES] = {{0}}, id[4][QUERIES * K];
+  double threshold[2][QUERIES], score[4][QUERIES * K];
+  for (int i = 0; i <= QUERIES; i++) start[i] = i;
+  for (int i = 0; i < QUERIES; i++) {
+    hidden[i] = (3 * i) % CANDIDATES;
+    for (int by = 0; by < 2; by++)
+      threshold[by][i] = support_dot(q + i * R, c + hidden[i] * R, R - by);
+  }
+  memset(id, 255, sizeof id);
+  const unicon__device_sparse hide = {QUERIES, start, hidden, NULL};
+  unicon__device_ranks both[2];
+  const unicon__device_scores all = {
+      .query = dq, .candidate = dc, .queries = QUERIES, .candidates = CANDIDATES, .width = R};
+  for (int by = 0; by < 2; by++) {
+    unicon__device_scores s = all;
+    s.width = R - by;
+    const unicon__device_ranks one = {
+        .start = start, .threshold = threshold[by], .hidden = &hide, .above = above[by]};
+    RUN(b, ranks, &s, &one, 1);
+    RUN(b, nearest, &s, (int64_t)K, score[by], id[by]);
+    both[by] = one;
+    both[by].above = above[2 + by];
+    both[by].k = K;
+    both[by].score = score[2 + by];
+    both[by].id = id[2 + by];
+  }
+  RUN(b, ranks, &all, both, 2);
+  assert_memory_equal(above[2], above[0], 2 * sizeof above[0]);
+  assert_memory_not_equal(above[0], above[1], sizeof above[0]);
+  assert_memory_equal(id[2], id[0], 2 * sizeof id[0]);
+  for (int k = 0; k < 2 * QUERIES * K; k++)
+    CHECK_CLOSE((&score[2][0])[k], (&score[0][0])[k], 1e-14);
   free(q), free(c);
 }
 
@@ -1151,7 +1199,12 @@ static void make_lists(judged_lists *l, int d, unicon__device_judge *j) {
   j->match[d] = l->match;
   j->self[d] = l->self;
   j->threshold[d] = l->threshold;
-  j->of[d] = (unicon__device_ranks){l->start, l->threshold, &l->sparse, l->above, l->top, l->sum};
+  j->of[d] = (unicon__device_ranks){.start = l->start,
+                                    .threshold = l->threshold,
+                                    .hidden = &l->sparse,
+                                    .above = l->above,
+                                    .top = l->top,
+                                    .sum = l->sum};
 }
 
 static void judged(bench *b) {
@@ -1236,6 +1289,7 @@ static const struct {
     CASE(biases, bias),
     CASE(neighbours, nearest),
     CASE(ranks, ranks),
+    CASE(ranks_by_two_scales, ranks),
     CASE(eigenvectors, eigen),
     CASE(singular_values, svd),
     CASE(leading_triples, leading),

@@ -8,15 +8,29 @@
 /* Counts of MPI are ints. */
 enum { AT_ONCE = 1 << 28 };
 
-static double now(void) {
+static double clock_of(clockid_t id) {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(id, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int end(communicator *c, double begun, int64_t bytes, int said) {
+double communicator_worked(void) {
+  return clock_of(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+/* When an exchange began, by both clocks. */
+typedef struct beginning {
+  double now, worked;
+} beginning;
+
+static beginning begin(void) {
+  return (beginning){clock_of(CLOCK_MONOTONIC), communicator_worked()};
+}
+
+static int end(communicator *c, beginning begun, int64_t bytes, int said) {
   c->bytes += (double)bytes;
-  c->seconds += now() - begun;
+  c->seconds += clock_of(CLOCK_MONOTONIC) - begun.now;
+  c->busy += communicator_worked() - begun.worked;
   return said == MPI_SUCCESS ? 0 : 1;
 }
 
@@ -33,7 +47,7 @@ static int send_to_all(int from, char *bytes, int64_t count) {
 /* Equal parts by one call, others by one for each process. */
 static int gather(void *user, void *all, const int64_t *offset) {
   communicator *c = user;
-  const double begun = now();
+  const beginning begun = begin();
   const int64_t own = offset[c->with.index + 1] - offset[c->with.index];
   bool equal = own < AT_ONCE / c->with.count;
   int said = MPI_SUCCESS;
@@ -48,7 +62,7 @@ static int gather(void *user, void *all, const int64_t *offset) {
 
 static int broadcast(void *user, void *bytes, int64_t count) {
   communicator *c = user;
-  const double begun = now();
+  const beginning begun = begin();
   return end(c, begun, c->with.index == 0 ? count : 0, send_to_all(0, bytes, count));
 }
 
@@ -56,7 +70,7 @@ static int broadcast(void *user, void *bytes, int64_t count) {
  * sums in. */
 static int reduce(communicator *c, void *values, int64_t count, int64_t size, MPI_Datatype type,
                   MPI_Op operation) {
-  const double begun = now();
+  const beginning begun = begin();
   const int64_t step = AT_ONCE / size;
   const bool first = c->with.index == 0;
   int said = MPI_SUCCESS;

@@ -11,7 +11,8 @@ typedef struct communicator {
   unicon_processes with;
   int64_t here;   /* processes of the job on this machine */
   double bytes;   /* that this process has given to the others so far ... */
-  double seconds; /* ... and how long it was in these exchanges, waiting included */
+  double seconds; /* ... how long it was in these exchanges, waiting included ... */
+  double busy;    /* ... and the processor time that they took, as MPI waits by asking */
 } communicator;
 
 /* Starts MPI; false where it fails, which it says itself. */
@@ -19,6 +20,9 @@ bool communicator_open(int *argc, char ***argv, communicator *out);
 void communicator_close(void);
 /* Ends all processes. */
 void communicator_abandon(void *user);
+
+/* Processor time of this process so far. */
+double communicator_worked(void);
 
 /* Waits for all others without taking their processor. */
 void communicator_rest(void);

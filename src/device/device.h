@@ -33,7 +33,7 @@ extern "C" {
 #endif
 
 /* Of the whole interface. A host takes plugins of its own version only: both are built together. */
-#define UNICON__DEVICE_VERSION 2
+#define UNICON__DEVICE_VERSION 3
 #define UNICON__DEVICE_ENTRY "unicon__device_entry"
 
 typedef enum unicon__device_status {
@@ -206,7 +206,8 @@ typedef struct unicon__device_scores {
 } unicon__device_scores;
 
 /* How many candidates are at or above the thresholds of a query, but for those of `hidden`:
- * above[k] += 1 for the first k with score >= threshold[k], thresholds descending from start[i]. */
+ * above[k] += 1 for the first k with score >= threshold[k], thresholds descending from start[i].
+ * Beside it the first candidates, hidden ones too, as by `nearest`. */
 typedef struct unicon__device_ranks {
   const int64_t *start; /* queries + 1 */
   const double *threshold;
@@ -215,6 +216,9 @@ typedef struct unicon__device_ranks {
   /* Or NULL: the largest, and the sum in float32 products, of the scores of candidates that are not
    * hidden: updated (start from -inf and 0). Of queries with a threshold. */
   double *top, *sum;
+  int64_t k; /* of the lists score and id; 0: not wanted */
+  double *score;
+  int64_t *id;
 } unicon__device_ranks;
 
 /* ---- refine --------------------------------------------------------------------------------- */
@@ -372,8 +376,10 @@ typedef struct unicon__device_table {
    * have id -1). */
   int (*nearest)(unicon__device *device, const unicon__device_scores *scores, int64_t k,
                  double *score, int64_t *id);
+  /* `scales` 2: ranks[0] by all columns, ranks[1] by all but the last, of one walk; `start` and
+   * `hidden` are the same, top and sum are not wanted. 1: ranks[0]. ELSEWHERE for long lists. */
   int (*ranks)(unicon__device *device, const unicon__device_scores *scores,
-               const unicon__device_ranks *ranks);
+               const unicon__device_ranks *ranks, int scales);
 
   /* ---- dense algebra in float64 on host memory, row-major; NULL where the host does it. With
    * ELSEWHERE and MEMORY the matrices are as they were */

@@ -98,22 +98,23 @@ static unicon_status hand_over(unicon_ctx *ctx, handing *h) {
 /* ---- blocks ------------------------------------------------------------------------------- */
 
 /* A block of queries, from `first` on, against a block of candidates. */
-static unicon_status count_block(unicon_ctx *ctx, const handing *h, int t,
-                                 const unicon__device_scores *rows, int64_t first) {
-  const unicon__ranks_job *job = &h->job[t];
-  const unicon__device_sparse hidden = {rows->queries, h->hidden_start + first, h->hidden, NULL};
-  const unicon__device_ranks ranks = {.start = job->start + first,
+static unicon_status count_block(unicon_ctx *ctx, const handing *h, const unicon__device_scores *s,
+                                 int64_t first) {
+  const unicon__device_sparse hidden = {s->queries, h->hidden_start + first, h->hidden, NULL};
+  unicon__device_ranks ranks[MOST_JOBS];
+  for (int t = 0; t < h->jobs; t++) {
+    const unicon__ranks_job *job = &h->job[t];
+    ranks[t] = (unicon__device_ranks){.start = job->start + first,
                                       .threshold = job->threshold,
                                       .hidden = &hidden,
                                       .above = job->above,
                                       .top = job->top ? job->top + first : NULL,
-                                      .sum = job->sum ? job->sum + first : NULL};
-  unicon__device_scores s = *rows;
-  s.width = job->columns;
-  UNICON_TRY(unicon__on(ctx, ranks, &s, &ranks));
-  if (job->k == 0) return UNICON_OK;
-  return unicon__on(ctx, nearest, &s, job->k, h->score[t] + first * job->k,
-                    job->id + first * job->k);
+                                      .sum = job->sum ? job->sum + first : NULL,
+                                      .k = job->k,
+                                      .score = job->k > 0 ? h->score[t] + first * job->k : NULL,
+                                      .id = job->k > 0 ? job->id + first * job->k : NULL};
+  }
+  return unicon__on(ctx, ranks, s, ranks, h->jobs);
 }
 
 static unicon_status fill(unicon_ctx *ctx, unicon__matrix *to, const float *rows, int64_t first,
@@ -142,11 +143,12 @@ static unicon_status ranks_road(unicon_ctx *ctx, void *state, unicon__device_roo
                                        .candidate = candidate,
                                        .queries = rows,
                                        .candidates = cols,
+                                       .width = job->width,
                                        .number = c,
                                        .self = h->self + q};
       if (c == 0 || part_q < job->queries)
         UNICON_TRY(fill(ctx, query, job->query, q, rows, job->width));
-      for (int t = 0; t < h->jobs; t++) UNICON_TRY(count_block(ctx, h, t, &s, q));
+      UNICON_TRY(count_block(ctx, h, &s, q));
     }
   }
   unicon__stage_end(ctx, stage);
@@ -160,8 +162,7 @@ unicon_status unicon__ranks_on_device(unicon_ctx *ctx, unicon__ranks_job *job, i
   int64_t total = 0;
   *done = false;
   for (int64_t i = 0; i < job->queries; i++) total += positives(job, i).count;
-  if (!unicon__device_lists(ctx, 24 * (double)total) || !unicon__device_serves(ctx, ranks, flops) ||
-      !unicon__device_serves(ctx, nearest, flops))
+  if (!unicon__device_lists(ctx, 24 * (double)total) || !unicon__device_serves(ctx, ranks, flops))
     return UNICON_OK;
   UNICON_TRY(hand_over(ctx, &h));
   return unicon__device_run(ctx, "metrics", ranks_road, &h, done);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks on a device: the counting of score/retrieval, blocks of queries by blocks of candidates, which
- * go there once however many jobs there are. */
+/* Ranks on a device: the counting of score/retrieval, blocks of queries by blocks of candidates. */
 #ifndef UNICON_SCORE_RANKS_DEVICE_H
 #define UNICON_SCORE_RANKS_DEVICE_H
 
@@ -10,7 +9,7 @@
 typedef struct unicon__ranks_job {
   const unicon_pairs *pairs;
   bool from_x;                    /* rows of x are the queries */
-  const float *query, *candidate; /* rows of `width`, ranked by their first `columns` */
+  const float *query, *candidate; /* rows of `width`, of them `columns` */
   int64_t queries, candidates, width, columns;
   int64_t k;   /* the first k of each query are wanted; 0: no */
   bool others; /* what the candidates look like that are no match */
@@ -21,7 +20,7 @@ typedef struct unicon__ranks_job {
   double *threshold, *top, *sum;
 } unicon__ranks_job;
 
-/* The same rows by several numbers of columns. */
+/* One job by all columns, or a second of the same rows by all but the last. */
 unicon_status unicon__ranks_on_device(unicon_ctx *ctx, unicon__ranks_job *job, int jobs,
                                       bool *done);
 

@@ -579,16 +579,20 @@ static void offer(int64_t k, double *score, int64_t *id, double s, int64_t numbe
   id[place] = number;
 }
 
+static void find_nearest(const unicon__device_scores *s, int64_t k, double *best, int64_t *id) {
+  for (int64_t i = 0; i < s->queries && k > 0; i++)
+    for (int64_t j = 0; j < s->candidates; j++)
+      if (!s->self || s->self[i] != s->number + j)
+        offer(k, best + i * k, id + i * k,
+              score(s->query, s->q0 + i, s->candidate, s->c0 + j, s->width), s->number + j);
+}
+
 static int nearest(unicon__device *d, const unicon__device_scores *s, int64_t k, double *best,
                    int64_t *id) {
   LAUNCH(d, nearest);
   if (!holds(s->query, s->q0, s->queries) || !holds(s->candidate, s->c0, s->candidates))
     return fail(d, UNICON__DEVICE_FAILED, "nearest of other shapes");
-  for (int64_t i = 0; i < s->queries; i++)
-    for (int64_t j = 0; j < s->candidates; j++)
-      if (!s->self || s->self[i] != s->number + j)
-        offer(k, best + i * k, id + i * k,
-              score(s->query, s->q0 + i, s->candidate, s->c0 + j, s->width), s->number + j);
+  find_nearest(s, k, best, id);
   return UNICON__DEVICE_OK;
 }
 
@@ -608,11 +612,18 @@ static void count_ranks(const unicon__device_scores *s, const unicon__device_ran
   }
 }
 
-static int ranks(unicon__device *d, const unicon__device_scores *s, const unicon__device_ranks *r) {
+static int ranks(unicon__device *d, const unicon__device_scores *given,
+                 const unicon__device_ranks *r, int scales) {
   LAUNCH(d, ranks);
-  if (!holds(s->query, s->q0, s->queries) || !holds(s->candidate, s->c0, s->candidates))
+  if (!holds(given->query, given->q0, given->queries) ||
+      !holds(given->candidate, given->c0, given->candidates))
     return fail(d, UNICON__DEVICE_FAILED, "ranks of other shapes");
-  count_ranks(s, r);
+  for (int by = 0; by < scales; by++) {
+    unicon__device_scores s = *given;
+    s.width -= by;
+    count_ranks(&s, &r[by]);
+    find_nearest(&s, r[by].k, r[by].score, r[by].id);
+  }
   return UNICON__DEVICE_OK;
 }
 

@@ -724,8 +724,8 @@ static void check_ranks(gpu *g, int64_t positives, bool equal, bool others) {
   int64_t *da = put(g, above);
   double *dt = put(g, top), *du = put(g, sum);
   const gpu_lists lists = {n, put(g, hidden_start), put(g, hidden), NULL};
-  MUST(g, gpu_ranks(g, &s, put(g, start), put(g, threshold), lists, da, others ? dt : NULL,
-                    others ? du : NULL));
+  const gpu_ranked by = {put(g, threshold), da, others ? dt : NULL, others ? du : NULL, 0, NULL, NULL};
+  MUST(g, gpu_ranks(g, &s, put(g, start), lists, &by, 1));
   above = get(g, da, above.size());
   double wrong = 0;
   for (size_t k = 0; k < above.size(); k++) wrong += above[k] != want[k];
@@ -745,6 +745,53 @@ static void check_ranks(gpu *g, int64_t positives, bool equal, bool others) {
   gpu_release(g, mark);
 }
 
+/* By all columns and by all but the last, with lists: as each by itself, hidden ones and the query
+ * itself left out, however large the last column is, and where a chunk offers more than has places. */
+static void check_scales(gpu *g, float last, bool equal, float size) {
+  const long mark = gpu_mark(g);
+  const int64_t n = 150, m = 7000, r = 41, k = 10;
+  floats q = normals(n * r, &seed), b = normals(m * r, &seed);
+  unit(q, r), unit(b, r);
+  for (auto &v : b) v *= size;
+  for (int64_t j = 100; equal && j < m; j += 2) memcpy(&b[j * r], &b[(j % 100) * r], (size_t)r * 4);
+  numbers start(1, 0), hidden, self;
+  doubles threshold[2];
+  for (int64_t i = 0; i < n; i++) q[i * r + r - 1] = 1;
+  for (int64_t j = 0; j < m; j++) b[j * r + r - 1] = last * (float)((j % 100) * 37 % 101) / 100;
+  for (int64_t i = 0; i < n; i++) {
+    hidden.push_back(i * 31 % m);
+    self.push_back((i * 57 + 1) % m);
+    for (int by = 0; by < 2; by++)
+      threshold[by].push_back(exact(&q[i * r], &b[hidden.back() * r], r - by));
+    start.push_back(i + 1);
+  }
+  const gpu_scores s = {put(g, q), put(g, b), n, m, r, r, r, 0, put(g, self)};
+  const gpu_lists lists = {n, put(g, start), put(g, hidden), NULL};
+  gpu_ranked both[2], one[2];
+  for (int by = 0; by < 2; by++) {
+    gpu_scores alone = s;
+    alone.width = r - by;
+    for (gpu_ranked *to : {&both[by], &one[by]}) {
+      *to = {put(g, threshold[by]), put(g, numbers((size_t)n, 0)), NULL, NULL, 0,
+             put(g, doubles((size_t)(n * k), 0)), put(g, numbers((size_t)(n * k), -1))};
+    }
+    both[by].k = k;
+    MUST(g, gpu_ranks(g, &alone, put(g, start), lists, &one[by], 1));
+    MUST(g, gpu_nearest(g, &alone, k, one[by].score, one[by].id));
+  }
+  MUST(g, gpu_ranks(g, &s, put(g, start), lists, both, 2));
+  double wrong = 0;
+  for (int by = 0; by < 2; by++) {
+    wrong += get(g, both[by].above, (size_t)n) != get(g, one[by].above, (size_t)n);
+    wrong += get(g, both[by].id, (size_t)(n * k)) != get(g, one[by].id, (size_t)(n * k));
+  }
+  char name[80];
+  snprintf(name, sizeof name, "two scales, last column %g%s: differ", last,
+           equal ? ", equal rows" : size > 1 ? ", large rows" : "");
+  report(name, wrong, 0);
+  gpu_release(g, mark);
+}
+
 /* What has no place in a bound: rows beyond float32, whose scores are all looked at, and halves too
  * small for float16. Hidden candidates stay hidden, and nothing behind the last is read. */
 static void check_bounds(gpu *g) {
@@ -754,45 +801,53 @@ static void check_bounds(gpu *g) {
   for (int64_t j = 0; j < 9; j++) b[(size_t)(4 * j)] = (float)(9 - j);
   const gpu_scores large = {put(g, q), put(g, b), 1, 9, 4, 4, 4, 0, NULL};
   int64_t *above = put(g, numbers{0});
-  MUST(g, gpu_ranks(g, &large, put(g, numbers{0, 1}), put(g, doubles{5e20}),
-                    {1, put(g, numbers{0, 1}), put(g, numbers{0}), NULL}, above, NULL, NULL));
+  gpu_ranked by = {put(g, doubles{5e20}), above, NULL, NULL, 0, NULL, NULL};
+  MUST(g, gpu_ranks(g, &large, put(g, numbers{0, 1}),
+                    {1, put(g, numbers{0, 1}), put(g, numbers{0}), NULL}, &by, 1));
   report("ranks of a large row, one hidden: off by", fabs((double)get(g, above, 1)[0] - 4), 0);
   const gpu_scores small = {put(g, floats{1}), put(g, floats{0x1p-20f * (1 + 0x1p-14f)}),
                             1, 1, 1, 1, 1, 0, NULL};
   double *top = put(g, doubles{-INFINITY}), *sum = put(g, doubles{0});
   above = put(g, numbers{0});
-  MUST(g, gpu_ranks(g, &small, put(g, numbers{0, 1}), put(g, doubles{0x1p-20 * (1 + 0x1p-15)}),
-                    {1, NULL, NULL, NULL}, above, top, sum));
+  by = {put(g, doubles{0x1p-20 * (1 + 0x1p-15)}), above, top, sum, 0, NULL, NULL};
+  MUST(g, gpu_ranks(g, &small, put(g, numbers{0, 1}), {1, NULL, NULL, NULL}, &by, 1));
   report("ranks of a short row: off by", fabs((double)get(g, above, 1)[0] - 1), 0);
   gpu_release(g, mark);
 }
 
-/* A product with a float16 result must not be added in parts of float16. Rows are exact in float16,
- * and their halves nearly cancel: the bound is small beside what rounded parts would lose. */
-static void check_parts(gpu *g) {
+/* Rows are exact in float16, so the bounds of their scores are small. A product with a float16 result
+ * must not be added in parts of float16 (`last` 0): halves of the rows nearly cancel, and rounded parts
+ * would lose more. And what a tail takes away leaves the rounding of the product. */
+static void check_rounding(gpu *g, float last) {
   const long mark = gpu_mark(g);
-  const int64_t n = 16, m = 5000, r = 128;
+  const int64_t n = 16, m = 5000, r = 128, width = r + (last != 0);
   const double bar = .0625 + 0x1p-13; /* between numbers that rounded parts add up to */
-  floats q((size_t)(n * r)), b((size_t)(m * r));
+  floats q((size_t)(n * width)), b((size_t)(m * width));
   for (int64_t c = 0; c < r; c++) q[c] = uniform(&seed) < .5 ? -1 / 16.f : 1 / 16.f;
-  for (int64_t at = r; at < n * r; at++) q[at] = at % r == at / r ? -q[at % r] : q[at % r];
+  for (int64_t i = 1; i < n; i++)
+    for (int64_t c = 0; c < r; c++) q[i * width + c] = c == i ? -q[c] : q[c];
   for (int64_t j = 0; j < m; j++)
     for (int64_t c = 0; c < r; c++)
-      b[j * r + c] = (c < r / 2 ? 1.5f : -1.25f) * q[c] +
-                     (float)floor(17 * uniform(&seed) - 8) * 0x1p-11f;
-  const gpu_scores s = {put(g, q), put(g, b), n, m, r, r, r, 0, NULL};
+      b[j * width + c] = (c < r / 2 ? 1.5f : last != 0 ? 1 : -1.25f) * q[c] +
+                         (float)floor(17 * uniform(&seed) - 8) * 0x1p-11f;
+  for (int64_t i = 0; i < n && last != 0; i++) q[i * width + r] = 1;
+  for (int64_t j = 0; j < m && last != 0; j++) b[j * width + r] = last;
+  const gpu_scores s = {put(g, q), put(g, b), n, m, width, width, width, 0, NULL};
   numbers start(1, 0), want((size_t)n, 0);
   for (int64_t i = 0; i < n; i++) {
     start.push_back(i + 1);
-    for (int64_t j = 0; j < m; j++) want[(size_t)i] += exact(&q[i * r], &b[j * r], r) >= bar;
+    for (int64_t j = 0; j < m; j++)
+      want[(size_t)i] += exact(&q[i * width], &b[j * width], width) >= bar;
   }
-  int64_t *above = put(g, numbers((size_t)n, 0));
-  MUST(g, gpu_ranks(g, &s, put(g, start), put(g, doubles((size_t)n, bar)), {n, NULL, NULL, NULL},
-                    above, NULL, NULL));
-  const numbers got = get(g, above, (size_t)n);
+  gpu_ranked by[2];
+  for (auto &k : by)
+    k = {put(g, doubles((size_t)n, bar)), put(g, numbers((size_t)n, 0)), NULL, NULL, 0, NULL, NULL};
+  MUST(g, gpu_ranks(g, &s, put(g, start), {n, NULL, NULL, NULL}, by, last != 0 ? 2 : 1));
+  const numbers got = get(g, by[0].above, (size_t)n);
   double wrong = 0;
   for (size_t i = 0; i < got.size(); i++) wrong += got[i] != want[i];
-  report("ranks by halves that cancel: wrong", wrong, 0);
+  report(last != 0 ? "ranks of rounded products with a tail: wrong"
+                   : "ranks by halves that cancel: wrong", wrong, 0);
   gpu_release(g, mark);
 }
 
@@ -869,8 +924,12 @@ int main(int argc, char **argv) {
   check_search(&g);
   for (int64_t positives : {1, 5, 12})
     for (int others = 0; others < 2; others++) check_ranks(&g, positives, positives != 1, others);
+  for (float last : {0.f, .3f, -5.f}) check_scales(&g, last, false, 1);
+  check_scales(&g, .3f, true, 1);
+  check_scales(&g, .3f, false, 1000);
   check_bounds(&g);
-  check_parts(&g);
+  check_rounding(&g, 0);
+  check_rounding(&g, -.5625f);
   if (argc < 2) check_faults(&g);
   printf("%d failures, peak %.1f MB\n", check_failures, 1e-6 * (double)g.peak);
   gpu_close(&g);

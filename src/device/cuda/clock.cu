@@ -333,9 +333,23 @@ static void time_use(gpu *g, const float *zx, const float *zy) {
     snprintf(name, sizeof name, "ranks of 40 000 x 1M, r 256, blocks %lld x %lld (1M x 1M: x 25)",
              (long long)g->search_x, (long long)g->search_y);
     clocked(g, name, 1, 3 * 2. * ranked * n * r, 700, 0, [&] {
-      MUST(g, gpu_ranks(g, &many, ds, dt, {ranked, NULL, NULL, NULL}, above, NULL, NULL));
+      const gpu_ranked by = {dt, above, NULL, NULL, 0, NULL, NULL};
+      MUST(g, gpu_ranks(g, &many, ds, {ranked, NULL, NULL, NULL}, &by, 1));
     });
   }
+  g->search_x = g->search_y = 0;
+  gpu_ranked both[2] = {{dt, above, NULL, NULL, k, NULL, NULL}, {dt, above, NULL, NULL, k, NULL, NULL}};
+  for (auto &by : both) {
+    MUST(g, gpu_new(g, &by.score, ranked * k));
+    MUST(g, gpu_new(g, &by.id, ranked * k));
+  }
+  clocked(g, "ranks and top 10, by all columns and all but one (1M x 1M: x 25)", 1,
+          3 * 2. * ranked * n * r, 700, 0, [&] {
+            for (auto &by : both)
+              MUST(g, gpu_check(g, cudaMemsetAsync(by.id, 255, (size_t)(ranked * k) * 8, g->stream),
+                                "clock"));
+            MUST(g, gpu_ranks(g, &many, ds, {ranked, NULL, NULL, NULL}, both, 2));
+          });
   gpu_release(g, mark);
 }
 

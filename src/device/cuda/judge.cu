@@ -112,7 +112,8 @@ int gpu_judge_rows(gpu *g, const gpu_judge *j) {
                                                   l->threshold);
     GPU_TRY(gpu_launched(g, "held-out matches"));
     const gpu_scores s = {z[d], z[1 - d], n, m, width, width, width, 0, l->self};
-    GPU_TRY(gpu_ranks(g, &s, l->start, l->threshold, l->hidden, l->above, l->top, l->sum));
+    const gpu_ranked by = {l->threshold, l->above, l->top, l->sum, 0, NULL, NULL};
+    GPU_TRY(gpu_ranks(g, &s, l->start, l->hidden, &by, 1));
   }
   return GPU_OK;
 }

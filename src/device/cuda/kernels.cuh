@@ -266,9 +266,18 @@ typedef struct gpu_scores {
 enum { GPU_MOST_NEAREST = 512 };
 /* Lists in device memory, queries by k, best first, free places id -1. */
 int gpu_nearest(gpu *g, const gpu_scores *s, int64_t k, double *score, int64_t *id);
-/* Device memory; start[queries] thresholds in all. top, sum NULL: not wanted. */
-int gpu_ranks(gpu *g, const gpu_scores *s, const int64_t *start, const double *threshold,
-              gpu_lists hidden, int64_t *above, double *top, double *sum);
+/* As unicon__device_ranks, device memory; start[queries] thresholds in all. top, sum NULL, k 0: not
+ * wanted. */
+typedef struct gpu_ranked {
+  const double *threshold;
+  int64_t *above;
+  double *top, *sum;
+  int64_t k;
+  double *score;
+  int64_t *id;
+} gpu_ranked;
+int gpu_ranks(gpu *g, const gpu_scores *s, const int64_t *start, gpu_lists hidden,
+              const gpu_ranked *by, int scales);
 
 /* ---- memory of others (foreign.cu) ---------------------------------------------------------- */
 

@@ -419,31 +419,55 @@ static int nearest(unicon__device *d, const unicon__device_scores *scores, int64
   IN_ROOM(d, nearest_in_room(g, scores, k, score, id));
 }
 
+static int send_ranked(gpu *g, const unicon__device_ranks *r, int64_t n, gpu_ranked *out) {
+  const int64_t count = r->start[n];
+  double *threshold;
+  GPU_TRY(send(g, r->threshold, count, &threshold));
+  *out = {};
+  out->threshold = threshold;
+  out->k = r->k;
+  GPU_TRY(send(g, r->above, count, &out->above));
+  GPU_TRY(send(g, r->top, n, &out->top));
+  GPU_TRY(send(g, r->sum, n, &out->sum));
+  if (r->k == 0) return GPU_OK;
+  GPU_TRY(send(g, r->score, n * r->k, &out->score));
+  return send(g, r->id, n * r->k, &out->id);
+}
+
+static int fetch_ranked(gpu *g, const gpu_ranked *from, int64_t n, const unicon__device_ranks *r) {
+  const size_t lists = (size_t)(n * r->k);
+  if (r->top) GPU_TRY(gpu_download(g, r->top, from->top, (size_t)n * sizeof *r->top));
+  if (r->sum) GPU_TRY(gpu_download(g, r->sum, from->sum, (size_t)n * sizeof *r->sum));
+  if (lists > 0) GPU_TRY(gpu_download(g, r->score, from->score, lists * sizeof *r->score));
+  if (lists > 0) GPU_TRY(gpu_download(g, r->id, from->id, lists * sizeof *r->id));
+  return gpu_download(g, r->above, from->above, (size_t)r->start[n] * sizeof *r->above);
+}
+
 static int ranks_in_room(gpu *g, const unicon__device_scores *scores,
-                         const unicon__device_ranks *r) {
-  const int64_t n = scores->queries, count = r->start[n];
-  int64_t *start, *above;
-  double *threshold, *top, *sum;
+                         const unicon__device_ranks *r, int scales) {
+  const int64_t n = scores->queries;
+  gpu_ranked by[2];
   gpu_lists hidden;
   gpu_scores s;
+  int64_t *start;
   GPU_TRY(send_scores(g, scores, &s));
   GPU_TRY(send_lists(g, r->hidden, &hidden));
   GPU_TRY(send(g, r->start, n + 1, &start));
-  GPU_TRY(send(g, r->threshold, count, &threshold));
-  GPU_TRY(send(g, r->above, count, &above));
-  GPU_TRY(send(g, r->top, n, &top));
-  GPU_TRY(send(g, r->sum, n, &sum));
-  GPU_TRY(gpu_ranks(g, &s, start, threshold, hidden, above, top, sum));
-  if (top) GPU_TRY(gpu_download(g, r->top, top, (size_t)n * sizeof *top));
-  if (sum) GPU_TRY(gpu_download(g, r->sum, sum, (size_t)n * sizeof *sum));
-  return gpu_download(g, r->above, above, (size_t)count * sizeof *above);
+  for (int k = 0; k < scales; k++) GPU_TRY(send_ranked(g, &r[k], n, &by[k]));
+  GPU_TRY(gpu_ranks(g, &s, start, hidden, by, scales));
+  for (int k = 0; k < scales; k++) GPU_TRY(fetch_ranked(g, &by[k], n, &r[k]));
+  return GPU_OK;
 }
 
 static int ranks(unicon__device *d, const unicon__device_scores *scores,
-                 const unicon__device_ranks *r) {
-  if (scores->queries == 0 || scores->candidates == 0 || r->start[scores->queries] == 0)
-    return GPU_OK;
-  IN_ROOM(d, ranks_in_room(g, scores, r));
+                 const unicon__device_ranks *r, int scales) {
+  bool wanted = r->start[scores->queries] > 0;
+  for (int k = 0; k < scales; k++) {
+    wanted |= r[k].k > 0;
+    if (r[k].k > GPU_MOST_NEAREST) return GPU_ELSEWHERE;
+  }
+  if (scores->queries == 0 || scores->candidates == 0 || !wanted) return GPU_OK;
+  IN_ROOM(d, ranks_in_room(g, scores, r, scales));
 }
 
 /* ---- dense algebra -------------------------------------------------------------------------- */

@@ -23,9 +23,16 @@ typedef struct screen {
   double sum_error; /* share of the product of the lengths */
   __half *left, *right;
   float *length, *lost; /* of queries: |q|, |dq| */
-  unsigned *most;       /* of the chunk: bits of the largest |b|, |db| */
+  unsigned *most;       /* of the chunk: bits of the largest |b|, |db|, |last| */
+  float *last;          /* of the chunk: a column that is not in the products, or NULL */
   void *s;
 } screen;
+
+/* Scores of one column more than the products have: own * last is added. No `last`: as they are. */
+typedef struct tail {
+  const float *own, *last;
+  int64_t ld; /* of own */
+} tail;
 
 /* Lengths of rows and of what one or two float16 take from them, rounded up. */
 static __global__ void lengths_kernel(const float *z, int64_t rows, int64_t width, int64_t ld,
@@ -62,6 +69,42 @@ static __device__ inline float bound_of(const float *length, const float *lost,
   return bound < INFINITY ? bound * 1.0001f + 1e-37f : INFINITY;
 }
 
+/* The column behind those of the products, a place each, 0 behind the end. */
+static __global__ void last_kernel(const float *b, int64_t rows, int64_t ld, int64_t column,
+                                   float *last, unsigned *most) {
+  const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= (rows + 7) / 8 * 8) return;
+  const float v = i < rows ? b[i * ld + column] : 0;
+  last[i] = v;
+  atomicMax(&most[2], __float_as_uint(fabsf(v)));
+}
+
+/* The same of scores with a tail: what is kept of a product is rounded at its own size, and the sum
+ * once more. */
+static __device__ inline float tail_bound(float bound, const tail t, float length,
+                                          const unsigned *most, int row, int half) {
+  if (!t.last) return bound;
+  const float product = length * __uint_as_float(most[0]) + bound;
+  const float add = fabsf(t.own[row * t.ld]) * __uint_as_float(most[2]);
+  const float sum = bound + (half ? product * 0x1.01p-11f + 0x1p-24f : 0) + (product + add) * 0x1p-22f;
+  return sum < INFINITY ? sum : INFINITY;
+}
+
+static __device__ inline float own_of(const tail t, int row) {
+  return t.last ? t.own[row * t.ld] : 0;
+}
+
+/* Eight scores; hidden ones stay -inf. */
+template <class T>
+static __device__ inline void scores8(const T *s, int c, const tail t, float own, float v[8]) {
+  float last[8];
+  load8(s + c, v);
+  if (!t.last) return;
+  load8(t.last + c, last);
+#pragma unroll
+  for (int k = 0; k < 8; k++) v[k] = v[k] == -INFINITY ? v[k] : fmaf(own, last[k], v[k]);
+}
+
 static int screen_open(gpu *g, const gpu_scores *s, int parts, int64_t rows, int64_t cols,
                        screen *w) {
   float entry_q, entry_c, length_q, length_c;
@@ -80,7 +123,7 @@ static int screen_open(gpu *g, const gpu_scores *s, int parts, int64_t rows, int
   w->sum_error = w->parts == 0 ? (double)(s->width + 8) * 0x1p-23 : gpu_split_error(s->width);
   GPU_TRY(gpu_new(g, &w->length, w->rows));
   GPU_TRY(gpu_new(g, &w->lost, w->rows));
-  GPU_TRY(gpu_new(g, &w->most, 2));
+  GPU_TRY(gpu_new(g, &w->most, 3));
   if (w->parts > 0) {
     GPU_TRY(gpu_new(g, &w->left, w->rows * w->split));
     GPU_TRY(gpu_new(g, &w->right, w->cols * w->split));
@@ -100,9 +143,12 @@ static int screen_queries(gpu *g, const screen *w, const float *q, int64_t rows,
 
 static int screen_chunk(gpu *g, const screen *w, const float *q, int64_t rows, int64_t ld_q,
                         const float *b, int64_t cols, int64_t ld_b) {
-  GPU_TRY(gpu_check(g, cudaMemsetAsync(w->most, 0, 2 * sizeof *w->most, g->stream), "scores"));
+  GPU_TRY(gpu_check(g, cudaMemsetAsync(w->most, 0, 3 * sizeof *w->most, g->stream), "scores"));
   lengths_kernel<<<(unsigned)((cols + 7) / 8), 256, 0, g->stream>>>(b, cols, w->width, ld_b,
                                                                     w->parts, NULL, NULL, w->most);
+  if (w->last)
+    last_kernel<<<(unsigned)((cols + 7 + 255) / 256), 256, 0, g->stream>>>(b, cols, ld_b, w->width,
+                                                                           w->last, w->most);
   GPU_TRY(gpu_launched(g, "lengths of rows"));
   if (w->parts == 0)
     return gpu_sgemm(g, 0, 1, rows, cols, w->width, 1, q, ld_q, b, ld_b, 0, (float *)w->s, w->ld);
@@ -118,7 +164,7 @@ static int screen_chunk(gpu *g, const screen *w, const float *q, int64_t rows, i
  * a chunk's candidates that may reach it. */
 typedef struct wanted {
   const float *q;
-  int64_t rows, ld, k;
+  int64_t rows, ld, k, width;
   const int64_t *self;
   double *score;
   int64_t *id;
@@ -151,19 +197,23 @@ static __device__ inline float top8(const float *p) {
  * the places does not matter: they are a set. */
 template <class T>
 static __global__ void __launch_bounds__(256)
-    offer_kernel(const T *s, int64_t ld, int rows, int cols, wanted w, const float *length,
+    offer_kernel(const T *s, int64_t ld, int rows, int cols, wanted w, tail t, const float *length,
                  const float *lost, const unsigned *most, float sum_error) {
   const int row = blockIdx.y * 8 + threadIdx.x / 32, lane = threadIdx.x % 32;
+  const bool half = sizeof(T) == 2;
   if (row >= rows) return;
-  const float bound = bound_of(length, lost, most, sum_error, row);
-  const float least = reach(w.bar[row], bound, sizeof(T) == 2);
+  const float bound = tail_bound(bound_of(length, lost, most, sum_error, row), t, length[row], most,
+                                 row, half);
+  const float least = reach(w.bar[row], bound, half && !t.last), own = own_of(t, row);
   const int end = min(cols, (int)(blockIdx.x + 1) * SPAN);
   const T *from = s + row * ld;
 #pragma unroll 4
   for (int c = blockIdx.x * SPAN + lane * 8; c < end; c += 256) {
-    if (top8(from + c) < least) continue;
+    if (!t.last && top8(from + c) < least) continue;
+    float v[8];
+    scores8(from, c, t, own, v);
     for (int k = 0; k < 8 && c + k < end; k++) {
-      if ((float)from[c + k] < least) continue; /* NaN: the sum is beyond float32, its parts are not */
+      if (v[k] < least) continue; /* NaN: the sum is beyond float32, its parts are not */
       const int at = atomicAdd(&w.count[row], 1);
       if (at < PLACES) w.place[(int64_t)row * PLACES + at] = c + k;
     }
@@ -195,7 +245,7 @@ static __device__ void sort_hits(double *score, int64_t *id, int size) {
 
 /* Scores the places of a query exactly and merges them into its list. */
 static __global__ void __launch_bounds__(128)
-    merge_kernel(wanted w, const float *b, int64_t ld_b, int64_t width, int64_t number) {
+    merge_kernel(wanted w, const float *b, int64_t ld_b, int64_t number) {
   __shared__ double score[SORTED];
   __shared__ int64_t id[SORTED];
   const int row = blockIdx.x, found = w.count[row];
@@ -214,7 +264,7 @@ static __global__ void __launch_bounds__(128)
   for (int k = warp_first; k < places; k += blockDim.x / 16) { /* two at once, one a half warp */
     const int half = k + (int)(threadIdx.x % 32) / 16, mine = min(half, places - 1);
     const int64_t column = w.place[(int64_t)row * PLACES + mine];
-    const double exact = half_warp_dot(w.q + row * w.ld, b + column * ld_b, width);
+    const double exact = half_warp_dot(w.q + row * w.ld, b + column * ld_b, w.width);
     if (threadIdx.x % 16 == 0 && half < places && number + column != self) {
       score[kept + mine] = exact == exact ? exact : -INFINITY;
       id[kept + mine] = number + column;
@@ -249,28 +299,38 @@ static int64_t next_chunk(int64_t seen, int64_t k, int64_t most) {
   return gpu_least(gpu_up(wish < PLACES / 2 ? PLACES / 2 : wish, 8), most);
 }
 
+static int begin_lists(gpu *g, const wanted *q) {
+  bars_kernel<<<(unsigned)((q->rows + 127) / 128), 128, 0, g->stream>>>(*q);
+  return gpu_launched(g, "neighbours");
+}
+
+/* What the screen has of a chunk, to the lists. */
+static int take_chunk(gpu *g, const screen *w, const gpu_scores *s, const wanted *q, tail t,
+                      int64_t c, int64_t cols) {
+  const dim3 grid((unsigned)((cols + SPAN - 1) / SPAN), (unsigned)((q->rows + 7) / 8));
+  const float error = (float)w->sum_error;
+  if (w->half)
+    offer_kernel<<<grid, 256, 0, g->stream>>>((const __half *)w->s, w->ld, (int)q->rows, (int)cols,
+                                              *q, t, w->length, w->lost, w->most, error);
+  else
+    offer_kernel<<<grid, 256, 0, g->stream>>>((const float *)w->s, w->ld, (int)q->rows, (int)cols,
+                                              *q, t, w->length, w->lost, w->most, error);
+  GPU_TRY(gpu_launched(g, "neighbours"));
+  merge_kernel<<<(unsigned)q->rows, 128, 0, g->stream>>>(*q, s->candidate + c * s->ld_candidate,
+                                                         s->ld_candidate, s->number + c);
+  return gpu_launched(g, "neighbours");
+}
+
 /* All candidates against a block of queries. */
 static int meet(gpu *g, const screen *w, const gpu_scores *s, const wanted *q, int64_t most) {
-  bars_kernel<<<(unsigned)((q->rows + 127) / 128), 128, 0, g->stream>>>(*q);
-  GPU_TRY(gpu_launched(g, "neighbours"));
+  const tail none = {NULL, NULL, 0};
+  GPU_TRY(begin_lists(g, q));
   GPU_TRY(screen_queries(g, w, q->q, q->rows, q->ld));
   for (int64_t c = 0, cols; c < s->candidates; c += cols) {
     cols = gpu_least(next_chunk(c, q->k, most), s->candidates - c);
-    const float *b = s->candidate + c * s->ld_candidate;
-    const dim3 grid((unsigned)((cols + SPAN - 1) / SPAN), (unsigned)((q->rows + 7) / 8));
-    GPU_TRY(screen_chunk(g, w, q->q, q->rows, q->ld, b, cols, s->ld_candidate));
-    if (w->half)
-      offer_kernel<<<grid, 256, 0, g->stream>>>((const __half *)w->s, w->ld, (int)q->rows,
-                                                (int)cols, *q, w->length, w->lost, w->most,
-                                                (float)w->sum_error);
-    else
-      offer_kernel<<<grid, 256, 0, g->stream>>>((const float *)w->s, w->ld, (int)q->rows, (int)cols,
-                                                *q, w->length, w->lost, w->most,
-                                                (float)w->sum_error);
-    GPU_TRY(gpu_launched(g, "neighbours"));
-    merge_kernel<<<(unsigned)q->rows, 128, 0, g->stream>>>(*q, b, s->ld_candidate, w->width,
-                                                           s->number + c);
-    GPU_TRY(gpu_launched(g, "neighbours"));
+    GPU_TRY(screen_chunk(g, w, q->q, q->rows, q->ld, s->candidate + c * s->ld_candidate, cols,
+                         s->ld_candidate));
+    GPU_TRY(take_chunk(g, w, s, q, none, c, cols));
   }
   return gpu_poll(g);
 }
@@ -302,20 +362,22 @@ static int wanted_room(gpu *g, wanted *q) {
 }
 
 /* Queries that a chunk offered too much meet all candidates again, so few at a time that there is
- * a place for each. */
-static int meet_again(gpu *g, const screen *w, const gpu_scores *s, const wanted *q,
-                      const int64_t *row, int64_t count, const double *score, const int64_t *id) {
+ * a place for each. `score` and `id` are their lists as they were. */
+static int meet_again(gpu *g, const gpu_scores *s, const wanted *q, const int64_t *row,
+                      int64_t count, const double *score, const int64_t *id) {
   wanted few = *q;
+  gpu_scores all = *s;
+  screen w;
   int64_t *rows, *self = NULL;
   float *rows_q;
-  few.rows = count;
-  few.ld = w->width;
+  few.rows = all.queries = count;
+  few.ld = all.ld_query = all.width = q->width;
   GPU_TRY(gpu_new(g, &rows, count));
   GPU_TRY(gpu_upload(g, rows, row, (size_t)count * sizeof *row, 1, 0));
   GPU_TRY(gpu_new(g, &rows_q, count * few.ld));
   GPU_TRY(gpu_new(g, &few.score, count * q->k));
   GPU_TRY(gpu_new(g, &few.id, count * q->k));
-  GPU_TRY(gpu_gather(g, q->q, w->width, q->ld, rows, count, rows_q, few.ld));
+  GPU_TRY(gpu_gather(g, q->q, q->width, q->ld, rows, count, rows_q, few.ld));
   GPU_TRY(pick(g, score, rows, count, q->k, 0, few.score));
   GPU_TRY(pick(g, id, rows, count, q->k, 0, few.id));
   if (q->self) {
@@ -324,27 +386,50 @@ static int meet_again(gpu *g, const screen *w, const gpu_scores *s, const wanted
   }
   few.q = rows_q;
   few.self = self;
-  GPU_TRY(meet(g, w, s, &few, gpu_least(PLACES, w->cols)));
+  all.query = rows_q;
+  GPU_TRY(screen_open(g, &all, 1, count, PLACES, &w));
+  GPU_TRY(meet(g, &w, &all, &few, gpu_least(PLACES, w.cols)));
   GPU_TRY(pick(g, few.score, rows, count, q->k, 1, q->score));
   return pick(g, few.id, rows, count, q->k, 1, q->id);
 }
 
-static int nearest_block(gpu *g, const screen *w, const gpu_scores *s, const wanted *q,
-                         int *spilled, int64_t *row) {
+/* Lists as they were, for queries that are offered too much. */
+typedef struct before_lists {
   double *score;
-  int64_t *id, count = 0;
+  int64_t *id;
+} before_lists;
+
+static int keep_lists(gpu *g, const wanted *q, before_lists *out) {
   const size_t size = (size_t)(q->rows * q->k) * 8;
-  GPU_TRY(gpu_new(g, &score, q->rows * q->k)); /* the lists as they were */
-  GPU_TRY(gpu_new(g, &id, q->rows * q->k));
-  GPU_TRY(gpu_check(g, cudaMemcpyAsync(score, q->score, size, cudaMemcpyDeviceToDevice, g->stream),
-                    "lists"));
-  GPU_TRY(
-      gpu_check(g, cudaMemcpyAsync(id, q->id, size, cudaMemcpyDeviceToDevice, g->stream), "lists"));
-  GPU_TRY(meet(g, w, s, q, w->cols));
-  GPU_TRY(gpu_download(g, spilled, q->spilled, (size_t)q->rows * sizeof *spilled));
-  for (int64_t i = 0; i < q->rows; i++)
+  GPU_TRY(gpu_new(g, &out->score, q->rows * q->k));
+  GPU_TRY(gpu_new(g, &out->id, q->rows * q->k));
+  GPU_TRY(gpu_check(
+      g, cudaMemcpyAsync(out->score, q->score, size, cudaMemcpyDeviceToDevice, g->stream), "lists"));
+  return gpu_check(g, cudaMemcpyAsync(out->id, q->id, size, cudaMemcpyDeviceToDevice, g->stream),
+                   "lists");
+}
+
+static int settle_lists(gpu *g, const gpu_scores *s, const wanted *q, const before_lists *before) {
+  int64_t count = 0;
+  int *spilled = (int *)malloc((size_t)q->rows * sizeof *spilled);
+  int64_t *row = (int64_t *)malloc((size_t)q->rows * sizeof *row);
+  int code = spilled && row
+                 ? gpu_download(g, spilled, q->spilled, (size_t)q->rows * sizeof *spilled)
+                 : gpu_fail(g, GPU_MEMORY, "the host has no memory left for a list");
+  for (int64_t i = 0; code == GPU_OK && i < q->rows; i++)
     if (spilled[i]) row[count++] = i;
-  return count > 0 ? meet_again(g, w, s, q, row, count, score, id) : GPU_OK;
+  if (code == GPU_OK && count > 0)
+    code = meet_again(g, s, q, row, count, before->score, before->id);
+  free(spilled);
+  free(row);
+  return code;
+}
+
+static int nearest_block(gpu *g, const screen *w, const gpu_scores *s, const wanted *q) {
+  before_lists before;
+  GPU_TRY(keep_lists(g, q, &before));
+  GPU_TRY(meet(g, w, s, q, w->cols));
+  return settle_lists(g, s, q, &before);
 }
 
 /* Is there so much to do, and memory, that blocks twice as large are worth it? */
@@ -352,8 +437,7 @@ static bool is_large(const gpu *g, const gpu_scores *s) {
   return s->queries >= 65536 && s->candidates >= 65536 && gpu_left(g) > (uint64_t)4 << 30;
 }
 
-static int nearest(gpu *g, const gpu_scores *s, int64_t k, double *score, int64_t *id, int *spilled,
-                   int64_t *row) {
+static int nearest(gpu *g, const gpu_scores *s, int64_t k, double *score, int64_t *id) {
   screen w;
   wanted q = {};
   const int64_t rows = g->search_x > 0 ? g->search_x : is_large(g, s) ? 10240 : 4096;
@@ -361,6 +445,7 @@ static int nearest(gpu *g, const gpu_scores *s, int64_t k, double *score, int64_
   q.rows = w.rows;
   q.ld = s->ld_query;
   q.k = k;
+  q.width = s->width;
   GPU_TRY(wanted_room(g, &q));
   for (int64_t first = 0; first < s->queries; first += w.rows) {
     const long mark = gpu_mark(g);
@@ -369,7 +454,7 @@ static int nearest(gpu *g, const gpu_scores *s, int64_t k, double *score, int64_
     q.self = s->self ? s->self + first : NULL;
     q.score = score + first * k;
     q.id = id + first * k;
-    GPU_TRY(nearest_block(g, &w, s, &q, spilled, row));
+    GPU_TRY(nearest_block(g, &w, s, &q));
     gpu_release(g, mark);
   }
   return GPU_OK;
@@ -379,13 +464,7 @@ int gpu_nearest(gpu *g, const gpu_scores *s, int64_t k, double *score, int64_t *
   if (s->queries == 0 || s->candidates == 0) return GPU_OK;
   if (k > GPU_MOST_NEAREST) return GPU_ELSEWHERE;
   const long mark = gpu_mark(g);
-  int *spilled = (int *)malloc((size_t)s->queries * sizeof *spilled);
-  int64_t *row = (int64_t *)malloc((size_t)s->queries * sizeof *row);
-  const int code = spilled && row
-                       ? nearest(g, s, k, score, id, spilled, row)
-                       : gpu_fail(g, GPU_MEMORY, "the host has no memory left for a list");
-  free(spilled);
-  free(row);
+  const int code = nearest(g, s, k, score, id);
   gpu_release(g, mark);
   return code;
 }
@@ -513,15 +592,17 @@ static __device__ inline void settle_near(unsigned near, int c, int row, const r
  * of more than COUNTERS; others are left to another launch. */
 template <class T, int C>
 static __global__ void __launch_bounds__(256)
-    rank_kernel(const T *s, int64_t ld, int rows, int cols, rows_of z, const int64_t *start,
+    rank_kernel(const T *s, int64_t ld, int rows, int cols, rows_of z, tail t, const int64_t *start,
                 const double *thresholds, int64_t *above, const float *length, const float *lost,
                 const unsigned *most, float sum_error) {
   constexpr int ROOM = C > 0 ? C : 1;
   const int row = blockIdx.y * 8 + threadIdx.x / 32, lane = threadIdx.x % 32;
-  const bool half = sizeof(T) == 2;
+  const bool half = sizeof(T) == 2 && !t.last;
   if (row >= rows) return;
   const bars b = {thresholds + start[row], above + start[row], (int)(start[row + 1] - start[row]),
-                  bound_of(length, lost, most, sum_error, row)};
+                  tail_bound(bound_of(length, lost, most, sum_error, row), t, length[row], most, row,
+                             sizeof(T) == 2)};
+  const float own = own_of(t, row);
   if (b.count == 0 || (C == 1) != (b.count == 1) || (C == 0) != (b.count > COUNTERS)) return;
   const int end = min(cols, (int)(blockIdx.x + 1) * SPAN);
   int counter[ROOM];
@@ -536,7 +617,7 @@ static __global__ void __launch_bounds__(256)
     unsigned near = 0;
     if (c < end) {
       float v[8];
-      load8(s + row * ld + c, v);
+      scores8(s + row * ld, c, t, own, v);
       if (c + 8 > end)
 #pragma unroll
         for (int k = 0; k < 8; k++) v[k] = c + k < end ? v[k] : -INFINITY;
@@ -574,59 +655,81 @@ static __global__ void others_kernel(const float *s, int64_t ld, int rows, int c
   sum[row] += total;
 }
 
-typedef struct ranking {
-  const int64_t *start;
-  const double *threshold;
-  gpu_lists hidden;
-  int64_t *above;
-  double *top, *sum;
-} ranking;
-
 /* Are there queries of one, of a few, of many thresholds? */
 typedef struct kinds {
   bool one, few, many;
 } kinds;
 
+/* Ranks by one or two scales, and the lists of those that want them. */
+typedef struct ranking {
+  const int64_t *start;
+  gpu_lists hidden;
+  const gpu_ranked *by;
+  int scales;
+  kinds what;
+  wanted q[2];
+} ranking;
+
+/* A block of queries against a chunk of candidates. */
+typedef struct meeting {
+  int64_t first, rows, c, cols;
+} meeting;
+
+/* Scores by all columns have a tail where those of two scales come from one product. */
+static tail tail_of(const screen *w, const gpu_scores *s, const ranking *k, int by, int64_t first) {
+  const float *q = s->query + first * s->ld_query;
+  if (by + 1 == k->scales) return {NULL, NULL, 0};
+  return {q + w->width, w->last, s->ld_query};
+}
+
 template <class T>
-static int rank_scores(gpu *g, const screen *w, const gpu_scores *s, const ranking *k, kinds what,
-                       int64_t first, int64_t rows, int64_t c, int64_t cols) {
-  const dim3 grid((unsigned)((cols + SPAN - 1) / SPAN), (unsigned)((rows + 7) / 8));
-  const rows_of z = {s->query + first * s->ld_query, s->candidate + c * s->ld_candidate,
-                     s->ld_query, s->ld_candidate, s->width};
-  T *t = (T *)w->s;
-  const int64_t *start = k->start + first;
+static int rank_scores(gpu *g, const screen *w, const gpu_scores *s, const ranking *k, int by,
+                       meeting m) {
+  const dim3 grid((unsigned)((m.cols + SPAN - 1) / SPAN), (unsigned)((m.rows + 7) / 8));
+  const rows_of z = {s->query + m.first * s->ld_query, s->candidate + m.c * s->ld_candidate,
+                     s->ld_query, s->ld_candidate, s->width - by};
+  const tail t = tail_of(w, s, k, by, m.first);
+  const T *scores = (const T *)w->s;
+  const int64_t *start = k->start + m.first;
+  const double *threshold = k->by[by].threshold;
+  int64_t *above = k->by[by].above;
+  const int rows = (int)m.rows, cols = (int)m.cols;
   const float error = (float)w->sum_error;
-  if (k->hidden.start || s->self) {
-    hide_kernel<<<(unsigned)((rows + 7) / 8), 256, 0, g->stream>>>(t, w->ld, rows, cols, k->hidden,
-                                                                   s->self, first, s->number + c);
-    GPU_TRY(gpu_launched(g, "ranks"));
-  }
-  if (what.one)
-    rank_kernel<T, 1><<<grid, 256, 0, g->stream>>>(t, w->ld, (int)rows, (int)cols, z, start,
-                                                   k->threshold, k->above, w->length, w->lost,
-                                                   w->most, error);
-  if (what.few)
-    rank_kernel<T, COUNTERS><<<grid, 256, 0, g->stream>>>(t, w->ld, (int)rows, (int)cols, z, start,
-                                                          k->threshold, k->above, w->length,
-                                                          w->lost, w->most, error);
-  if (what.many)
-    rank_kernel<T, 0><<<grid, 256, 0, g->stream>>>(t, w->ld, (int)rows, (int)cols, z, start,
-                                                   k->threshold, k->above, w->length, w->lost,
-                                                   w->most, error);
+  if (k->what.one)
+    rank_kernel<T, 1><<<grid, 256, 0, g->stream>>>(scores, w->ld, rows, cols, z, t, start, threshold,
+                                                   above, w->length, w->lost, w->most, error);
+  if (k->what.few)
+    rank_kernel<T, COUNTERS><<<grid, 256, 0, g->stream>>>(scores, w->ld, rows, cols, z, t, start,
+                                                          threshold, above, w->length, w->lost,
+                                                          w->most, error);
+  if (k->what.many)
+    rank_kernel<T, 0><<<grid, 256, 0, g->stream>>>(scores, w->ld, rows, cols, z, t, start, threshold,
+                                                   above, w->length, w->lost, w->most, error);
+  return gpu_launched(g, "ranks");
+}
+
+template <class T>
+static int hide_scores(gpu *g, const screen *w, const gpu_scores *s, const ranking *k, meeting m) {
+  if (!k->hidden.start && !s->self) return GPU_OK;
+  hide_kernel<<<(unsigned)((m.rows + 7) / 8), 256, 0, g->stream>>>(
+      (T *)w->s, w->ld, m.rows, m.cols, k->hidden, s->self, m.first, s->number + m.c);
   return gpu_launched(g, "ranks");
 }
 
 /* Where the others' scores are wanted they are kept in float32, else in float16. */
-static int rank_chunk(gpu *g, const screen *w, const gpu_scores *s, const ranking *k, kinds what,
-                      int64_t first, int64_t rows, int64_t c, int64_t cols) {
-  GPU_TRY(screen_chunk(g, w, s->query + first * s->ld_query, rows, s->ld_query,
-                       s->candidate + c * s->ld_candidate, cols, s->ld_candidate));
-  if (w->half) return rank_scores<__half>(g, w, s, k, what, first, rows, c, cols);
-  GPU_TRY(rank_scores<float>(g, w, s, k, what, first, rows, c, cols));
-  if (!k->top) return GPU_OK;
-  others_kernel<<<(unsigned)((rows + 7) / 8), 256, 0, g->stream>>>(
-      (const float *)w->s, w->ld, (int)rows, (int)cols, k->start + first, k->top + first,
-      k->sum + first);
+static int rank_chunk(gpu *g, const screen *w, const gpu_scores *s, const ranking *k, meeting m) {
+  GPU_TRY(screen_chunk(g, w, s->query + m.first * s->ld_query, m.rows, s->ld_query,
+                       s->candidate + m.c * s->ld_candidate, m.cols, s->ld_candidate));
+  for (int by = 0; by < k->scales; by++)
+    if (k->by[by].k > 0)
+      GPU_TRY(take_chunk(g, w, s, &k->q[by], tail_of(w, s, k, by, m.first), m.c, m.cols));
+  GPU_TRY(w->half ? hide_scores<__half>(g, w, s, k, m) : hide_scores<float>(g, w, s, k, m));
+  for (int by = 0; by < k->scales; by++)
+    GPU_TRY(w->half ? rank_scores<__half>(g, w, s, k, by, m) : rank_scores<float>(g, w, s, k, by, m));
+  if (!k->by[0].top) return GPU_OK;
+  others_kernel<<<(unsigned)((m.rows + 7) / 8), 256, 0, g->stream>>>(
+      (const float *)w->s, w->ld, (int)m.rows, (int)m.cols, k->start + m.first,
+      k->by[0].top + m.first, k->by[0].sum + m.first);
   return gpu_launched(g, "ranks");
 }
 
@@ -645,25 +748,73 @@ static int find_kinds(gpu *g, const int64_t *start, int64_t queries, kinds *out)
   return code;
 }
 
-static int rank_all(gpu *g, const gpu_scores *s, const ranking *k) {
+static void place_lists(ranking *k, const gpu_scores *s, int64_t first, int64_t rows) {
+  for (int by = 0; by < k->scales; by++) {
+    wanted *q = &k->q[by];
+    const int64_t at = first * k->by[by].k;
+    if (k->by[by].k == 0) continue;
+    q->rows = rows;
+    q->q = s->query + first * s->ld_query;
+    q->self = s->self ? s->self + first : NULL;
+    q->score = k->by[by].score + at;
+    q->id = k->by[by].id + at;
+  }
+}
+
+/* All candidates, by chunks that are short while lists are young. */
+static int rank_block(gpu *g, const screen *w, const gpu_scores *s, ranking *k, int64_t first,
+                      int64_t rows) {
+  before_lists before[2];
+  int64_t most = 0;
+  place_lists(k, s, first, rows);
+  GPU_TRY(screen_queries(g, w, s->query + first * s->ld_query, rows, s->ld_query));
+  for (int by = 0; by < k->scales; by++) {
+    if (k->by[by].k == 0) continue;
+    most = k->by[by].k > most ? k->by[by].k : most;
+    GPU_TRY(keep_lists(g, &k->q[by], &before[by]));
+    GPU_TRY(begin_lists(g, &k->q[by]));
+  }
+  for (int64_t c = 0, cols; c < s->candidates; c += cols) {
+    cols = gpu_least(most > 0 ? next_chunk(c, most, w->cols) : w->cols, s->candidates - c);
+    GPU_TRY(rank_chunk(g, w, s, k, {first, rows, c, cols}));
+  }
+  GPU_TRY(gpu_poll(g));
+  for (int by = 0; by < k->scales; by++)
+    if (k->by[by].k > 0) GPU_TRY(settle_lists(g, s, &k->q[by], &before[by]));
+  return GPU_OK;
+}
+
+static int rank_all(gpu *g, const gpu_scores *s, ranking *k) {
   screen w;
-  kinds what;
+  gpu_scores narrow = *s;
   const int64_t rows = g->search_x > 0 ? g->search_x : is_large(g, s) ? 16384 : 8192;
-  GPU_TRY(find_kinds(g, k->start, s->queries, &what));
-  GPU_TRY(screen_open(g, s, k->top ? 3 : 1, rows, g->search_y > 0 ? g->search_y : 8192, &w));
+  narrow.width = s->width - (k->scales - 1);
+  GPU_TRY(find_kinds(g, k->start, s->queries, &k->what));
+  GPU_TRY(screen_open(g, &narrow, k->by[0].top ? 3 : 1, rows,
+                      g->search_y > 0 ? g->search_y : 8192, &w));
+  if (k->scales > 1) GPU_TRY(gpu_new(g, &w.last, w.cols + 8));
+  for (int by = 0; by < k->scales; by++) {
+    k->q[by].ld = s->ld_query;
+    k->q[by].width = s->width - by;
+    k->q[by].k = k->by[by].k;
+    k->q[by].rows = w.rows;
+    if (k->by[by].k > 0) GPU_TRY(wanted_room(g, &k->q[by]));
+  }
   for (int64_t first = 0; first < s->queries; first += w.rows) {
-    const int64_t now = gpu_least(w.rows, s->queries - first);
-    GPU_TRY(screen_queries(g, &w, s->query + first * s->ld_query, now, s->ld_query));
-    for (int64_t c = 0; c < s->candidates; c += w.cols)
-      GPU_TRY(rank_chunk(g, &w, s, k, what, first, now, c, gpu_least(w.cols, s->candidates - c)));
-    GPU_TRY(gpu_poll(g));
+    const long mark = gpu_mark(g);
+    GPU_TRY(rank_block(g, &w, s, k, first, gpu_least(w.rows, s->queries - first)));
+    gpu_release(g, mark);
   }
   return GPU_OK;
 }
 
-int gpu_ranks(gpu *g, const gpu_scores *s, const int64_t *start, const double *threshold,
-              gpu_lists hidden, int64_t *above, double *top, double *sum) {
-  const ranking k = {start, threshold, hidden, above, top, sum};
+int gpu_ranks(gpu *g, const gpu_scores *s, const int64_t *start, gpu_lists hidden,
+              const gpu_ranked *by, int scales) {
+  ranking k = {};
+  k.start = start;
+  k.hidden = hidden;
+  k.by = by;
+  k.scales = scales;
   const long mark = gpu_mark(g);
   if (s->queries == 0 || s->candidates == 0) return GPU_OK;
   const int code = rank_all(g, s, &k);
