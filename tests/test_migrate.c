@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of a migration against their definitions, models of every direction through their file,
- * and what happens when memory, the disk or the patience of the caller runs out. */
-#include "io/sidecar.h"
+ * and what happens when memory or the patience of the caller runs out. */
 #include "support.h"
 #include "unicon/migrate.h"
 #include "use/isotonic.h"
@@ -341,128 +340,6 @@ static void memory_may_run_out(void **state) {
   problem_free(&p);
 }
 
-/* ---- rewriting ---------------------------------------------------------------------------- */
-
-typedef struct rewriting {
-  const unicon_model *model;
-  const unicon_rows *rows;
-} rewriting;
-
-static unicon_status try_rewrite(scratch *s, void *user) {
-  const rewriting *r = user;
-  const unicon_view view = UNICON_VIEW(.rows = r->rows, .model = r->model, .side = UNICON_X);
-  char path[1024];
-  snprintf(path, sizeof path, "%s/r.npy", s->folder);
-  const unicon_status status =
-      unicon_rewrite(s->ctx, &view, 0, PAIRS, UNICON_FORM_UNIT, UNICON_F32, path, NULL, NULL);
-  static const char *const leave[] = {"", ".json", ".part", ".part.json"};
-  for (int k = 0; k < 4; k++) {
-    snprintf(path, sizeof path, "%s/r.npy%s", s->folder, leave[k]);
-    remove(path);
-  }
-  return status;
-}
-
-static void rewriting_may_fail(void **state) {
-  scratch *s = *state;
-  problem p;
-  problem_make(s->ctx, 9, PAIRS, DX, DY, LATENT, 0.2, &p);
-  unicon_migration *made = migrated(s->ctx, &p, "new");
-  rewriting r = {unicon_migration_model(made), p.rows_x};
-  assert_true(scratch_faults(s, &s->ctx->faults.io, UNICON_ERR_IO, try_rewrite, &r) > 5);
-  assert_true(scratch_faults(s, &s->ctx->faults.allocation, UNICON_ERR_MEMORY, try_rewrite, &r) >
-              5);
-  const unicon_view view = UNICON_VIEW(.rows = r.rows, .model = r.model, .side = UNICON_X);
-  const char *path = scratch_path(s, "x.txt");
-  scratch_failed(
-      s, unicon_rewrite(s->ctx, &view, 0, 5, UNICON_FORM_UNIT, UNICON_F32, path, NULL, NULL),
-      UNICON_ERR_FORMAT, ".npy", "x.txt");
-  path = scratch_path(s, "x.npy");
-  scratch_failed(
-      s, unicon_rewrite(s->ctx, &view, 5, PAIRS, UNICON_FORM_UNIT, UNICON_F32, path, NULL, NULL),
-      UNICON_ERR_ARGUMENT, "240", "from row 5");
-  scratch_failed(s,
-                 unicon_rewrite(s->ctx, &view, 0, 5, UNICON_FORM_UNIT, UNICON_I8, path, NULL, NULL),
-                 UNICON_ERR_ARGUMENT, "float32", "float16");
-  scratch_failed(s, unicon_vectors_check(s->ctx, path), UNICON_ERR_IO, "no sidecar", "x.npy");
-  assert_int_equal(unicon_vectors_check(s->ctx, NULL), UNICON_ERR_ARGUMENT);
-  int known = 7;
-  CHECK_OK(s->ctx, unicon_vectors_match(s->ctx, path, r.model, &known));
-  assert_int_equal(known, 0);
-  assert_int_equal(unicon_vectors_match(s->ctx, path, NULL, &known), UNICON_ERR_ARGUMENT);
-  unicon_migration_destroy(made);
-  problem_free(&p);
-}
-
-/* ---- sidecars ----------------------------------------------------------------------------- */
-
-static void sidecars_are_read_back(void **state) {
-  scratch *s = *state;
-  const unicon__sidecar about = {.model = "0123456789abcdef",
-                                 .space = "new",
-                                 .form = "unit",
-                                 .dtype = "<f4",
-                                 .rows = 12,
-                                 .width = 3,
-                                 .first = 4,
-                                 .source = "00000000000000ff",
-                                 .hash = "fedcba9876543210",
-                                 .done = 7};
-  unicon__sidecar again;
-  bool found;
-  const char *path = scratch_path(s, "v.npy.json");
-  CHECK_OK(s->ctx, unicon__enter(s->ctx));
-  CHECK_OK(s->ctx, unicon__sidecar_write(s->ctx, path, &about));
-  CHECK_OK(s->ctx, unicon__sidecar_read(s->ctx, path, &again, &found));
-  assert_true(found);
-  assert_string_equal(about.model, again.model);
-  assert_string_equal(about.space, again.space);
-  assert_string_equal(about.form, again.form);
-  assert_string_equal(about.dtype, again.dtype);
-  assert_string_equal(about.source, again.source);
-  assert_string_equal(about.hash, again.hash);
-  assert_true(about.rows == again.rows && about.width == again.width);
-  assert_true(about.first == again.first && about.done == again.done);
-  CHECK_OK(s->ctx, unicon__sidecar_read(s->ctx, scratch_path(s, "no.json"), &again, &found));
-  assert_false(found);
-  CHECK_OK(s->ctx, unicon__leave(s->ctx, UNICON_OK));
-}
-
-static void sidecars_are_checked(void **state) {
-  scratch *s = *state;
-  static const char whole[] =
-      "{\"format\": \"unicon vectors\", \"version\": 1, \"model\": \"0123456789abcdef\", "
-      "\"space\": \"new\", \"form\": \"unit\", \"dtype\": \"<f4\", \"source\": "
-      "\"0123456789abcdef\", \"hash\": \"0123456789abcdef\", \"rows\": 5, \"width\": 3, "
-      "\"first\": 0, \"done\": 5}";
-  static const struct {
-    const char *from, *to, *word;
-  } cases[] = {{"unicon vectors", "pears", "format"},
-               {"\"version\": 1", "\"version\": 2", "version"},
-               {"\"model\": \"0123456789abcdef\"", "\"model\": \"0123456789abcdeX\"", "model"},
-               {"\"space\": \"new\"", "\"space\": \"a space of twenty letters\"", "space"},
-               {"\"form\": \"unit\", ", "", "form"},
-               {"\"hash\": \"0123456789abcdef\"", "\"hash\": 5", "hash"},
-               {"\"rows\": 5", "\"rows\": -5", "rows"},
-               {"\"width\": 3", "\"width\": 3.5", "width"},
-               {"\"done\": 5", "\"done\": 6", "are done"},
-               {"{\"format\"", "\"format\"", "JSON"}};
-  unicon__sidecar out;
-  CHECK_OK(s->ctx, unicon__sidecar_parse(
-                       s->ctx, "v.json",
-                       (unicon__bytes){(const unsigned char *)whole, strlen(whole)}, &out));
-  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-    char text[1024];
-    const char *at = strstr(whole, cases[c].from);
-    assert_non_null(at);
-    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - whole), whole, cases[c].to,
-             at + strlen(cases[c].from));
-    const unicon_status status = unicon__sidecar_parse(
-        s->ctx, "v.json", (unicon__bytes){(const unsigned char *)text, strlen(text)}, &out);
-    scratch_failed(s, status, UNICON_ERR_FORMAT, "v.json", cases[c].word);
-  }
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(figures_are_the_definition),
@@ -476,9 +353,6 @@ int main(void) {
       SCRATCH_TEST(landmarks_are_a_part),
       SCRATCH_TEST(refuses),
       SCRATCH_TEST(memory_may_run_out),
-      SCRATCH_TEST(rewriting_may_fail),
-      SCRATCH_TEST(sidecars_are_read_back),
-      SCRATCH_TEST(sidecars_are_checked),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
