@@ -129,6 +129,8 @@ static void sidecars_are_checked(void **state) {
                {"\"hash\": \"0123456789abcdef\"", "\"hash\": 5", "hash"},
                {"\"rows\": 5", "\"rows\": -5", "rows"},
                {"\"width\": 3", "\"width\": 3.5", "width"},
+               {"\"width\": 3", "\"width\": 4611686018427387904", "width"},
+               {"\"rows\": 5", "\"rows\": 9223372036854775807", "rows"},
                {"\"done\": 5", "\"done\": 6", "are done"},
                {"{\"format\"", "\"format\"", "JSON"}};
   unicon__sidecar out;
