@@ -74,6 +74,39 @@ static void rewriting_may_fail(void **state) {
   problem_free(&p);
 }
 
+/* A journal without its part is of other work: it neither stops new work nor
+ * goes on beside it. */
+static void stale_journals_are_left_behind(void **state) {
+  scratch *s = *state;
+  problem p;
+  problem_make(s->ctx, 9, PAIRS, DX, DY, LATENT, 0.2, &p);
+  unicon_migration *made = migrated(s->ctx, &p);
+  rewriting r = {unicon_migration_model(made), p.rows_x};
+  const unicon_view view = UNICON_VIEW(.rows = r.rows, .model = r.model, .side = UNICON_X);
+  const unicon__sidecar stale = {.model = "0123456789abcdef",
+                                 .space = "new",
+                                 .form = "unit",
+                                 .dtype = "<f4",
+                                 .rows = PAIRS,
+                                 .width = DY,
+                                 .source = "0123456789abcdef",
+                                 .hash = "0000000000000000"};
+  unicon_status status = UNICON_ERR_IO;
+  for (int k = 0; status != UNICON_OK; k++) { /* stopped at every point */
+    CHECK_OK(s->ctx, unicon__enter(s->ctx));
+    CHECK_OK(s->ctx, unicon__sidecar_write(s->ctx, scratch_path(s, "r.npy.part.json"), &stale));
+    CHECK_OK(s->ctx, unicon__leave(s->ctx, UNICON_OK));
+    const char *path = scratch_path(s, "r.npy");
+    s->ctx->faults.io = k;
+    status =
+        unicon_rewrite(s->ctx, &view, 0, PAIRS, UNICON_FORM_UNIT, UNICON_F32, path, NULL, NULL);
+    s->ctx->faults.io = -1;
+    CHECK_OK(s->ctx, try_rewrite(s, &r));
+  }
+  unicon_migration_destroy(made);
+  problem_free(&p);
+}
+
 /* ---- sidecars
  * -----------------------------------------------------------------------------
  */
@@ -152,6 +185,7 @@ static void sidecars_are_checked(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(rewriting_may_fail),
+      SCRATCH_TEST(stale_journals_are_left_behind),
       SCRATCH_TEST(sidecars_are_read_back),
       SCRATCH_TEST(sidecars_are_checked),
   };

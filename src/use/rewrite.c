@@ -237,12 +237,15 @@ static unicon_status open_part(unicon_ctx *ctx, job *j) {
                           "remove both to start again",
                           j->part, (long long)about.st_size, (long long)old.done, (long long)bytes);
     UNICON_TRY(compare_last(ctx, j, &old));
-    j->about = old;
+    j->about.done = old.done;
+    memcpy(j->about.hash, old.hash, sizeof old.hash);
     j->file = unicon__io_fault(ctx) ? -1 : open(j->part, O_WRONLY | O_CLOEXEC);
     if (j->file < 0 || ftruncate(j->file, bytes) != 0 || lseek(j->file, bytes, SEEK_SET) < 0)
       return unicon__fail_io(ctx, "open", j->part);
     return UNICON_OK;
   }
+  if (unicon__io_fault(ctx) || (unlink(j->journal) != 0 && errno != ENOENT)) /* of other work */
+    return unicon__fail_io(ctx, "remove", j->journal);
   j->file =
       unicon__io_fault(ctx) ? -1 : open(j->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (j->file < 0) return unicon__fail_io(ctx, "create", j->part);

@@ -232,6 +232,10 @@ cmp part.npy full.npy || fail "what was gone on with is not the whole"
 cmp part.npy.json full.npy.json || fail "another sidecar after going on"
 absent part.npy.part part.npy.part.json
 restore() { cp part part.npy.part; cp journal.json part.npy.part.json; rm -f part.npy part.npy.json; }
+# Only how far it is comes from the journal: the sidecar says what the model says.
+restore; sed -i 's/"space": "new"/"space": "ne\\"w"/' part.npy.part.json
+run 0 rewrite moved/model.safetensors big/x.train.npy -o part.npy
+cmp part.npy.json full.npy.json || fail "the sidecar has a word of the journal"
 # An older file of the same size does not pass for the one that its sidecar describes.
 restore; cp full.npy.json part.npy.json; head -c "$(wc -c <full.npy)" /dev/zero >part.npy
 run 0 rewrite moved/model.safetensors big/x.train.npy -o part.npy
