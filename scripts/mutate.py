@@ -99,7 +99,7 @@ TESTS = {
     "prepared": "test_stats test_fit", "probe": "test_probe", "project": "test_search test_golden",
     "ranks_device": "test_device_roads", "rate": "test_plan", "refine": "test_refine",
     "reflect": "test_reflect", "regress": "test_regress test_migrate", "retrieval": "test_metrics",
-    "rewrite": "test_rewrite", "sample": "test_kept", "search": "test_search",
+    "rewrite": "test_rewrite", "rewritten": "test_rewrite", "sample": "test_kept", "search": "test_search",
     "select": "test_auto test_auto_limits", "selection": "test_auto test_auto_limits", "shuffle": "test_shuffle test_check",
     "single": "test_single", "solve": "test_solve", "spaces": "test_rewrite",
     "spectral": "test_spectral test_spectral_hard", "split": "test_split",

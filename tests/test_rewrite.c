@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of rewritten vectors: what their sidecars say, what they pass for, and
- * what is left when the disk fails. */
+/* Files of rewritten vectors: what their sidecars say, what they pass for, and what is left when the
+ * disk fails. */
 #include "io/sidecar.h"
 #include "support.h"
 #include "unicon/migrate.h"
@@ -19,9 +19,7 @@ static unicon_migration *migrated(unicon_ctx *ctx, const problem *p) {
   return made;
 }
 
-/* ---- rewriting
- * ----------------------------------------------------------------------------
- */
+/* ---- rewriting ---------------------------------------------------------------------------- */
 
 typedef struct rewriting {
   const unicon_model *model;
@@ -74,8 +72,7 @@ static void rewriting_may_fail(void **state) {
   problem_free(&p);
 }
 
-/* A journal without its part is of other work: it neither stops new work nor
- * goes on beside it. */
+/* A journal without its part is of other work: it neither stops new work nor goes on beside it. */
 static void stale_journals_are_left_behind(void **state) {
   scratch *s = *state;
   problem p;
@@ -107,9 +104,60 @@ static void stale_journals_are_left_behind(void **state) {
   problem_free(&p);
 }
 
-/* ---- sidecars
- * -----------------------------------------------------------------------------
- */
+/* A file passes for what it was made of, and for nothing else. */
+static void rewrites_are_what_was_asked_for(void **state) {
+  scratch *s = *state;
+  unicon_ctx *ctx = s->ctx;
+  problem p, q;
+  problem_make(ctx, 9, PAIRS, DX, DY, LATENT, 0.2, &p);
+  problem_make(ctx, 10, PAIRS, DX, DY, LATENT, 0.2, &q);
+  unicon_migration *made = migrated(ctx, &p), *other = migrated(ctx, &q);
+  const unicon_model *model = unicon_migration_model(made);
+  const unicon_view view = UNICON_VIEW(.rows = p.rows_x, .model = model, .side = UNICON_X);
+  unicon_view wrong = view;
+  const unicon_form unit = UNICON_FORM_UNIT;
+  char path[1024];
+  snprintf(path, sizeof path, "%s", scratch_path(s, "r.npy"));
+  CHECK_OK(ctx, unicon_rewrite(ctx, &view, 40, 90, unit, UNICON_F16, path, NULL, NULL));
+  CHECK_OK(ctx, unicon_rewrite_check(ctx, &view, 40, 90, unit, path));
+  const unicon_status data = UNICON_ERR_DATA;
+  scratch_failed(s, unicon_rewrite_check(ctx, &view, 40, 91, unit, path), data, "another size",
+                 "90 rows from row 40");
+  scratch_failed(s, unicon_rewrite_check(ctx, &view, 41, 90, unit, path), data, "another source",
+                 "r.npy");
+  scratch_failed(s, unicon_rewrite_check(ctx, &view, 40, 90, UNICON_FORM_QUERY, path), data,
+                 "another form", "r.npy");
+  wrong.rows = q.rows_x;
+  scratch_failed(s, unicon_rewrite_check(ctx, &wrong, 40, 90, unit, path), data, "another source",
+                 "r.npy");
+  wrong.model = unicon_migration_model(other);
+  scratch_failed(s, unicon_rewrite_check(ctx, &wrong, 40, 90, unit, path), data, "another model",
+                 "r.npy");
+  scratch_failed(s, unicon_rewrite_check(ctx, &view, 40, PAIRS, unit, path), UNICON_ERR_ARGUMENT,
+                 "240", "from row 40");
+  scratch_failed(s, unicon_rewrite_check(ctx, &view, 40, 90, (unicon_form)6, path),
+                 UNICON_ERR_ARGUMENT, "form is 6", "0 to 5");
+  wrong = UNICON_VIEW(.rows = p.rows_x);
+  scratch_failed(s, unicon_rewrite_check(ctx, &wrong, 40, 90, unit, path), UNICON_ERR_ARGUMENT,
+                 "model", "rewrite");
+  assert_int_equal(unicon_rewrite_check(ctx, &view, 40, 90, unit, NULL), UNICON_ERR_ARGUMENT);
+  assert_int_equal(unicon_rewrite_check(ctx, NULL, 40, 90, unit, path), UNICON_ERR_ARGUMENT);
+  size_t size;
+  unsigned char *bytes = support_slurp(path, &size);
+  bytes[size - 1] ^= 1;
+  FILE *file = fopen(path, "wb");
+  assert_int_equal(fwrite(bytes, 1, size, file), size);
+  fclose(file);
+  scratch_failed(s, unicon_rewrite_check(ctx, &view, 40, 90, unit, path), UNICON_ERR_FORMAT,
+                 "does not hold", "remove it and rewrite again");
+  free(bytes);
+  unicon_migration_destroy(made);
+  unicon_migration_destroy(other);
+  problem_free(&p);
+  problem_free(&q);
+}
+
+/* ---- sidecars ----------------------------------------------------------------------------- */
 
 static void sidecars_are_read_back(void **state) {
   scratch *s = *state;
@@ -146,11 +194,9 @@ static void sidecars_are_read_back(void **state) {
 static void sidecars_are_checked(void **state) {
   scratch *s = *state;
   static const char whole[] =
-      "{\"format\": \"unicon vectors\", \"version\": 1, \"model\": "
-      "\"0123456789abcdef\", "
+      "{\"format\": \"unicon vectors\", \"version\": 1, \"model\": \"0123456789abcdef\", "
       "\"space\": \"new\", \"form\": \"unit\", \"dtype\": \"<f4\", \"source\": "
-      "\"0123456789abcdef\", \"hash\": \"0123456789abcdef\", \"rows\": 5, "
-      "\"width\": 3, "
+      "\"0123456789abcdef\", \"hash\": \"0123456789abcdef\", \"rows\": 5, \"width\": 3, "
       "\"first\": 0, \"done\": 5}";
   static const struct {
     const char *from, *to, *word;
@@ -186,6 +232,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(rewriting_may_fail),
       SCRATCH_TEST(stale_journals_are_left_behind),
+      SCRATCH_TEST(rewrites_are_what_was_asked_for),
       SCRATCH_TEST(sidecars_are_read_back),
       SCRATCH_TEST(sidecars_are_checked),
   };
