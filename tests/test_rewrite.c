@@ -104,6 +104,17 @@ static void stale_journals_are_left_behind(void **state) {
   problem_free(&p);
 }
 
+/* Another last byte. */
+static void flip_last(const char *path) {
+  size_t size;
+  unsigned char *bytes = support_slurp(path, &size);
+  FILE *file = fopen(path, "wb");
+  bytes[size - 1] ^= 1;
+  assert_int_equal(fwrite(bytes, 1, size, file), size);
+  fclose(file);
+  free(bytes);
+}
+
 /* A file passes for what it was made of, and for nothing else. */
 static void rewrites_are_what_was_asked_for(void **state) {
   scratch *s = *state;
@@ -121,9 +132,9 @@ static void rewrites_are_what_was_asked_for(void **state) {
   CHECK_OK(ctx, unicon_rewrite(ctx, &view, 40, 90, unit, UNICON_F16, path, NULL, NULL));
   CHECK_OK(ctx, unicon_rewrite_check(ctx, &view, 40, 90, unit, path));
   const unicon_status data = UNICON_ERR_DATA;
-  scratch_failed(s, unicon_rewrite_check(ctx, &view, 40, 91, unit, path), data, "another size",
+  scratch_failed(s, unicon_rewrite_check(ctx, &view, 40, 91, unit, path), data, "other rows",
                  "90 rows from row 40");
-  scratch_failed(s, unicon_rewrite_check(ctx, &view, 41, 90, unit, path), data, "another source",
+  scratch_failed(s, unicon_rewrite_check(ctx, &view, 41, 90, unit, path), data, "other rows",
                  "r.npy");
   scratch_failed(s, unicon_rewrite_check(ctx, &view, 40, 90, UNICON_FORM_QUERY, path), data,
                  "another form", "r.npy");
@@ -142,15 +153,9 @@ static void rewrites_are_what_was_asked_for(void **state) {
                  "model", "rewrite");
   assert_int_equal(unicon_rewrite_check(ctx, &view, 40, 90, unit, NULL), UNICON_ERR_ARGUMENT);
   assert_int_equal(unicon_rewrite_check(ctx, NULL, 40, 90, unit, path), UNICON_ERR_ARGUMENT);
-  size_t size;
-  unsigned char *bytes = support_slurp(path, &size);
-  bytes[size - 1] ^= 1;
-  FILE *file = fopen(path, "wb");
-  assert_int_equal(fwrite(bytes, 1, size, file), size);
-  fclose(file);
+  flip_last(path);
   scratch_failed(s, unicon_rewrite_check(ctx, &view, 40, 90, unit, path), UNICON_ERR_FORMAT,
                  "does not hold", "remove it and rewrite again");
-  free(bytes);
   unicon_migration_destroy(made);
   unicon_migration_destroy(other);
   problem_free(&p);

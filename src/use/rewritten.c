@@ -65,9 +65,9 @@ unicon_status unicon__rewrite_about(unicon_ctx *ctx, const unicon_view *view, in
 
 const char *unicon__rewrite_difference(const unicon__sidecar *a, const unicon__sidecar *b) {
   if (strcmp(a->model, b->model) != 0) return "another model";
-  if (strcmp(a->source, b->source) != 0 || a->first != b->first) return "another source";
-  if (strcmp(a->form, b->form) != 0) return "another form";
-  if (a->rows != b->rows || a->width != b->width) return "another size";
+  if (strcmp(a->source, b->source) != 0) return "another source";
+  if (strcmp(a->form, b->form) != 0 || a->width != b->width) return "another form";
+  if (a->first != b->first || a->rows != b->rows) return "other rows";
   return NULL;
 }
 
@@ -139,8 +139,8 @@ static unicon_status check_file(unicon_ctx *ctx, const char *path, const char *s
   const char *other = wanted ? unicon__rewrite_difference(&about, wanted) : NULL;
   if (other)
     return unicon__fail(ctx, UNICON_ERR_DATA,
-                        "%s is not %s by this model: it was made with %s, %lld rows from row %lld "
-                        "on",
+                        "%s is not %s by this model: it was made with %s, %lld rows from row "
+                        "%lld on",
                         path, source, other, (long long)about.rows, (long long)about.first);
   UNICON_TRY(unicon__bytes_map(ctx, path, &bytes));
   const unicon_status status = check_bytes(ctx, path, &about, bytes);
