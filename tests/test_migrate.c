@@ -29,6 +29,31 @@ static void figures_are_the_definition(void **state) {
   unicon__figures_of(each, 2, &f);
   assert_int_equal(f.queries, 1);
   CHECK_CLOSE(f.value[UNICON__OVERLAP], 2.0 / 3, 1e-12);
+
+  /* Items that were not drawn are no answers. */
+  bool drawn[12];
+  for (int i = 0; i < 12; i++) drawn[i] = i != 6;
+  unicon__jury part = jury;
+  part.drawn = drawn;
+  unicon__jury_judge(&part, list, 10, each);
+  CHECK_CLOSE(each[UNICON__OVERLAP], 1, 1e-12);
+  CHECK_CLOSE(each[UNICON__NDCG], (3 / log2(3) + 2 / log2(5)) / (best - 1 / log2(4)), 1e-12);
+  unicon_pairs_destroy(judged);
+}
+
+/* With labels of one set of rows a query is no answer to itself, and every other of its class is. */
+static void queries_do_not_answer_themselves(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  unicon_pairs *judged = NULL;
+  const int64_t label[] = {7, 8, 7, 8, 7, 8, 8, 8, 8, 8, 8, 8}, /* 0, 2 and 4 */
+      original[12] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  const int64_t list[10] = {0, 4, 1, 2, 3, 5, 6, 7, 8, 9};
+  double each[UNICON__FIGURES];
+  CHECK_OK(ctx, unicon_pairs_one_set(ctx, label, 12, &judged));
+  const unicon__jury jury = {.queries = 1, .items = 12, .judged = judged, .original = original};
+  unicon__jury_judge(&jury, list, 10, each);
+  CHECK_CLOSE(each[UNICON__OVERLAP], 1, 1e-12);
+  CHECK_CLOSE(each[UNICON__NDCG], (1 / log2(3) + 1 / log2(5)) / (1 + 1 / log2(3)), 1e-12);
   unicon_pairs_destroy(judged);
 }
 
@@ -63,7 +88,7 @@ static void panels_search_fold_by_fold(void **state) {
   unicon__panel panel = {.items = ITEMS, .folds = FOLDS, .queries = ITEMS, .self = true};
   double each[ITEMS * UNICON__FIGURES];
   unicon__figures f;
-  CHECK_OK(ctx, unicon__panel_open(ctx, x, x, D, NULL, NULL, &panel));
+  CHECK_OK(ctx, unicon__panel_open(ctx, x, x, D, &panel));
   for (int i = 0; i < ITEMS; i++) {
     const int fold = i * FOLDS / ITEMS, first = fold * ITEMS / FOLDS;
     const int64_t *answer = panel.jury[fold].answer + (i - first) * UNICON__NEIGHBOURS;
@@ -280,6 +305,50 @@ static void landmarks_are_a_part(void **state) {
   problem_free(&p);
 }
 
+/* The number behind a name behind others in the decision. */
+static double number_in(const unicon_migration *made, const char *const names[], int count) {
+  const char *at = unicon_migration_json(made);
+  for (int k = 0; k < count; k++) {
+    at = strstr(at, names[k]);
+    assert_non_null(at);
+    at += strlen(names[k]);
+  }
+  return strtod(at, NULL);
+}
+
+/* Each query is an item, and that is its one right answer: embedding all anew finds it first, also
+ * where half of the pairs are drawn. */
+static void judged_items_are_drawn(void **state) {
+  scratch *s = *state;
+  unicon_ctx *ctx = s->ctx;
+  static const char *const ndcg[] = {"\"way\":\"reembed\"", "\"ndcg@10\":", "\"value\":"},
+                           *const asked[] = {"\"way\":\"reembed\"", "\"queries\":"};
+  problem p;
+  problem_make(ctx, 6, PAIRS, DX, DY, LATENT, 0.2, &p);
+  unicon_options *options = options_into(ctx, "new");
+  CHECK_OK(ctx, unicon_options_set(ctx, options, "anchors", "30")); /* 120 of the pairs */
+  for (int t = 0; t < 2; t++) {
+    const int64_t queries = t == 0 ? 40 : PAIRS;
+    int64_t row[PAIRS];
+    unicon_rows *asks = support_rows(ctx, "q.npy", p.y, queries, DY);
+    unicon_pairs *judged = NULL;
+    unicon_migration *made = NULL;
+    for (int64_t q = 0; q < PAIRS; q++) row[q] = q;
+    CHECK_OK(ctx, unicon_pairs_list(ctx, queries, PAIRS, row, row, NULL, queries, &judged));
+    const unicon_migration_data data =
+        UNICON_MIGRATION_DATA(.old_rows = p.rows_x, .new_rows = p.rows_y, .queries_new = asks,
+                              .judgements = judged);
+    CHECK_OK(ctx, unicon_migrate(ctx, &data, options, &made));
+    CHECK_CLOSE(number_in(made, ndcg, 3), 1, 1e-6);
+    CHECK_CLOSE(number_in(made, asked, 2), t == 0 ? 40 : 120, 0);
+    unicon_migration_destroy(made);
+    unicon_pairs_destroy(judged);
+    unicon_rows_close(asks);
+  }
+  unicon_options_destroy(options);
+  problem_free(&p);
+}
+
 static int stop_at_once(void *user, const char *phase, double done, double left) {
   (void)user;
   (void)phase;
@@ -343,6 +412,7 @@ static void memory_may_run_out(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(figures_are_the_definition),
+      SCRATCH_TEST(queries_do_not_answer_themselves),
       cmocka_unit_test(intervals_are_the_definition),
       SCRATCH_TEST(panels_search_fold_by_fold),
       cmocka_unit_test(top_items_are_the_largest),
@@ -351,6 +421,7 @@ int main(void) {
       SCRATCH_TEST(models_go_through_their_file),
       SCRATCH_TEST(threads_change_nothing),
       SCRATCH_TEST(landmarks_are_a_part),
+      SCRATCH_TEST(judged_items_are_drawn),
       SCRATCH_TEST(refuses),
       SCRATCH_TEST(memory_may_run_out),
   };

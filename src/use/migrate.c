@@ -92,7 +92,8 @@ static unicon_status judge_cascade(unicon_ctx *ctx, unicon__outcome *o) {
                        .items = move->items,
                        .self = move->self,
                        .judged = move->judged,
-                       .original = move->original};
+                       .original = move->original,
+                       .drawn = move->drawn};
   int64_t *list;
   double *each;
   entry->items = move->items;
