@@ -317,12 +317,13 @@ static double number_in(const unicon_migration *made, const char *const names[],
 }
 
 /* Each query is an item, and that is its one right answer: embedding all anew finds it first, also
- * where half of the pairs are drawn. */
+ * where half of the pairs are drawn. The scores have their curves. */
 static void judged_items_are_drawn(void **state) {
   scratch *s = *state;
   unicon_ctx *ctx = s->ctx;
   static const char *const ndcg[] = {"\"way\":\"reembed\"", "\"ndcg@10\":", "\"value\":"},
-                           *const asked[] = {"\"way\":\"reembed\"", "\"queries\":"};
+                           *const asked[] = {"\"way\":\"reembed\"", "\"queries\":"},
+                           *const off[] = {"\"scores\":", "\"new\":", "\"off_before\":"};
   problem p;
   problem_make(ctx, 6, PAIRS, DX, DY, LATENT, 0.2, &p);
   unicon_options *options = options_into(ctx, "new");
@@ -341,6 +342,9 @@ static void judged_items_are_drawn(void **state) {
     CHECK_OK(ctx, unicon_migrate(ctx, &data, options, &made));
     CHECK_CLOSE(number_in(made, ndcg, 3), 1, 1e-6);
     CHECK_CLOSE(number_in(made, asked, 2), t == 0 ? 40 : 120, 0);
+    assert_true(number_in(made, off, 3) > 0);
+    float score = 0.5f;
+    CHECK_OK(ctx, unicon_model_calibrate(ctx, unicon_migration_model(made), 1, 1, &score));
     unicon_migration_destroy(made);
     unicon_pairs_destroy(judged);
     unicon_rows_close(asks);
