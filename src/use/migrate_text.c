@@ -299,6 +299,7 @@ static void add_growth(paper *p, const unicon__outcome *o) {
   }
   open_with(p, "by_items", "[");
   for (int k = 0; k < o->size_points; k++) {
+    if (o->size_items[k] < 2 * UNICON__NEIGHBOURS) continue; /* ten of so few are found by chance */
     open_with(p, NULL, "{");
     add_integer(p, "items", o->size_items[k]);
     for (int c = 0; c < UNICON__CUTS; c++) {
