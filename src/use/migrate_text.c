@@ -114,8 +114,9 @@ static void say_growth(const unicon__outcome *o, char *out, size_t size) {
   const unicon__entry *cascade = &o->entry[UNICON__ROW_CASCADE];
   const unicon__figure leads = unicon__panel_leads(&o->move->panel);
   if (o->way != UNICON__REWRITE) return;
-  SAY(" With the first 200 of a query embedded anew: %.3f among %lld.",
-      cascade->figures.value[leads], (long long)cascade->items);
+  if (cascade->known)
+    SAY(" With the first 200 of a query embedded anew: %.3f among %lld.",
+        cascade->figures.value[leads], (long long)cascade->items);
   if (o->curve_points >= 3 && o->enough)
     SAY(" More than %lld pairs would add little.", (long long)o->move->n);
   if (o->curve_points >= 3 && !o->enough) SAY(" Twice the pairs would add about %.2f.", o->more);
@@ -124,20 +125,29 @@ static void say_growth(const unicon__outcome *o, char *out, size_t size) {
         (long long)o->index_rows, o->index_score, o->index_low, o->index_high);
 }
 
+/* The overlap@10 that any map has, and that below which one has found hardly more: twice as much, or
+ * where items are so few that this says nothing, a fifth of the way to all. */
+static double by_chance(int64_t items, bool self, double *hardly_more) {
+  const double chance = fmin(1, UNICON__NEIGHBOURS / (double)(items - self));
+  *hardly_more = fmin(2 * chance + 0.02, chance + 0.2 * (1 - chance));
+  return chance;
+}
+
 void unicon__outcome_decide(unicon__outcome *o) {
   const unicon__entry *entry = &o->entry[row_of_way(o->way)];
   const bool there = o->move->judged && o->there[o->way].known; /* judged items say nothing here */
   const unicon__figures *best = there ? &o->there[o->way].figures : &entry->figures;
-  const double chance = 10 / (double)(there ? o->held.jury.items : entry->items);
+  double least;
+  const double chance = by_chance(there ? o->held.jury.items : entry->items, o->move->self, &least);
   const double *anew = o->entry[UNICON__ROW_REEMBED].each, *keep = o->entry[UNICON__ROW_KEEP].each;
   char *out = o->sentence;
   const size_t size = sizeof o->sentence;
   size_t at = 0;
   o->verdict = "keep";
-  if (best->value[UNICON__OVERLAP] < 2 * chance + 0.02) {
-    SAY("Do not: no map finds more than chance (overlap@10 %.3f). Rows of the old and the new file "
-        "do not seem to be the same items in the same order.",
-        best->value[UNICON__OVERLAP]);
+  if (best->value[UNICON__OVERLAP] < least) {
+    SAY("Do not: no map finds more than chance (overlap@10 %.3f, by chance %.3f). Rows of the old "
+        "and the new file do not seem to be the same items in the same order.",
+        best->value[UNICON__OVERLAP], chance);
     return;
   }
   if (o->move->judged && !beats(anew, keep, o->move->queries, UNICON__NDCG)) {
