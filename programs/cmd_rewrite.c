@@ -173,6 +173,7 @@ int cmd_rewrite(tool *t) {
                       "`unicon embed --into old` is for the queries",
                       path[0]);
   if (code == EXIT_DONE) code = moving_refuse_moved(t, model, path[1]);
+  if (code == EXIT_DONE && !tool_has(t, CLI_OPT_CHECK)) moving_warn_keep(t, model, path[0]);
   if (code == EXIT_DONE)
     code = rewrite(t, &UNICON_VIEW(.rows = rows, .model = model, .side = UNICON_X));
   unicon_rows_close(rows);

@@ -85,12 +85,15 @@ unicon_status unicon__outcome_choose(unicon_ctx *ctx, unicon__outcome *o) {
     if (at < size) at += (size_t)unicon__number_print(out + at, size - at, __VA_ARGS__); \
   } while (0)
 
-/* What is deployed, and what it finds. */
-static size_t say_way(const unicon__outcome *o, char *out, size_t size) {
+/* What is deployed, or would be, and what it finds. */
+static size_t say_way(const unicon__outcome *o, bool advised, char *out, size_t size) {
   static const char *const doing[UNICON__WAYS] = {
       "Map new queries into the old index, which stays as it is",
       "Rewrite the index into the new space (`unicon rewrite`) and ask with new queries",
       "Map the index and new queries into a shared space"};
+  static const char *const way[UNICON__WAYS] = {"a map of new queries into the old index",
+                                                "a rewrite of the index into the new space",
+                                                "a map of index and queries into a shared space"};
   const bool rewrite = o->way == UNICON__REWRITE;
   const unicon__entry *entry = &o->entry[row_of_way(o->way)];
   const unicon__figure leads = rewrite ? unicon__panel_leads(&o->move->panel) : UNICON__OVERLAP;
@@ -98,8 +101,12 @@ static size_t say_way(const unicon__outcome *o, char *out, size_t size) {
   const unicon__figures *keep =
       rewrite ? &o->entry[UNICON__ROW_KEEP].figures : &o->keep_there.figures;
   size_t at = 0;
-  SAY("%s: %s %.3f (%.3f to %.3f) among %lld items that the map has not seen", doing[o->way],
-      figure_names[leads], f->value[leads], f->low[leads], f->high[leads], (long long)entry->items);
+  if (advised)
+    SAY("%s", doing[o->way]);
+  else
+    SAY("Do not: %s is not above keeping the old model", way[o->way]);
+  SAY(": %s %.3f (%.3f to %.3f) among %lld items that the map has not seen", figure_names[leads],
+      f->value[leads], f->low[leads], f->high[leads], (long long)entry->items);
   if (keep->queries > 0) SAY(", where keeping the old model has %.3f", keep->value[leads]);
   if (!rewrite)
     SAY(" and a rewrite %.3f", o->there[UNICON__REWRITE].figures.value[UNICON__OVERLAP]);
@@ -157,11 +164,9 @@ void unicon__outcome_decide(unicon__outcome *o) {
         o->entry[UNICON__ROW_KEEP].figures.value[UNICON__NDCG]);
     return;
   }
-  if (beats_keep(o))
-    o->verdict = way_names[o->way];
-  else
-    SAY("Do not: the best map is not above keeping the old model. ");
-  at += say_way(o, out + at, size - at);
+  const bool advised = beats_keep(o);
+  if (advised) o->verdict = way_names[o->way];
+  at = say_way(o, advised, out, size);
   if (at < size) say_growth(o, out + at, size - at);
 }
 

@@ -73,12 +73,22 @@ x, y = (npy.load(f"d/{name}.train.npy")[1] for name in "xy")
 npy.save("x100.npy", "f4", x[:100])
 npy.save("y100.npy", "f4", y[:100])
 npy.save("mixed100.npy", "f4", y[50:100] + y[:50])
+npy.save("turned.npy", "f4", [[-v for v in reversed(row)] for row in x])
 PYTHON
 run 0 migrate x100.npy y100.npy --into new -o few --json
 json "j['verdict'] == 'rewrite' and 'cascade' not in [row['way'] for row in j['ways']]"
 json "'embedded anew' not in j['sentence']"
 run 0 migrate x100.npy mixed100.npy --into new -o few --json
 json "j['verdict'] == 'keep' and 'same items in the same order' in j['sentence']"
+
+# Where nothing is gained, nothing is commanded, and a model that is used all the same says so.
+run 0 migrate $old turned.npy --into new -o turned
+prints "Do not: a rewrite of the index into the new space is not above keeping the old model: overlap@10"
+prints "next      keep the old model; turned/model.safetensors (old-to-new) is for comparison alone"
+run 0 rewrite turned/model.safetensors $index -o turned.index.npy
+says "turned/model.safetensors is for comparison alone: its migration came out for keeping the old model"
+run 0 rewrite turned/model.safetensors $index -o turned.index.npy --check
+says_nothing
 
 # What is promised for items that no map has seen is what fresh items and queries get.
 run 0 rewrite moved/model.safetensors $index -o index.npy
