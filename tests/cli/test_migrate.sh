@@ -62,6 +62,7 @@ says_nothing
 # Ten of a dozen items are found by chance: figures begin where half of the items can be wrong.
 run 0 migrate $old $new --into new --anchors 16 -o few --json # 64 pairs: 8, 16 and 32 items
 json "[p['items'] for p in j['by_items']] == [32] and j['by_items'][0]['overlap@10'] <= 1"
+json "j['verdict'] == 'rewrite'" # 16 items a fold: ten are two thirds of the others
 
 # With as few pairs as are taken, a fold has 25 items, of which ten are found by chance four times of
 # ten; items that belong together are told from others all the same. 200 of 100 items are all.
