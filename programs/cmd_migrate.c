@@ -123,6 +123,9 @@ static void print_result(const json_t *decision, const char *folder) {
   print_points(json_object_get(decision, "by_items"), "by items:", "items", "overlap@10");
   printf("verdict   %s\n%s\n", verdict, json_string_value(json_object_get(decision, "sentence")));
   printf("written   %s/model.safetensors, decision.json, report.html\n", folder);
+  if (strcmp(verdict, "keep") == 0)
+    printf("next      keep the old model; %s/model.safetensors (%s) is for comparison alone\n",
+           folder, json_string_value(json_object_get(decision, "direction")));
   if (strcmp(verdict, "rewrite") == 0)
     printf("next      unicon rewrite %s/model.safetensors INDEX.npy -o NEW.npy\n", folder);
   if (strcmp(verdict, "bridge") == 0)

@@ -18,6 +18,16 @@ unicon_form moving_index_form(const unicon_model *model) {
   return balance && strcmp(balance, "off") != 0 ? UNICON_FORM_INDEX : UNICON_FORM_UNIT;
 }
 
+void moving_warn_keep(tool *t, const unicon_model *model, const char *path) {
+  char text[512];
+  const char *verdict = unicon_model_meta(model, "verdict");
+  if (!verdict || strcmp(verdict, "keep") != 0) return;
+  snprintf(text, sizeof text,
+           "%.300s is for comparison alone: its migration came out for keeping the old model",
+           path);
+  display_log(&t->display, UNICON_LOG_WARNING, text);
+}
+
 int moving_refuse_other(tool *t, const unicon_model *model, const char *path) {
   if (moving_space(model)) return EXIT_DONE;
   return tool_error(t, "%s was not made by `unicon migrate`: it has no direction", path);

@@ -12,6 +12,9 @@ const char *moving_space(const unicon_model *model);
 /* The form of rows that will be searched: with their biases where scores are balanced. */
 unicon_form moving_index_form(const unicon_model *model);
 
+/* A warning where the verdict was to keep the old model. */
+void moving_warn_keep(tool *t, const unicon_model *model, const char *path);
+
 /* These return EXIT_DONE, or another exit status after a sentence on stderr. */
 
 /* A model of `unicon fit` goes no way. */

@@ -27,11 +27,12 @@ const cli_option cli_tool_options[] = {
      "Where the rewritten rows go: OUT.npy with OUT.npy.json beside it, or a folder for shards "
      "0.npy, 1.npy, ... Required."},
     {CLI_OPT_SHARD_ROWS, "shard-rows", 0, "N", "", "1000000", CLI_REWRITE, "Output",
-     "Rows of a shard."},
+     "Rows of a shard; the same as before where the folder has some."},
     {CLI_OPT_DTYPE, "dtype", 0, "TYPE", "f4|f2", "f4", CLI_REWRITE, "Output",
      "Type of the numbers written: float32 or float16."},
     {CLI_OPT_CHECK, "check", 0, NULL, "", NULL, CLI_REWRITE, "Output",
-     "Write nothing; check that OUT has the rows and bytes that were written."},
+     "Write nothing; check that OUT, a file or a folder of shards, is all of INDEX by MODEL, and "
+     "that its bytes are those that were written."},
     {CLI_OPT_QUERIES_OLD, "queries-old", 0, "FILE", "", NULL, CLI_MIGRATE, "Queries",
      "The queries of --queries-new, row by row, by the old model: shows what it would find."},
     {CLI_OPT_QUERIES_NEW, "queries-new", 0, "FILE", "", NULL, CLI_MIGRATE, "Queries",

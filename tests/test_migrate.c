@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of a migration against their definitions, models of every direction through their file,
- * and what happens when memory, the disk or the patience of the caller runs out. */
-#include "io/sidecar.h"
+ * and what happens when memory or the patience of the caller runs out. */
 #include "support.h"
 #include "unicon/migrate.h"
 #include "use/isotonic.h"
@@ -30,6 +29,31 @@ static void figures_are_the_definition(void **state) {
   unicon__figures_of(each, 2, &f);
   assert_int_equal(f.queries, 1);
   CHECK_CLOSE(f.value[UNICON__OVERLAP], 2.0 / 3, 1e-12);
+
+  /* Items that were not drawn are no answers. */
+  bool drawn[12];
+  for (int i = 0; i < 12; i++) drawn[i] = i != 6;
+  unicon__jury part = jury;
+  part.drawn = drawn;
+  unicon__jury_judge(&part, list, 10, each);
+  CHECK_CLOSE(each[UNICON__OVERLAP], 1, 1e-12);
+  CHECK_CLOSE(each[UNICON__NDCG], (3 / log2(3) + 2 / log2(5)) / (best - 1 / log2(4)), 1e-12);
+  unicon_pairs_destroy(judged);
+}
+
+/* With labels of one set of rows a query is no answer to itself, and every other of its class is. */
+static void queries_do_not_answer_themselves(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  unicon_pairs *judged = NULL;
+  const int64_t label[] = {7, 8, 7, 8, 7, 8, 8, 8, 8, 8, 8, 8}, /* 0, 2 and 4 */
+      original[12] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  const int64_t list[10] = {0, 4, 1, 2, 3, 5, 6, 7, 8, 9};
+  double each[UNICON__FIGURES];
+  CHECK_OK(ctx, unicon_pairs_one_set(ctx, label, 12, &judged));
+  const unicon__jury jury = {.queries = 1, .items = 12, .judged = judged, .original = original};
+  unicon__jury_judge(&jury, list, 10, each);
+  CHECK_CLOSE(each[UNICON__OVERLAP], 1, 1e-12);
+  CHECK_CLOSE(each[UNICON__NDCG], (1 / log2(3) + 1 / log2(5)) / (1 + 1 / log2(3)), 1e-12);
   unicon_pairs_destroy(judged);
 }
 
@@ -64,7 +88,7 @@ static void panels_search_fold_by_fold(void **state) {
   unicon__panel panel = {.items = ITEMS, .folds = FOLDS, .queries = ITEMS, .self = true};
   double each[ITEMS * UNICON__FIGURES];
   unicon__figures f;
-  CHECK_OK(ctx, unicon__panel_open(ctx, x, x, D, NULL, NULL, &panel));
+  CHECK_OK(ctx, unicon__panel_open(ctx, x, x, D, &panel));
   for (int i = 0; i < ITEMS; i++) {
     const int fold = i * FOLDS / ITEMS, first = fold * ITEMS / FOLDS;
     const int64_t *answer = panel.jury[fold].answer + (i - first) * UNICON__NEIGHBOURS;
@@ -281,6 +305,54 @@ static void landmarks_are_a_part(void **state) {
   problem_free(&p);
 }
 
+/* The number behind a name behind others in the decision. */
+static double number_in(const unicon_migration *made, const char *const names[], int count) {
+  const char *at = unicon_migration_json(made);
+  for (int k = 0; k < count; k++) {
+    at = strstr(at, names[k]);
+    assert_non_null(at);
+    at += strlen(names[k]);
+  }
+  return strtod(at, NULL);
+}
+
+/* Each query is an item, and that is its one right answer: embedding all anew finds it first, also
+ * where half of the pairs are drawn. The scores have their curves. */
+static void judged_items_are_drawn(void **state) {
+  scratch *s = *state;
+  unicon_ctx *ctx = s->ctx;
+  static const char *const ndcg[] = {"\"way\":\"reembed\"", "\"ndcg@10\":", "\"value\":"},
+                           *const asked[] = {"\"way\":\"reembed\"", "\"queries\":"},
+                           *const off[] = {"\"scores\":", "\"new\":", "\"off_before\":"};
+  problem p;
+  problem_make(ctx, 6, PAIRS, DX, DY, LATENT, 0.2, &p);
+  unicon_options *options = options_into(ctx, "new");
+  CHECK_OK(ctx, unicon_options_set(ctx, options, "anchors", "30")); /* 120 of the pairs */
+  for (int t = 0; t < 2; t++) {
+    const int64_t queries = t == 0 ? 40 : PAIRS;
+    int64_t row[PAIRS];
+    unicon_rows *asks = support_rows(ctx, "q.npy", p.y, queries, DY);
+    unicon_pairs *judged = NULL;
+    unicon_migration *made = NULL;
+    for (int64_t q = 0; q < PAIRS; q++) row[q] = q;
+    CHECK_OK(ctx, unicon_pairs_list(ctx, queries, PAIRS, row, row, NULL, queries, &judged));
+    const unicon_migration_data data =
+        UNICON_MIGRATION_DATA(.old_rows = p.rows_x, .new_rows = p.rows_y, .queries_new = asks,
+                              .judgements = judged);
+    CHECK_OK(ctx, unicon_migrate(ctx, &data, options, &made));
+    CHECK_CLOSE(number_in(made, ndcg, 3), 1, 1e-6);
+    CHECK_CLOSE(number_in(made, asked, 2), t == 0 ? 40 : 120, 0);
+    assert_true(number_in(made, off, 3) > 0);
+    float score = 0.5f;
+    CHECK_OK(ctx, unicon_model_calibrate(ctx, unicon_migration_model(made), 1, 1, &score));
+    unicon_migration_destroy(made);
+    unicon_pairs_destroy(judged);
+    unicon_rows_close(asks);
+  }
+  unicon_options_destroy(options);
+  problem_free(&p);
+}
+
 static int stop_at_once(void *user, const char *phase, double done, double left) {
   (void)user;
   (void)phase;
@@ -341,131 +413,10 @@ static void memory_may_run_out(void **state) {
   problem_free(&p);
 }
 
-/* ---- rewriting ---------------------------------------------------------------------------- */
-
-typedef struct rewriting {
-  const unicon_model *model;
-  const unicon_rows *rows;
-} rewriting;
-
-static unicon_status try_rewrite(scratch *s, void *user) {
-  const rewriting *r = user;
-  const unicon_view view = UNICON_VIEW(.rows = r->rows, .model = r->model, .side = UNICON_X);
-  char path[1024];
-  snprintf(path, sizeof path, "%s/r.npy", s->folder);
-  const unicon_status status =
-      unicon_rewrite(s->ctx, &view, 0, PAIRS, UNICON_FORM_UNIT, UNICON_F32, path, NULL, NULL);
-  static const char *const leave[] = {"", ".json", ".part", ".part.json"};
-  for (int k = 0; k < 4; k++) {
-    snprintf(path, sizeof path, "%s/r.npy%s", s->folder, leave[k]);
-    remove(path);
-  }
-  return status;
-}
-
-static void rewriting_may_fail(void **state) {
-  scratch *s = *state;
-  problem p;
-  problem_make(s->ctx, 9, PAIRS, DX, DY, LATENT, 0.2, &p);
-  unicon_migration *made = migrated(s->ctx, &p, "new");
-  rewriting r = {unicon_migration_model(made), p.rows_x};
-  assert_true(scratch_faults(s, &s->ctx->faults.io, UNICON_ERR_IO, try_rewrite, &r) > 5);
-  assert_true(scratch_faults(s, &s->ctx->faults.allocation, UNICON_ERR_MEMORY, try_rewrite, &r) >
-              5);
-  const unicon_view view = UNICON_VIEW(.rows = r.rows, .model = r.model, .side = UNICON_X);
-  const char *path = scratch_path(s, "x.txt");
-  scratch_failed(
-      s, unicon_rewrite(s->ctx, &view, 0, 5, UNICON_FORM_UNIT, UNICON_F32, path, NULL, NULL),
-      UNICON_ERR_FORMAT, ".npy", "x.txt");
-  path = scratch_path(s, "x.npy");
-  scratch_failed(
-      s, unicon_rewrite(s->ctx, &view, 5, PAIRS, UNICON_FORM_UNIT, UNICON_F32, path, NULL, NULL),
-      UNICON_ERR_ARGUMENT, "240", "from row 5");
-  scratch_failed(s,
-                 unicon_rewrite(s->ctx, &view, 0, 5, UNICON_FORM_UNIT, UNICON_I8, path, NULL, NULL),
-                 UNICON_ERR_ARGUMENT, "float32", "float16");
-  scratch_failed(s, unicon_vectors_check(s->ctx, path), UNICON_ERR_IO, "no sidecar", "x.npy");
-  assert_int_equal(unicon_vectors_check(s->ctx, NULL), UNICON_ERR_ARGUMENT);
-  int known = 7;
-  CHECK_OK(s->ctx, unicon_vectors_match(s->ctx, path, r.model, &known));
-  assert_int_equal(known, 0);
-  assert_int_equal(unicon_vectors_match(s->ctx, path, NULL, &known), UNICON_ERR_ARGUMENT);
-  unicon_migration_destroy(made);
-  problem_free(&p);
-}
-
-/* ---- sidecars ----------------------------------------------------------------------------- */
-
-static void sidecars_are_read_back(void **state) {
-  scratch *s = *state;
-  const unicon__sidecar about = {.model = "0123456789abcdef",
-                                 .space = "new",
-                                 .form = "unit",
-                                 .dtype = "<f4",
-                                 .rows = 12,
-                                 .width = 3,
-                                 .first = 4,
-                                 .source = "00000000000000ff",
-                                 .hash = "fedcba9876543210",
-                                 .done = 7};
-  unicon__sidecar again;
-  bool found;
-  const char *path = scratch_path(s, "v.npy.json");
-  CHECK_OK(s->ctx, unicon__enter(s->ctx));
-  CHECK_OK(s->ctx, unicon__sidecar_write(s->ctx, path, &about));
-  CHECK_OK(s->ctx, unicon__sidecar_read(s->ctx, path, &again, &found));
-  assert_true(found);
-  assert_string_equal(about.model, again.model);
-  assert_string_equal(about.space, again.space);
-  assert_string_equal(about.form, again.form);
-  assert_string_equal(about.dtype, again.dtype);
-  assert_string_equal(about.source, again.source);
-  assert_string_equal(about.hash, again.hash);
-  assert_true(about.rows == again.rows && about.width == again.width);
-  assert_true(about.first == again.first && about.done == again.done);
-  CHECK_OK(s->ctx, unicon__sidecar_read(s->ctx, scratch_path(s, "no.json"), &again, &found));
-  assert_false(found);
-  CHECK_OK(s->ctx, unicon__leave(s->ctx, UNICON_OK));
-}
-
-static void sidecars_are_checked(void **state) {
-  scratch *s = *state;
-  static const char whole[] =
-      "{\"format\": \"unicon vectors\", \"version\": 1, \"model\": \"0123456789abcdef\", "
-      "\"space\": \"new\", \"form\": \"unit\", \"dtype\": \"<f4\", \"source\": "
-      "\"0123456789abcdef\", \"hash\": \"0123456789abcdef\", \"rows\": 5, \"width\": 3, "
-      "\"first\": 0, \"done\": 5}";
-  static const struct {
-    const char *from, *to, *word;
-  } cases[] = {{"unicon vectors", "pears", "format"},
-               {"\"version\": 1", "\"version\": 2", "version"},
-               {"\"model\": \"0123456789abcdef\"", "\"model\": \"0123456789abcdeX\"", "model"},
-               {"\"space\": \"new\"", "\"space\": \"a space of twenty letters\"", "space"},
-               {"\"form\": \"unit\", ", "", "form"},
-               {"\"hash\": \"0123456789abcdef\"", "\"hash\": 5", "hash"},
-               {"\"rows\": 5", "\"rows\": -5", "rows"},
-               {"\"width\": 3", "\"width\": 3.5", "width"},
-               {"\"done\": 5", "\"done\": 6", "are done"},
-               {"{\"format\"", "\"format\"", "JSON"}};
-  unicon__sidecar out;
-  CHECK_OK(s->ctx, unicon__sidecar_parse(
-                       s->ctx, "v.json",
-                       (unicon__bytes){(const unsigned char *)whole, strlen(whole)}, &out));
-  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-    char text[1024];
-    const char *at = strstr(whole, cases[c].from);
-    assert_non_null(at);
-    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - whole), whole, cases[c].to,
-             at + strlen(cases[c].from));
-    const unicon_status status = unicon__sidecar_parse(
-        s->ctx, "v.json", (unicon__bytes){(const unsigned char *)text, strlen(text)}, &out);
-    scratch_failed(s, status, UNICON_ERR_FORMAT, "v.json", cases[c].word);
-  }
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(figures_are_the_definition),
+      SCRATCH_TEST(queries_do_not_answer_themselves),
       cmocka_unit_test(intervals_are_the_definition),
       SCRATCH_TEST(panels_search_fold_by_fold),
       cmocka_unit_test(top_items_are_the_largest),
@@ -474,11 +425,9 @@ int main(void) {
       SCRATCH_TEST(models_go_through_their_file),
       SCRATCH_TEST(threads_change_nothing),
       SCRATCH_TEST(landmarks_are_a_part),
+      SCRATCH_TEST(judged_items_are_drawn),
       SCRATCH_TEST(refuses),
       SCRATCH_TEST(memory_may_run_out),
-      SCRATCH_TEST(rewriting_may_fail),
-      SCRATCH_TEST(sidecars_are_read_back),
-      SCRATCH_TEST(sidecars_are_checked),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

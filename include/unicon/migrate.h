@@ -76,7 +76,14 @@ UNICON_CALL unicon_status unicon_rewrite(unicon_ctx *ctx, const unicon_view *vie
                                          const char *path, const unicon_options *options,
                                          int64_t *there);
 
-/* Fails with a sentence unless the file has the shape and the bytes that PATH.json speaks of. */
+/* Fails with a sentence unless PATH is what unicon_rewrite writes for those rows: PATH.json names
+ * this model, these rows and this form, and the file has the shape and the bytes it speaks of.
+ * Writes nothing. */
+UNICON_CALL unicon_status unicon_rewrite_check(unicon_ctx *ctx, const unicon_view *view,
+                                               int64_t first, int64_t count, unicon_form form,
+                                               const char *path);
+
+/* The same of a file alone: its shape and bytes against PATH.json, whatever it was made of. */
 UNICON_CALL unicon_status unicon_vectors_check(unicon_ctx *ctx, const char *path);
 
 /* What the sidecars of a file, or of the .npy files of a folder, say about its vectors. Fails with

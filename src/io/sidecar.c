@@ -12,6 +12,9 @@
 #define FORMAT "unicon vectors"
 enum { VERSION = 1, MOST_BYTES = 1 << 16 }; /* a hundred times what is ever written */
 
+/* Far beyond what is written, and so few that the bytes of rows times width can be counted. */
+static const int64_t most_width = INT64_C(1) << 25, most_rows = INT64_C(1) << 35;
+
 /* Text members: where they are, and how they must look. */
 static const struct {
   const char *key;
@@ -29,11 +32,12 @@ static const struct {
 static const struct {
   const char *key;
   size_t at;
+  const int64_t *most;
 } numbers[] = {
-    {"rows", offsetof(unicon__sidecar, rows)},
-    {"width", offsetof(unicon__sidecar, width)},
-    {"first", offsetof(unicon__sidecar, first)},
-    {"done", offsetof(unicon__sidecar, done)},
+    {"rows", offsetof(unicon__sidecar, rows), &most_rows},
+    {"width", offsetof(unicon__sidecar, width), &most_width},
+    {"first", offsetof(unicon__sidecar, first), &most_rows},
+    {"done", offsetof(unicon__sidecar, done), &most_rows},
 };
 
 enum { TEXTS = sizeof texts / sizeof *texts, NUMBERS = sizeof numbers / sizeof *numbers };
@@ -64,10 +68,10 @@ static unicon_status read_members(unicon_ctx *ctx, const char *name, const json_
   for (int k = 0; k < NUMBERS; k++) {
     const json_t *number = json_object_get(root, numbers[k].key);
     const int64_t value = json_is_integer(number) ? json_integer_value(number) : -1;
-    if (value < 0)
+    if (value < 0 || value > *numbers[k].most)
       return unicon__fail(ctx, UNICON_ERR_FORMAT,
-                          "%s: \"%s\" is missing or not a whole number from 0 on", name,
-                          numbers[k].key);
+                          "%s: \"%s\" is missing or not a whole number from 0 to %" PRId64, name,
+                          numbers[k].key, *numbers[k].most);
     *(int64_t *)(void *)((char *)out + numbers[k].at) = value;
   }
   if (out->done > out->rows)

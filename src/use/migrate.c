@@ -82,17 +82,20 @@ static void rerank(const unicon__move *move, int64_t query, int64_t *list) {
 }
 
 /* 200 are few of all items but not of a fold, so all are searched; that some maps have seen a
- * neighbour of what they predict weighs little for places that far down. */
+ * neighbour of what they predict weighs little for places that far down. Nothing where 200 are most
+ * of the items. */
 static unicon_status judge_cascade(unicon_ctx *ctx, unicon__outcome *o) {
   const unicon__move *move = o->move;
   const int64_t e = move->d[UNICON__NEW];
   const float *query = move->query[UNICON__NEW];
+  if (move->items < 2 * CASCADE) return UNICON_OK;
   unicon__entry *entry = entry_of(o, UNICON__ROW_CASCADE, "rewrite, first 200 embedded anew");
   unicon__jury jury = {.queries = move->queries < CASCADE_QUERIES ? move->queries : CASCADE_QUERIES,
                        .items = move->items,
                        .self = move->self,
                        .judged = move->judged,
-                       .original = move->original};
+                       .original = move->original,
+                       .drawn = move->drawn};
   int64_t *list;
   double *each;
   entry->items = move->items;

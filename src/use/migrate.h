@@ -30,6 +30,7 @@ typedef struct unicon__move {
   bool self;              /* the items ask for each other */
   const float *query[2];  /* NULL for old: not given */
   const unicon_pairs *judged;
+  bool *drawn;         /* of the rows of the files, where there are judgements: in use? */
   unicon__panel panel; /* who judges */
   unicon__likeness like[2];
   uint64_t hash; /* of both files */

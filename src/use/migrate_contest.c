@@ -176,7 +176,7 @@ static unicon_status small_panel(unicon_ctx *ctx, const unicon__move *move, int6
                          .queries = move->self ? items : move->queries,
                          .self = move->self};
   return unicon__panel_open(ctx, move->query[UNICON__NEW], move->row[UNICON__NEW],
-                            move->d[UNICON__NEW], NULL, NULL, out);
+                            move->d[UNICON__NEW], out);
 }
 
 /* Kernels side by side on a part of the pairs; the best with its ridge. Equal ones: the first,

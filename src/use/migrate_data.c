@@ -51,6 +51,22 @@ static unicon_status check_shapes(unicon_ctx *ctx, const unicon_migration_data *
   return UNICON_OK;
 }
 
+static bool is_judged(const unicon_pairs *judged, int64_t row) {
+  return judged && unicon__positives_y(judged, row).count > 0;
+}
+
+/* Leaves at most `most` rows in the order they have: judged ones before others, since an answer that
+ * is not among the items can be found by nobody. Returns how many. */
+static int64_t draw(const unicon_pairs *judged, int64_t most, int64_t *row, int64_t count) {
+  int64_t found = 0, kept = 0;
+  if (count <= most) return count;
+  for (int64_t k = 0; k < count; k++) found += is_judged(judged, row[k]);
+  int64_t room[2] = {found < most ? most - found : 0, most}; /* for others, for judged ones */
+  for (int64_t k = 0; k < count; k++)
+    if (room[is_judged(judged, row[k])]-- > 0) row[kept++] = row[k];
+  return kept;
+}
+
 /* Rows that both sides can use, in random order. */
 static unicon_status choose_rows(unicon_ctx *ctx, const unicon_migration_data *data,
                                  unicon__move *move) {
@@ -78,12 +94,16 @@ static unicon_status choose_rows(unicon_ctx *ctx, const unicon_migration_data *d
                         "%lld items are too few to choose a map and to judge it: at least %d are "
                         "needed, and some thousands are better",
                         (long long)count, FEWEST_PAIRS);
-  const int64_t most = 4 * unicon__integer(move->options, UNICON__ANCHORS);
-  move->n = count < most ? count : most;
+  move->n = draw(data->judgements, 4 * unicon__integer(move->options, UNICON__ANCHORS),
+                 move->original, count);
   move->items = move->n < MOST_ITEMS || data->judgements ? move->n : MOST_ITEMS;
   if (move->n < count)
-    unicon__log(ctx, UNICON_LOG_INFO, "%lld of %lld pairs are used, drawn by seed",
-                (long long)move->n, (long long)count);
+    unicon__log(ctx, UNICON_LOG_INFO, "%lld of %lld pairs are used, drawn by seed%s",
+                (long long)move->n, (long long)count,
+                data->judgements ? ", judged ones first" : "");
+  if (!data->judgements) return UNICON_OK;
+  UNICON_NEW(ctx, move->drawn, all);
+  for (int64_t k = 0; k < move->n; k++) move->drawn[move->original[k]] = true;
   return UNICON_OK;
 }
 
@@ -175,9 +195,12 @@ unicon_status unicon__move_open(unicon_ctx *ctx, const unicon_migration_data *da
   move->panel = (unicon__panel){.items = move->items,
                                 .folds = move->judged ? 1 : move->folds,
                                 .queries = move->queries,
-                                .self = move->self};
+                                .self = move->self,
+                                .judged = move->judged,
+                                .original = move->original,
+                                .drawn = move->drawn};
   return unicon__panel_open(ctx, move->query[UNICON__NEW], move->row[UNICON__NEW],
-                            move->d[UNICON__NEW], move->judged, move->original, &move->panel);
+                            move->d[UNICON__NEW], &move->panel);
 }
 
 unicon__regress_data unicon__move_data(const unicon__move *move, unicon__way way, int64_t first,

@@ -73,7 +73,8 @@ static void judge_slices(void *state, unicon__cell cell) {
     for (int c = 0; c < UNICON__CUTS; c++)
       for (int k = 0; k < unicon__cuts[c]; k++)
         for (int t = 0; t < unicon__cuts[c]; t++)
-          if (best[0][k] == best[1][t]) out[c] += 1 / (double)(unicon__cuts[c] * parts);
+          if (best[0][k] >= 0 && best[0][k] == best[1][t])
+            out[c] += 1 / (double)(unicon__cuts[c] * parts);
   }
 }
 

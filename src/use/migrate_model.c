@@ -66,7 +66,8 @@ static unicon_status collect(unicon_ctx *ctx, const unicon__move *move, const sc
   return UNICON_OK;
 }
 
-/* As a rewrite is deployed, fold by fold; the first half of the folds is kept apart. */
+/* As a rewrite is deployed, fold by fold; the first half of the folds is kept apart, or of the
+ * queries where there is one fold. */
 static unicon_status collect_rewrite(unicon_ctx *ctx, const unicon__outcome *o, scores *s) {
   const unicon__move *move = o->move;
   const unicon__panel *panel = &move->panel;
@@ -85,6 +86,7 @@ static unicon_status collect_rewrite(unicon_ctx *ctx, const unicon__outcome *o, 
     UNICON_TRY(collect(ctx, move, &c, each, s));
     if (f < panel->folds / 2) s->tested = s->count;
   }
+  if (panel->folds == 1) s->tested = s->count / 2;
   return UNICON_OK;
 }
 

@@ -85,12 +85,15 @@ unicon_status unicon__outcome_choose(unicon_ctx *ctx, unicon__outcome *o) {
     if (at < size) at += (size_t)unicon__number_print(out + at, size - at, __VA_ARGS__); \
   } while (0)
 
-/* What is deployed, and what it finds. */
-static size_t say_way(const unicon__outcome *o, char *out, size_t size) {
+/* What is deployed, or would be, and what it finds. */
+static size_t say_way(const unicon__outcome *o, bool advised, char *out, size_t size) {
   static const char *const doing[UNICON__WAYS] = {
       "Map new queries into the old index, which stays as it is",
       "Rewrite the index into the new space (`unicon rewrite`) and ask with new queries",
       "Map the index and new queries into a shared space"};
+  static const char *const way[UNICON__WAYS] = {"a map of new queries into the old index",
+                                                "a rewrite of the index into the new space",
+                                                "a map of index and queries into a shared space"};
   const bool rewrite = o->way == UNICON__REWRITE;
   const unicon__entry *entry = &o->entry[row_of_way(o->way)];
   const unicon__figure leads = rewrite ? unicon__panel_leads(&o->move->panel) : UNICON__OVERLAP;
@@ -98,8 +101,12 @@ static size_t say_way(const unicon__outcome *o, char *out, size_t size) {
   const unicon__figures *keep =
       rewrite ? &o->entry[UNICON__ROW_KEEP].figures : &o->keep_there.figures;
   size_t at = 0;
-  SAY("%s: %s %.3f (%.3f to %.3f) among %lld items that the map has not seen", doing[o->way],
-      figure_names[leads], f->value[leads], f->low[leads], f->high[leads], (long long)entry->items);
+  if (advised)
+    SAY("%s", doing[o->way]);
+  else
+    SAY("Do not: %s is not above keeping the old model", way[o->way]);
+  SAY(": %s %.3f (%.3f to %.3f) among %lld items that the map has not seen", figure_names[leads],
+      f->value[leads], f->low[leads], f->high[leads], (long long)entry->items);
   if (keep->queries > 0) SAY(", where keeping the old model has %.3f", keep->value[leads]);
   if (!rewrite)
     SAY(" and a rewrite %.3f", o->there[UNICON__REWRITE].figures.value[UNICON__OVERLAP]);
@@ -114,8 +121,9 @@ static void say_growth(const unicon__outcome *o, char *out, size_t size) {
   const unicon__entry *cascade = &o->entry[UNICON__ROW_CASCADE];
   const unicon__figure leads = unicon__panel_leads(&o->move->panel);
   if (o->way != UNICON__REWRITE) return;
-  SAY(" With the first 200 of a query embedded anew: %.3f among %lld.",
-      cascade->figures.value[leads], (long long)cascade->items);
+  if (cascade->known)
+    SAY(" With the first 200 of a query embedded anew: %.3f among %lld.",
+        cascade->figures.value[leads], (long long)cascade->items);
   if (o->curve_points >= 3 && o->enough)
     SAY(" More than %lld pairs would add little.", (long long)o->move->n);
   if (o->curve_points >= 3 && !o->enough) SAY(" Twice the pairs would add about %.2f.", o->more);
@@ -124,20 +132,29 @@ static void say_growth(const unicon__outcome *o, char *out, size_t size) {
         (long long)o->index_rows, o->index_score, o->index_low, o->index_high);
 }
 
+/* The overlap@10 that any map has, and that below which one has found hardly more: twice as much, or
+ * where items are so few that this says nothing, a fifth of the way to all. */
+static double by_chance(int64_t items, bool self, double *hardly_more) {
+  const double chance = fmin(1, UNICON__NEIGHBOURS / (double)(items - self));
+  *hardly_more = fmin(2 * chance + 0.02, chance + 0.2 * (1 - chance));
+  return chance;
+}
+
 void unicon__outcome_decide(unicon__outcome *o) {
   const unicon__entry *entry = &o->entry[row_of_way(o->way)];
   const bool there = o->move->judged && o->there[o->way].known; /* judged items say nothing here */
   const unicon__figures *best = there ? &o->there[o->way].figures : &entry->figures;
-  const double chance = 10 / (double)(there ? o->held.jury.items : entry->items);
+  double least;
+  const double chance = by_chance(there ? o->held.jury.items : entry->items, o->move->self, &least);
   const double *anew = o->entry[UNICON__ROW_REEMBED].each, *keep = o->entry[UNICON__ROW_KEEP].each;
   char *out = o->sentence;
   const size_t size = sizeof o->sentence;
   size_t at = 0;
   o->verdict = "keep";
-  if (best->value[UNICON__OVERLAP] < 2 * chance + 0.02) {
-    SAY("Do not: no map finds more than chance (overlap@10 %.3f). Rows of the old and the new file "
-        "do not seem to be the same items in the same order.",
-        best->value[UNICON__OVERLAP]);
+  if (best->value[UNICON__OVERLAP] < least) {
+    SAY("Do not: no map finds more than chance (overlap@10 %.3f, by chance %.3f). Rows of the old "
+        "and the new file do not seem to be the same items in the same order.",
+        best->value[UNICON__OVERLAP], chance);
     return;
   }
   if (o->move->judged && !beats(anew, keep, o->move->queries, UNICON__NDCG)) {
@@ -147,11 +164,9 @@ void unicon__outcome_decide(unicon__outcome *o) {
         o->entry[UNICON__ROW_KEEP].figures.value[UNICON__NDCG]);
     return;
   }
-  if (beats_keep(o))
-    o->verdict = way_names[o->way];
-  else
-    SAY("Do not: the best map is not above keeping the old model. ");
-  at += say_way(o, out + at, size - at);
+  const bool advised = beats_keep(o);
+  if (advised) o->verdict = way_names[o->way];
+  at = say_way(o, advised, out, size);
   if (at < size) say_growth(o, out + at, size - at);
 }
 
@@ -299,6 +314,7 @@ static void add_growth(paper *p, const unicon__outcome *o) {
   }
   open_with(p, "by_items", "[");
   for (int k = 0; k < o->size_points; k++) {
+    if (o->size_items[k] < 2 * UNICON__NEIGHBOURS) continue; /* ten of so few are found by chance */
     open_with(p, NULL, "{");
     add_integer(p, "items", o->size_items[k]);
     for (int c = 0; c < UNICON__CUTS; c++) {

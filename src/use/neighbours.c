@@ -87,9 +87,10 @@ static double gain_of(const unicon__jury *jury, int64_t query, int64_t item) {
   if (item < 0) return 0;
   if (jury->judged) {
     const unicon__partners p = unicon__positives_x(jury->judged, query);
-    for (int64_t k = 0; k < p.count; k++)
-      if (p.item[k] == jury->original[item]) return p.weight ? (double)p.weight[k] : 1;
-    return 0;
+    const int64_t row = jury->original[item];
+    int64_t there;
+    const int64_t k = unicon__list_range(p, row, row + 1, &there);
+    return there == 0 ? 0 : p.weight ? (double)p.weight[k] : 1;
   }
   const int64_t *answer = jury->answer + query * UNICON__NEIGHBOURS;
   for (int k = 0; k < UNICON__NEIGHBOURS; k++)
@@ -109,6 +110,7 @@ static double best_gain(const unicon__jury *jury, int64_t query, int64_t *right)
   }
   const unicon__partners p = unicon__positives_x(jury->judged, query);
   for (int64_t k = 0; k < p.count; k++) {
+    if (jury->drawn && !jury->drawn[unicon__partner(p, k)]) continue; /* nobody can find it */
     double grade = p.weight ? (double)p.weight[k] : 1;
     *right += grade > 0;
     for (int t = 0; t < UNICON__NEIGHBOURS; t++) /* into its place among the ten largest */
@@ -151,8 +153,7 @@ unicon_status unicon__jury_rows(unicon_ctx *ctx, const unicon__jury *jury, const
 /* ---- items in folds ----------------------------------------------------------------------- */
 
 unicon_status unicon__panel_open(unicon_ctx *ctx, const float *query, const float *item,
-                                 int64_t width, const unicon_pairs *judged, const int64_t *original,
-                                 unicon__panel *panel) {
+                                 int64_t width, unicon__panel *panel) {
   UNICON_NEW(ctx, panel->jury, panel->folds);
   for (int64_t f = 0; f < panel->folds; f++) {
     const int64_t first = unicon__panel_first(panel, f);
@@ -160,8 +161,9 @@ unicon_status unicon__panel_open(unicon_ctx *ctx, const float *query, const floa
     panel->jury[f] = (unicon__jury){.queries = panel->self ? items : panel->queries,
                                     .items = items,
                                     .self = panel->self,
-                                    .judged = judged,
-                                    .original = original};
+                                    .judged = panel->judged,
+                                    .original = panel->original,
+                                    .drawn = panel->drawn};
     UNICON_TRY(unicon__jury_open(ctx, panel->self ? query + first * width : query,
                                  item + first * width, width, &panel->jury[f]));
   }

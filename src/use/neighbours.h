@@ -39,6 +39,7 @@ typedef struct unicon__jury {
   int64_t *answer;            /* queries by UNICON__NEIGHBOURS: items by the new model */
   const unicon_pairs *judged; /* query by row, weights are grades; NULL: neighbours */
   const int64_t *original;    /* the row that each item is, in the judgements */
+  const bool *drawn;          /* of their rows: is it among the items? NULL: all are */
 } unicon__jury;
 
 /* The ten nearest items of each query by the new model, as rows of `width` at length 1. */
@@ -70,6 +71,9 @@ void unicon__top_items(const float *score, int64_t first, int64_t count, int64_t
 typedef struct unicon__panel {
   int64_t items, folds, queries;
   bool self;
+  const unicon_pairs *judged; /* as in a jury */
+  const int64_t *original;
+  const bool *drawn;
   unicon__jury *jury; /* of each fold */
 } unicon__panel;
 
@@ -79,8 +83,7 @@ static inline int64_t unicon__panel_first(const unicon__panel *panel, int64_t fo
 
 /* Opens the juries of the panel, whose other members are set. */
 unicon_status unicon__panel_open(unicon_ctx *ctx, const float *query, const float *item,
-                                 int64_t width, const unicon_pairs *judged, const int64_t *original,
-                                 unicon__panel *panel);
+                                 int64_t width, unicon__panel *panel);
 
 /* Figures of every query (`each` has room for queries times UNICON__FIGURES) and their means, when
  * rows are ranked by their products. */

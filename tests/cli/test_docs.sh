@@ -125,6 +125,21 @@ for query, base in ("xy", "yx"):
     assert difference < limit, difference
 PYTHON
   done
+  # Models that migrate: one side moves, the other stays as it is.
+  for into in old new; do
+    run 0 migrate synth/x.train.npy synth/y.train.npy --into $into -o move_$into
+    run 0 embed move_$into/model.safetensors --into $into --side x synth/x.test.npy -o x.npy
+    run 0 embed move_$into/model.safetensors --into $into --side y synth/y.test.npy -o y.npy
+    python3 - move_$into/model.safetensors <<'PYTHON' || fail "the reader of docs/model-format.md, into $into"
+import sys
+import numpy as np
+import reader
+model = reader.load(sys.argv[1])
+for side in "xy":
+    difference = np.abs(reader.embed(model, side, np.load(f"synth/{side}.test.npy")) - np.load(side + ".npy")).max()
+    assert difference < 1e-3, (side, difference)  # a small ridge makes large weights, with float32 rounding
+PYTHON
+  done
 else
   echo "docs: the reader is skipped, there is no numpy"
 fi

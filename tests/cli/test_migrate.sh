@@ -59,6 +59,38 @@ json "j == json.load(open('moved/decision.json'))"
 run 0 migrate $old $new -o free
 says_nothing
 
+# Ten of a dozen items are found by chance: figures begin where half of the items can be wrong.
+run 0 migrate $old $new --into new --anchors 16 -o few --json # 64 pairs: 8, 16 and 32 items
+json "[p['items'] for p in j['by_items']] == [32] and j['by_items'][0]['overlap@10'] <= 1"
+json "j['verdict'] == 'rewrite'" # 16 items a fold: ten are two thirds of the others
+
+# With as few pairs as are taken, a fold has 25 items, of which ten are found by chance four times of
+# ten; items that belong together are told from others all the same. 200 of 100 items are all.
+python3 - "$tests" <<'PYTHON'
+import sys
+sys.path.insert(0, sys.argv[1])
+import npy
+x, y = (npy.load(f"d/{name}.train.npy")[1] for name in "xy")
+npy.save("x100.npy", "f4", x[:100])
+npy.save("y100.npy", "f4", y[:100])
+npy.save("mixed100.npy", "f4", y[50:100] + y[:50])
+npy.save("turned.npy", "f4", [[-v for v in reversed(row)] for row in x])
+PYTHON
+run 0 migrate x100.npy y100.npy --into new -o few --json
+json "j['verdict'] == 'rewrite' and 'cascade' not in [row['way'] for row in j['ways']]"
+json "'embedded anew' not in j['sentence']"
+run 0 migrate x100.npy mixed100.npy --into new -o few --json
+json "j['verdict'] == 'keep' and 'same items in the same order' in j['sentence']"
+
+# Where nothing is gained, nothing is commanded, and a model that is used all the same says so.
+run 0 migrate $old turned.npy --into new -o turned
+prints "Do not: a rewrite of the index into the new space is not above keeping the old model: overlap@10"
+prints "next      keep the old model; turned/model.safetensors (old-to-new) is for comparison alone"
+run 0 rewrite turned/model.safetensors $index -o turned.index.npy
+says "turned/model.safetensors is for comparison alone: its migration came out for keeping the old model"
+run 0 rewrite turned/model.safetensors $index -o turned.index.npy --check
+says_nothing
+
 # What is promised for items that no map has seen is what fresh items and queries get.
 run 0 rewrite moved/model.safetensors $index -o index.npy
 says_nothing
@@ -232,6 +264,10 @@ cmp part.npy full.npy || fail "what was gone on with is not the whole"
 cmp part.npy.json full.npy.json || fail "another sidecar after going on"
 absent part.npy.part part.npy.part.json
 restore() { cp part part.npy.part; cp journal.json part.npy.part.json; rm -f part.npy part.npy.json; }
+# Only how far it is comes from the journal: the sidecar says what the model says.
+restore; sed -i 's/"space": "new"/"space": "ne\\"w"/' part.npy.part.json
+run 0 rewrite moved/model.safetensors big/x.train.npy -o part.npy
+cmp part.npy.json full.npy.json || fail "the sidecar has a word of the journal"
 # An older file of the same size does not pass for the one that its sidecar describes.
 restore; cp full.npy.json part.npy.json; head -c "$(wc -c <full.npy)" /dev/zero >part.npy
 run 0 rewrite moved/model.safetensors big/x.train.npy -o part.npy

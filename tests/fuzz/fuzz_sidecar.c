@@ -13,6 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (target_ok(ctx, status)) {
     TARGET_HOLDS(out.rows >= 0 && out.width >= 0 && out.first >= 0);
     TARGET_HOLDS(out.done >= 0 && out.done <= out.rows);
+    TARGET_HOLDS(out.width == 0 || out.rows <= INT64_MAX / 4 / out.width); /* bytes are counted */
     TARGET_HOLDS(strlen(out.model) == 16 && strlen(out.hash) == 16 && strlen(out.source) == 16);
     TARGET_HOLDS(strlen(out.space) < sizeof out.space && strlen(out.form) < sizeof out.form);
   }
