@@ -694,12 +694,13 @@ static void check_ranks(gpu *g, int64_t positives, bool equal, bool others) {
     }
     numbers columns;
     for (auto &h : own) columns.push_back(h.id);
-    qsort(columns.data(), columns.size(), 8, [](const void *a, const void *c) {
+    if (!own.empty())
+      qsort(columns.data(), columns.size(), 8, [](const void *a, const void *c) {
       return (*(int64_t *)a > *(int64_t *)c) - (*(int64_t *)a < *(int64_t *)c);
     });
     for (int64_t j : columns) hidden.push_back(j + 5);
     hidden_start.push_back((int64_t)hidden.size());
-    qsort(own.data(), own.size(), sizeof(hit), by_score);
+    if (!own.empty()) qsort(own.data(), own.size(), sizeof(hit), by_score);
     for (auto &h : own) threshold.push_back(h.score);
     start.push_back((int64_t)threshold.size());
     self.push_back(i + 5 + 2000);
