@@ -62,6 +62,28 @@ static void check_rows(gpu *g) {
   gpu_release(g, mark);
 }
 
+/* There and back through the pinned buffers: many rows, rows longer than a buffer, gaps between rows. */
+static void check_copies(gpu *g) {
+  for (int64_t cols : {10007, 5000011}) {
+    const long mark = gpu_mark(g);
+    const int64_t rows = cols < 100000 ? 1301 : 3, gap = 3;
+    const size_t row = (size_t)cols * sizeof(float);
+    floats there((size_t)(rows * cols)), wide((size_t)(rows * (cols + gap)), -1);
+    for (size_t k = 0; k < there.size(); k++) there[k] = (float)(k % 1000003);
+    float *data = put(g, there);
+    double wrong = get(g, data, there.size()) != there;
+    MUST(g, gpu_download_rows(g, wide.data(), data, row, rows, (int64_t)row + 4 * gap));
+    for (int64_t i = 0; i < rows; i++) {
+      wrong += memcmp(&wide[i * (cols + gap)], &there[i * cols], row) != 0;
+      wrong += wide[i * (cols + gap) + cols] != -1;
+    }
+    MUST(g, gpu_upload(g, data, wide.data(), row, rows, (int64_t)row + 4 * gap));
+    wrong += get(g, data, there.size()) != there;
+    report("copies there and back: differ", wrong, 0);
+    gpu_release(g, mark);
+  }
+}
+
 /* ---- products ------------------------------------------------------------------------------- */
 
 /* Columns of many sizes, most of them nearly constant: the rounding of a constant is no chance, and
@@ -915,6 +937,7 @@ int main(int argc, char **argv) {
     return 0;
   }
   check_rows(&g);
+  check_copies(&g);
   check_products(&g);
   check_lists(&g);
   check_kernels(&g);

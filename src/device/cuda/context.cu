@@ -293,27 +293,51 @@ int gpu_upload(gpu *g, void *to, const void *from, size_t row_bytes, int64_t row
   return GPU_OK;
 }
 
-int gpu_download(gpu *g, void *to, const void *from, size_t bytes) {
-  char *target = (char *)to;
-  const char *source = (const char *)from;
-  size_t waiting[2] = {0, 0}, place[2] = {0, 0};
+/* Rows that wait in a pinned buffer. */
+typedef struct waiting {
+  int64_t first, count;
+} waiting;
+
+static int fetch_rows(gpu *g, int turn, char *to, int64_t row, int64_t stride, waiting *w) {
+  if (w->count == 0) return GPU_OK;
+  GPU_TRY(gpu_check(g, cudaEventSynchronize(g->copied[turn]), "copying from the GPU"));
+  if (stride == row)
+    copy_rows(g, to + w->first * row, row * w->count, g->pinned[turn], row * w->count,
+              row * w->count, 1);
+  else
+    copy_rows(g, to + w->first * stride, stride, g->pinned[turn], row, row, w->count);
+  w->count = 0;
+  return GPU_OK;
+}
+
+int gpu_download_rows(gpu *g, void *to, const void *from, size_t row_bytes, int64_t rows,
+                      int64_t stride) {
+  const int64_t row = (int64_t)row_bytes, piece = row > 0 ? GPU_PINNED / row : 0;
+  waiting w[2] = {};
   int turn = 0;
-  for (size_t done = 0; done < bytes || waiting[0] || waiting[1]; turn ^= 1) {
-    if (waiting[turn]) {
-      GPU_TRY(gpu_check(g, cudaEventSynchronize(g->copied[turn]), "copying from the GPU"));
-      copy_rows(g, target + place[turn], (int64_t)waiting[turn], g->pinned[turn],
-                (int64_t)waiting[turn], (int64_t)waiting[turn], 1);
-      waiting[turn] = 0;
-    }
-    if (done >= bytes) continue;
-    const size_t now = bytes - done < GPU_PINNED ? bytes - done : (size_t)GPU_PINNED;
-    GPU_TRY(gpu_check(
-        g, cudaMemcpyAsync(g->pinned[turn], source + done, now, cudaMemcpyDeviceToHost, g->stream),
-        "copying from the GPU"));
+  if (row > GPU_PINNED) /* a long row at a time */
+    for (int64_t i = 0; i < rows; i++)
+      GPU_TRY(gpu_download(g, (char *)to + i * stride, (const char *)from + i * row, row_bytes));
+  for (int64_t first = 0; piece > 0 && first < rows; first += piece, turn ^= 1) {
+    GPU_TRY(fetch_rows(g, turn, (char *)to, row, stride, &w[turn]));
+    w[turn] = {first, gpu_least(piece, rows - first)};
+    GPU_TRY(gpu_check(g,
+                      cudaMemcpyAsync(g->pinned[turn], (const char *)from + first * row,
+                                      (size_t)(w[turn].count * row), cudaMemcpyDeviceToHost,
+                                      g->stream),
+                      "copying from the GPU"));
     GPU_TRY(gpu_check(g, cudaEventRecord(g->copied[turn], g->stream), "copying from the GPU"));
-    waiting[turn] = now;
-    place[turn] = done;
-    done += now;
   }
+  for (int k = 0; k < 2; k++, turn ^= 1)
+    GPU_TRY(fetch_rows(g, turn, (char *)to, row, stride, &w[turn]));
   return gpu_sync(g, "copying from the GPU");
+}
+
+int gpu_download(gpu *g, void *to, const void *from, size_t bytes) {
+  const int64_t unit = 4096, whole = (int64_t)bytes / unit; /* much: pages, and a rest */
+  const int64_t rest = (int64_t)bytes - whole * unit;
+  if (bytes <= (size_t)GPU_PINNED) return gpu_download_rows(g, to, from, bytes, 1, (int64_t)bytes);
+  GPU_TRY(gpu_download_rows(g, to, from, (size_t)unit, whole, unit));
+  return gpu_download_rows(g, (char *)to + whole * unit, (const char *)from + whole * unit,
+                           (size_t)rest, 1, rest);
 }

@@ -89,6 +89,8 @@ void gpu_trim(gpu *g); /* free blocks to the driver */
 /* Copies between host memory of any kind and the device; on return the host memory is free. The
  * host's rows are `stride` bytes apart. */
 int gpu_upload(gpu *g, void *to, const void *from, size_t row_bytes, int64_t rows, int64_t stride);
+int gpu_download_rows(gpu *g, void *to, const void *from, size_t row_bytes, int64_t rows,
+                      int64_t stride);
 int gpu_download(gpu *g, void *to, const void *from, size_t bytes);
 
 #define GPU_TRY(call)                        \

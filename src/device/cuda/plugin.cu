@@ -199,14 +199,8 @@ static int download(unicon__device *d, const unicon__matrix *from, int64_t first
                     void *to, int64_t stride) {
   gpu *g = &d->g;
   const int64_t row = from->cols * bytes_of(from->element);
-  const char *data = (const char *)from->data + first * row;
-  if (count == 0 || row == 0) return gpu_sync(g, "copying from the GPU");
-  if (stride == row) return gpu_download(g, to, data, (size_t)(count * row));
-  GPU_TRY(gpu_check(g,
-                    cudaMemcpy2DAsync(to, (size_t)stride, data, (size_t)row, (size_t)row,
-                                      (size_t)count, cudaMemcpyDeviceToHost, g->stream),
-                    "copying from the GPU"));
-  return gpu_sync(g, "copying from the GPU");
+  return gpu_download_rows(g, to, (const char *)from->data + first * row, (size_t)row, count,
+                           stride);
 }
 
 /* ---- host memory ---------------------------------------------------------------------------- */
