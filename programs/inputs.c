@@ -117,6 +117,24 @@ static int identity_pairs(tool *t, const char *x_path, const char *y_path, int64
                     x_path, (long long)n_x, y_path, (long long)n_y, hint);
 }
 
+/* X and Y are one set: rows of one width, and one file unless the user knows better. */
+static int check_one_set(tool *t, const char *x_path, const char *y_path, const inputs *in) {
+  const long long x = unicon_rows_width(in->x), y = unicon_rows_width(in->y);
+  char text[640];
+  if (strcmp(x_path, y_path) == 0) return EXIT_DONE;
+  if (x != y)
+    return tool_error(t,
+                      "--one-set takes the same rows as X and as Y, but %s has %lld numbers a row "
+                      "and %s %lld; give --y-labels in its place",
+                      x_path, x, y_path, y);
+  snprintf(text, sizeof text,
+           "--one-set takes the rows of %.200s and %.200s for the same ones: row i of one never "
+           "belongs to row i of the other",
+           x_path, y_path);
+  display_log(&t->display, UNICON_LOG_WARNING, text);
+  return EXIT_DONE;
+}
+
 /* Labels of rows that are given as X and as Y. */
 static unicon_status one_set(tool *t, const char *path, int64_t n_x, int64_t n_y,
                              unicon_pairs **out) {
@@ -140,7 +158,8 @@ static int open_pairs(tool *t, const char *x_path, const char *y_path, inputs_ki
   if (file) {
     status = unicon_pairs_read(t->ctx, file, n_x, n_y, &in->pairs);
   } else if (x_labels && tool_has(t, CLI_OPT_ONE_SET)) {
-    status = one_set(t, x_labels, n_x, n_y, &in->pairs);
+    code = check_one_set(t, x_path, y_path, in);
+    if (code == EXIT_DONE) status = one_set(t, x_labels, n_x, n_y, &in->pairs);
   } else if (x_labels) {
     const bool part = t->args->command->run == cmd_stats; /* partners may be in another part */
     status = (part ? unicon_pairs_read_labels_part : unicon_pairs_read_labels)(
@@ -206,7 +225,20 @@ static bool stat_input(const char *path, struct stat *out) {
 /* Where an output goes: its folder, and the file itself if it is there. */
 typedef struct target {
   struct stat folder, file;
+  bool shard; /* by its name one of those that are read of a folder */
 } target;
+
+/* A path without its folder. */
+static const char *name_of(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/* ".pt" of "m.pt"; "" where the name has none. */
+static const char *suffix_of(const char *path) {
+  const char *name = name_of(path), *dot = strrchr(name, '.');
+  return dot && dot > name ? dot : "";
+}
 
 static int stat_folder(tool *t, const char *path, struct stat *out) {
   const char *slash = strrchr(path, '/');
@@ -221,12 +253,16 @@ static int stat_folder(tool *t, const char *path, struct stat *out) {
   return code;
 }
 
+static bool same_file(const struct stat *a, const struct stat *b) {
+  return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
 /* Is the target this input, or one of the files of a folder that is read? */
 static bool is_read(const char *input, const target *to) {
   struct stat source;
   if (!input || !stat_input(input, &source)) return false;
-  const struct stat *own = S_ISDIR(source.st_mode) ? &to->folder : &to->file;
-  return source.st_dev == own->st_dev && source.st_ino == own->st_ino;
+  const bool folder = S_ISDIR(source.st_mode);
+  return (!folder || to->shard) && same_file(&source, folder ? &to->folder : &to->file);
 }
 
 static bool is_input(const tool *t, const target *to) {
@@ -247,7 +283,7 @@ static bool is_input(const tool *t, const target *to) {
 }
 
 int inputs_check_output(tool *t, const char *path) {
-  target to;
+  target to = {.shard = strcmp(suffix_of(path), ".npy") == 0};
   if (!*path) return cli_error(t->args->command, "the output name is empty");
   const int code = stat_folder(t, path, &to.folder);
   if (code != EXIT_DONE || stat(path, &to.file) != 0) return code;
@@ -258,11 +294,17 @@ int inputs_check_output(tool *t, const char *path) {
   return tool_error(t, "%s is an input; writing the output there would destroy it", path);
 }
 
-/* ".pt" of "m.pt"; "" where the name has none. */
-static const char *suffix_of(const char *path) {
-  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-  const char *dot = strrchr(name, '.');
-  return dot && dot > name ? dot : "";
+int inputs_check_outputs(tool *t, cli_id first, cli_id second) {
+  const char *a = tool_value(t, first), *b = tool_value(t, second);
+  struct stat folder[2];
+  int code = a ? inputs_check_output(t, a) : EXIT_DONE;
+  if (code == EXIT_DONE && b) code = inputs_check_output(t, b);
+  if (code == EXIT_DONE && a && b) code = stat_folder(t, a, &folder[0]);
+  if (code == EXIT_DONE && a && b) code = stat_folder(t, b, &folder[1]);
+  if (code != EXIT_DONE || !a || !b || !same_file(&folder[0], &folder[1])) return code;
+  if (strcmp(name_of(a), name_of(b)) != 0) return EXIT_DONE;
+  return cli_error(t->args->command, "--%s and --%s are both %s; give two names", cli_name(first),
+                   cli_name(second), b);
 }
 
 /* A name that promises another format is an error. */

@@ -109,8 +109,8 @@ const cli_option cli_tool_options[] = {
 
     {CLI_OPT_OUTPUT, "output", 'o', "FILE", "", NULL, CLI_WEIGHTS, "Output",
      "Where the weights S go: an .npy file of as many rows as X and columns as Y has rows."},
-    {CLI_OPT_SCORES, "scores", 0, "FILE", "", NULL, CLI_WEIGHTS, "Output",
-     "Where the scores s go, in the same form."},
+    {CLI_OPT_SCORES, "scores", 0, "OUT", "", NULL, CLI_WEIGHTS, "Output",
+     "Where the scores s go, in the same form: OUT.npy."},
     {CLI_OPT_NO_MODEL, "no-model", 0, NULL, "", NULL, CLI_WEIGHTS, "Data",
      "X and Y hold vectors of one shared space already; no MODEL is given."},
     {CLI_OPT_NO_MODEL, "no-model", 0, NULL, "", NULL, CLI_EVAL, "Evaluation",
