@@ -107,15 +107,17 @@ static int choose_rows(tool *t, comparison *c) {
   const char *only = tool_value(t, CLI_OPT_ONLY);
   for (size_t i = 0; i < contestant_count && !only; i++) c->row[c->rows++].who = &contestants[i];
   for (size_t length; only && *only; only += length + (only[length] == ',')) {
+    only += strspn(only, " ");
     length = strcspn(only, ",");
-    const contestant *who = contestant_find(only, length);
+    size_t name = length;
+    while (name > 0 && only[name - 1] == ' ') name--;
+    const contestant *who = contestant_find(only, name);
     if (!who) {
       char names[160] = "";
       for (size_t i = 0, at = 0; i < contestant_count; i++)
         at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "",
                                contestants[i].name);
-      return cli_error(t->args->command, "--only `%.*s`: the rows are %s", (int)length, only,
-                       names);
+      return cli_error(t->args->command, "--only `%.*s`: the rows are %s", (int)name, only, names);
     }
     bool twice = false;
     for (size_t i = 0; i < c->rows; i++) twice = twice || c->row[i].who == who;

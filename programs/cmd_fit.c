@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "balanced.h"
+#include "flags.h"
 #include "inputs.h"
 #include "summed.h"
 
@@ -174,6 +175,27 @@ static int print_summary(tool *t, const fit_result *result) {
   return EXIT_DONE;
 }
 
+/* How much memory the whole fit may take; 0 where that cannot be said. */
+static double planned(tool *t, const unicon_data *data, const unicon_stats *stats) {
+  unicon_result *plan = NULL;
+  const unicon_status status = stats ? unicon_stats_plan(t->ctx, stats, t->options, &plan)
+                                     : unicon_plan(t->ctx, data, t->options, &plan);
+  const double bytes = status == UNICON_OK ? display_number(plan, "", "memory_least") : 0;
+  unicon_result_destroy(plan);
+  return bytes;
+}
+
+/* The library knows what the next step lacks; here is what all of them take. */
+static int fail(tool *t, unicon_status status, const unicon_data *data, const unicon_stats *stats) {
+  char error[512], text[512], bytes[32];
+  if (status != UNICON_ERR_MEMORY) return tool_fail(t, status);
+  snprintf(error, sizeof error, "%s", unicon_ctx_error(t->ctx));
+  const double memory = planned(t, data, stats);
+  flags_in(t->args, error, text, sizeof text);
+  return tool_error(t, "%s; the whole fit may take %s: `unicon plan` says what to change", text,
+                    display_bytes(memory, bytes, sizeof bytes));
+}
+
 /* Fits on rows, or where there are statistics from these. */
 static int fit_and_save(tool *t, const inputs *train, const unicon_stats *stats,
                         const inputs *validation) {
@@ -197,7 +219,7 @@ static int fit_and_save(tool *t, const inputs *train, const unicon_stats *stats,
   if (status == UNICON_OK && code == EXIT_DONE)
     status = unicon_balance_create(t->ctx, model, NULL, NULL, NULL, &t->balance);
   display_clear(&t->display);
-  if (status != UNICON_OK) code = tool_fail(t, status);
+  if (status != UNICON_OK) code = fail(t, status, &data, stats);
   code = tool_agree(t, code);
   if (code == EXIT_DONE) {
     const fit_result result = {train, model, path, seconds, (double)unicon_ctx_memory_peak(t->ctx)};

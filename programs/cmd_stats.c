@@ -37,7 +37,7 @@ static int check_decay(tool *t, double *keep) {
   if (!text) return EXIT_DONE;
   *keep = strtod(text, &end);
   if (end != text && !*end && *keep > 0 && *keep < 1) return EXIT_DONE;
-  return cli_error(t->args->command, "--decay is `%s`; it must be a number above 0 and below 1",
+  return cli_error(t->args->command, "--decay is `%s`; accepted: a number above 0 and below 1",
                    text);
 }
 

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "flags.h"
+
 enum { BAR_CELLS = 24, EXIT_AT_ONCE = 130 };
 
 /* The one global: a signal handler has no other way to speak. */
@@ -52,8 +54,11 @@ void display_log(void *user, unicon_log_level level, const char *text) {
   display *d = user;
   if ((int)level > d->verbosity) return;
   display_clear(d);
-  const char *kind = level == UNICON_LOG_WARNING ? "warning: " : "";
-  fprintf(stderr, "unicon %s: %s%s\n", d->command, kind, text);
+  const bool warning = level == UNICON_LOG_WARNING;
+  char said[1024];
+  if (d->args && warning) flags_in(d->args, text, said, sizeof said);
+  fprintf(stderr, "unicon %s: %s%s\n", d->command, warning ? "warning: " : "",
+          d->args && warning ? said : text);
 }
 
 void display_part(display *d, const char *name, double from, double span) {
@@ -114,7 +119,9 @@ int display_progress(void *user, const char *label, double done, double left) {
 
 const char *display_time(double seconds, char *out, size_t size) {
   const long whole = (long)(seconds + 0.5);
-  if (seconds < 9.95 && seconds != (double)whole)
+  if (seconds > 0 && seconds < 0.0005)
+    snprintf(out, size, "under 1 ms");
+  else if (seconds < 9.95 && seconds != (double)whole)
     snprintf(out, size, "%.*f s", seconds < 0.0995 ? 3 : seconds < 0.995 ? 2 : 1, seconds);
   else if (whole < 60)
     snprintf(out, size, "%ld s", whole);
@@ -126,10 +133,10 @@ const char *display_time(double seconds, char *out, size_t size) {
 }
 
 const char *display_bytes(double bytes, char *out, size_t size) {
-  static const char *const unit[] = {"bytes", "kB", "MB", "GB", "TB"};
+  static const char *const unit[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
   size_t u = 0;
-  while (bytes >= 999.5 && u + 1 < sizeof unit / sizeof *unit) {
-    bytes /= 1000;
+  while (bytes >= 1023.5 && u + 1 < sizeof unit / sizeof *unit) {
+    bytes /= 1024;
     u++;
   }
   snprintf(out, size, "%.*f %s", u > 0 && bytes < 99.5 ? 1 : 0, bytes, unit[u]);

@@ -9,16 +9,19 @@
 
 #include "unicon/tools.h"
 
+struct cli_args;
+
 typedef struct display {
-  const char *command; /* named in messages */
-  int verbosity;       /* -1 quiet, 0 warnings, 1 what was chosen, 2 phases and times */
-  bool bar;            /* draw the progress line, on a terminal */
-  double every;        /* without one: seconds between two lines, 0: none */
-  bool drawn;          /* the progress line is on the screen now */
-  double last;         /* when it was drawn, or a line written */
-  const char *part;    /* not NULL: calls are parts of this one job */
-  double from, span;   /* the share of the job that the running part covers */
-  double started;      /* when the job began */
+  const char *command;         /* named in messages */
+  const struct cli_args *args; /* whose options messages speak of, or NULL */
+  int verbosity;               /* -1 quiet, 0 warnings, 1 what was chosen, 2 phases and times */
+  bool bar;                    /* draw the progress line, on a terminal */
+  double every;                /* without one: seconds between two lines, 0: none */
+  bool drawn;                  /* the progress line is on the screen now */
+  double last;                 /* when it was drawn, or a line written */
+  const char *part;            /* not NULL: calls are parts of this one job */
+  double from, span;           /* the share of the job that the running part covers */
+  double started;              /* when the job began */
 } display;
 
 /* Callbacks of the context; `user` is a display. */
@@ -59,7 +62,7 @@ double display_number(const unicon_result *result, const char *folder, const cha
 /* A result as an object to which more may be added; NULL when there was no memory for it. */
 json_t *display_json_result(const unicon_result *result);
 
-/* "1.2 s", "3 min 05 s" and "12.3 MB". */
+/* "1.2 s", "3 min 05 s" and "12.3 MiB", in the units that --max-mem takes. */
 const char *display_time(double seconds, char *out, size_t size);
 const char *display_bytes(double bytes, char *out, size_t size);
 

@@ -158,8 +158,8 @@ static int open_pairs(tool *t, const char *x_path, const char *y_path, inputs_ki
   if (file) {
     status = unicon_pairs_read(t->ctx, file, n_x, n_y, &in->pairs);
   } else if (x_labels && tool_has(t, CLI_OPT_ONE_SET)) {
-    code = check_one_set(t, x_path, y_path, in);
-    if (code == EXIT_DONE) status = one_set(t, x_labels, n_x, n_y, &in->pairs);
+    status = one_set(t, x_labels, n_x, n_y, &in->pairs);
+    if (status == UNICON_OK) code = check_one_set(t, x_path, y_path, in);
   } else if (x_labels) {
     const bool part = t->args->command->run == cmd_stats; /* partners may be in another part */
     status = (part ? unicon_pairs_read_labels_part : unicon_pairs_read_labels)(

@@ -4,12 +4,14 @@
 #include "cli.h"
 
 #define PAIRED (CLI_FIT | CLI_PLAN | CLI_EVAL | CLI_CHECK | CLI_COMPARE | CLI_REPORT | CLI_WEIGHTS)
-#define JUDGED (CLI_FIT | CLI_COMPARE)
+#define JUDGED (CLI_FIT | CLI_PLAN | CLI_COMPARE)
 #define USED (CLI_EVAL | CLI_EMBED | CLI_SEARCH)
 
 const cli_option cli_tool_options[] = {
     {CLI_OPT_OUTPUT, "output", 'o', "MODEL", "", NULL, CLI_FIT, "Output",
      "Where the model goes: MODEL.safetensors. Required."},
+    {CLI_OPT_OUTPUT, "output", 'o', "MODEL", "", NULL, CLI_PLAN, "Output",
+     "Nothing is written: this is here so that the options of a fit can stay as they are."},
     {CLI_OPT_OUTPUT, "output", 'o', "NEW", "", NULL, CLI_BALANCE, "Output",
      "Where the model with the new banks goes: NEW.safetensors. Required."},
     {CLI_OPT_OUTPUT, "output", 'o', "OUT", "", NULL, CLI_EMBED, "Output",

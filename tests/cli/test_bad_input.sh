@@ -32,7 +32,7 @@ absent z.npy
 
 # All-zero rows: counted, the first named, with the way out; and the way out works.
 npy write zero.npy f4 20 8 1 '4,*=0' '9,*=0'
-bad "bad_rows drop" zero.npy y.npy
+bad "--bad-rows drop" zero.npy y.npy
 says "zero.npy"
 says "2"
 grep -qE 'row 4\b' err || fail "row 4 is not named"
@@ -101,7 +101,7 @@ run 0 fit d/x.train.npy d/y.train.npy -o fits.safetensors --preset fast --rank 3
 
 # Memory that does not suffice.
 npy write wide.npy f4 30 600 1
-bad "max_mem" wide.npy wide.npy --max-mem 1M
+bad "--max-mem allows are in use; the whole fit may take" wide.npy wide.npy --max-mem 1M
 
 refused 1 "x.npy is an .npy file, not a .safetensors file" eval x.npy d/x.test.npy d/y.test.npy
 

@@ -148,7 +148,7 @@ refused 2 "--test-x needs --test-y as well" compare $train --test-x d/x.test.npy
 # shellcheck disable=SC2086
 refused 2 "give --test-pairs for the test rows" compare $train --pairs p.tsv $test
 # shellcheck disable=SC2086
-refused 2 "--kernel is an option of \`unicon fit\`" compare $train --kernel rbf
+refused 2 "--kernel is an option of the commands fit, plan" compare $train --kernel rbf
 others="$test --val-x d/x.test.npy --val-y d/y.test.npy"
 # shellcheck disable=SC2086
 refused 2 "--val-fraction cannot be used with --val-x" compare $train $others --val-fraction .2

@@ -25,7 +25,7 @@ for fields in found:
 text = open(os.path.join(root, "programs/tool_options.c")).read()
 commands.update({"FIT": ["fit"], "ALL": commands["CONTEXT"],
                  "PAIRED": ["fit", "plan", "check", "eval", "compare", "report", "weights"],
-                 "JUDGED": ["fit", "compare"], "USED": ["eval", "embed", "search"], "PLAN": ["plan"], "EMBED": ["embed"],
+                 "JUDGED": ["fit", "plan", "compare"], "USED": ["eval", "embed", "search"], "PLAN": ["plan"], "EMBED": ["embed"],
                  "SEARCH": ["search"], "INFO": ["info"], "REWRITE": ["rewrite"], "TOP": [],
                  "STATS": ["stats"], "MERGE": ["merge"], "LANDMARKS": ["landmarks"]})
 for name, where in re.findall(r'\{CLI_OPT_\w+, "([a-z-]+)".*?((?:CLI_|PAIRED|JUDGED|USED)[A-Z| CLI_]*),\s*(?:"|CLI_GENERAL)', text, re.S):

@@ -56,5 +56,5 @@ refused 1 'have the label `same`; a probe needs at least 2' probe --no-model d/x
 refused 1 "rows of 30 values, but side x of the model takes 40" probe m.safetensors --side x d/y.train.npy \
   --test d/y.test.npy $probe
 refused 1 "d/nope.npy" probe m.safetensors --side x d/nope.npy --test d/x.test.npy $probe
-refused 2 "probe_ridge" probe --no-model d/x.train.npy --test d/x.test.npy $probe --probe-ridge -1
+refused 2 "--probe-ridge is" probe --no-model d/x.train.npy --test d/x.test.npy $probe --probe-ridge -1
 echo "probe: ok"

@@ -248,7 +248,7 @@ export UNICON
 within 24 stats big.x big.y --sample-rows 2000 -o big.stats
 within 24 fit --from big.stats -o big.safetensors
 within 24 fit big.x big.y --preset fast --exponent 1 --balance off -o rows.safetensors
-refused 1 "max_mem" stats big.x big.y --max-mem 3M -o no.stats
+refused 1 "raise --max-mem or use fewer --threads" stats big.x big.y --max-mem 3M -o no.stats
 absent no.stats
 
 # A process that is killed leaves no part, or a whole one.

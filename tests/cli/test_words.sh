@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What messages say: options as they are typed, what is accepted, what to do.
+. "$(dirname "$0")/cli.sh"
+
+run 0 synth linear -o d --train 200 --test 60
+x=d/x.train.npy y=d/y.train.npy
+run 0 fit $x $y --preset fast -o m.safetensors
+
+# Errors and warnings of the library name options as the command line does, values in one kind of
+# quotes.
+npy write zero.npy f4 200 40 1 '4,*=0' '9,*=0'
+refused 1 "(--bad-rows drop leaves" fit zero.npy $y -o no.safetensors
+refused 2 "--max-mem is \`1\`; accepted: a size from 1M on" fit $x $y -o no.safetensors --max-mem 1
+refused 2 "--latent is 50, more than --dim-x 40 or --dim-y 30" synth linear -o no --latent 50
+run 0 fit $x $y --preset fast --psi hinge -o b.safetensors
+says "warning: --psi has no effect without --loss general"
+# The names of files stay, whatever they are called, and so does what is quoted.
+refused 1 "bad_rows: No such file" fit bad_rows $y -o no.safetensors
+mkdir bad_rows && cp zero.npy bad_rows/max_mem.npy
+refused 1 "bad_rows/max_mem.npy: row 4 is all zero" fit bad_rows/max_mem.npy $y -o no.safetensors
+refused 2 "--preset is \`normalize on\`" fit $x $y --preset 'normalize on' -o no.safetensors
+
+# Too little memory: what all of it takes, and what this command can change.
+run 1 fit $x $y --preset fast --max-mem 1M -o no.safetensors
+grep -qE "that --max-mem allows are in use; the whole fit may take [0-9.]+ MiB: .unicon plan. says" err || fail "$last: $(cat err)"
+refused 1 "in use; raise --max-mem or use fewer --threads" weights m.safetensors $x $y --max-mem 1M
+# A plan measures outside of the limit, and does not take what the fit refuses.
+run 0 plan $x $y --preset fast --max-mem 1M
+prints "--max-mem is 1.0 MiB, but up to"
+run 0 plan $x $y --max-mem 1M
+prints "lower rank"
+refused 1 "--rank is 300, but 200 rows of x and 200 of y allow at most 199" plan $x $y --rank 300
+run 0 plan $x $y --val-x d/x.test.npy --val-y d/y.test.npy -o m.safetensors
+prints "fits into this machine"
+echo "words: ok"
