@@ -154,6 +154,11 @@ static bool find_long(const cli_command *command, const char *name, cli_entry *o
   return false;
 }
 
+bool cli_has(const cli_command *command, const char *name) {
+  cli_entry entry;
+  return find_long(command, name, &entry);
+}
+
 static bool find_letter(const cli_command *command, char letter, cli_entry *out) {
   for (size_t i = 0; cli_entry_at(command, i, out); i++)
     if (out->letter == letter) return true;
@@ -186,9 +191,8 @@ static int suggest(const cli_command *command, const char *name) {
 static bool whose(const cli_command *command, const char *name, char *out, size_t size) {
   const char *owner[32];
   size_t owners = 0, at = 0;
-  cli_entry entry;
   for (size_t c = 0; c < cli_command_count && owners < 32; c++)
-    if (&cli_commands[c] != command && find_long(&cli_commands[c], name, &entry))
+    if (&cli_commands[c] != command && cli_has(&cli_commands[c], name))
       owner[owners++] = cli_commands[c].name;
   if (owners == 1) snprintf(out, size, "of `unicon %s`", owner[0]);
   for (size_t k = 0; owners > 1 && k < owners && at < size; k++)

@@ -191,6 +191,9 @@ typedef struct cli_args {
   size_t settings;
 } cli_args;
 
+/* Does the command have the option of that name? */
+bool cli_has(const cli_command *command, const char *name);
+
 const cli_command *cli_command_find(const char *name);
 
 /* Reads the arguments after the command's name. Returns EXIT_DONE or, with the sentence on stderr,

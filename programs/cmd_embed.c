@@ -53,7 +53,7 @@ static int stream_rows(tool *t, const unicon_view *view, unicon_writer *writer) 
     unicon_status status = unicon_embed(t->ctx, view, first, now, form_of(t), out);
     if (status == UNICON_OK) status = unicon_writer_append(t->ctx, writer, out, now);
     if (status != UNICON_OK)
-      code = tool_fail(t, status);
+      code = usable_fail(t, status, view, 1);
     else if (display_progress(&t->display, "embed", 1, 0))
       code = tool_interrupted(t);
   }
@@ -174,7 +174,7 @@ static int embed_into(tool *t, const unicon_view *view, const usable *left) {
   const unicon_status status = unicon_rewrite(t->ctx, view, 0, unicon_rows_count(view->rows),
                                               form_of(t), dtype, path, t->options, NULL);
   display_clear(&t->display);
-  return status == UNICON_OK ? print_result(t, view, left, path) : tool_fail(t, status);
+  return status == UNICON_OK ? print_result(t, view, left, path) : usable_fail(t, status, view, 1);
 }
 
 int cmd_embed(tool *t) {

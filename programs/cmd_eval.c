@@ -105,17 +105,17 @@ static void print_table(const tool *t, const unicon_result *r) {
 }
 
 static int evaluate(tool *t, const inputs *in, const unicon_model *model) {
-  const unicon_view x = UNICON_VIEW(.rows = in->x, .model = model, .side = UNICON_X,
-                                    .balance = t->balance),
-                    y = UNICON_VIEW(.rows = in->y, .model = model, .side = UNICON_Y,
-                                    .balance = t->balance);
+  const unicon_view view[2] = {
+      UNICON_VIEW(.rows = in->x, .model = model, .side = UNICON_X, .balance = t->balance),
+      UNICON_VIEW(.rows = in->y, .model = model, .side = UNICON_Y, .balance = t->balance)};
   unicon_result *r = NULL;
   int code = tool_agree(t, EXIT_DONE);
   if (code != EXIT_DONE) return code;
-  const unicon_status status = unicon_evaluate(t->ctx, &x, &y, in->pairs, t->options, &r);
+  const unicon_status status =
+      unicon_evaluate(t->ctx, &view[0], &view[1], in->pairs, t->options, &r);
   display_clear(&t->display);
   if (status != UNICON_OK)
-    code = tool_fail(t, status);
+    code = usable_fail(t, status, view, 2);
   else if (!tool_has(t, CLI_OPT_JSON))
     print_table(t, r);
   else if (!display_json(display_json_result(r)))

@@ -5,6 +5,7 @@
 
 #include "confusion.h"
 #include "inputs.h"
+#include "usable.h"
 
 typedef struct probe {
   unicon_model *model;
@@ -68,8 +69,8 @@ static unicon_status open_files(tool *t, probe *p) {
 static int run(tool *t, probe *p) {
   const char *side_name = tool_value(t, CLI_OPT_SIDE);
   const unicon_side side = side_name && strcmp(side_name, "y") == 0 ? UNICON_Y : UNICON_X;
-  const unicon_view train = UNICON_VIEW(.rows = p->train, .model = p->model, .side = side),
-                    test = UNICON_VIEW(.rows = p->test, .model = p->model, .side = side);
+  const unicon_view view[2] = {UNICON_VIEW(.rows = p->train, .model = p->model, .side = side),
+                               UNICON_VIEW(.rows = p->test, .model = p->model, .side = side)};
   const int64_t *train_label = unicon_labels_numbers(p->labels, 0);
   const int64_t *test_label = unicon_labels_numbers(p->labels, 1);
   const int64_t n = unicon_rows_count(p->train);
@@ -82,9 +83,9 @@ static int run(tool *t, probe *p) {
   if (!p->name) return tool_out_of_memory(t);
   for (int64_t c = 0; c < classes_of(p); c++) p->name[c] = unicon_labels_name(p->labels, c);
   const unicon_status status =
-      unicon_probe(t->ctx, &train, train_label, &test, test_label, t->options, &p->result);
+      unicon_probe(t->ctx, &view[0], train_label, &view[1], test_label, t->options, &p->result);
   display_clear(&t->display);
-  if (status != UNICON_OK) return tool_fail(t, status);
+  if (status != UNICON_OK) return usable_fail(t, status, view, 2);
   return tool_has(t, CLI_OPT_JSON) ? print_json(t, p) : print_table(p);
 }
 

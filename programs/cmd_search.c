@@ -173,7 +173,7 @@ static int search(tool *t, unicon_view *queries, unicon_view *base, int64_t k, c
   if (code == EXIT_DONE && room) {
     const unicon_status status = unicon_search(t->ctx, queries, base, k, h.id, h.score);
     display_clear(&t->display);
-    if (status != UNICON_OK) code = tool_fail(t, status);
+    if (status != UNICON_OK) code = usable_fail(t, status, (unicon_view[]){*queries, *base}, 2);
   }
   if (code == EXIT_DONE && room) {
     renumber(&h);
