@@ -46,7 +46,7 @@ run 2 probe m.safetensors --side x d/x.train.npy --test d/x.test.npy --train-lab
 says "--test-labels FILE is missing"
 run 2 probe --no-model m.safetensors d/x.train.npy --test d/x.test.npy $probe
 says 'with --no-model only TRAIN is given; `d/x.train.npy` is one argument too many'
-refused 1 "300 labels, but there are 120 rows" probe --no-model d/x.train.npy --test d/x.test.npy \
+refused 1 "300 lines, but there are 120 rows" probe --no-model d/x.train.npy --test d/x.test.npy \
   --train-labels train.txt --test-labels train.txt
 refused 1 "one kind" probe --no-model d/x.train.npy --test d/x.test.npy --train-labels train.txt \
   --test-labels d/label.test.npy

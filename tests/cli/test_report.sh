@@ -290,7 +290,7 @@ refused 2 "--classes needs the right answers" report m.safetensors d/x.test.npy 
   -o r.html
 refused 2 "--class-names needs --classes" report m.safetensors d/x.test.npy d/y.test.npy --class-names names.txt \
   -o r.html
-refused 1 "90 labels, but there are 450 rows" report m.safetensors d/x.test.npy y5.npy --y-per-x 5 \
+refused 1 "90 lines, but there are 450 rows" report m.safetensors d/x.test.npy y5.npy --y-per-x 5 \
   --y-ids ids.txt -o r.html
 refused 1 "is an input" report m.safetensors d/x.test.npy d/y.test.npy -o m.safetensors
 refused 1 "nowhere" report m.safetensors d/x.test.npy d/y.test.npy -o nowhere/r.html

@@ -33,4 +33,15 @@ prints "lower rank"
 refused 1 "--rank is 300, but 200 rows of x and 200 of y allow at most 199" plan $x $y --rank 300
 run 0 plan $x $y --val-x d/x.test.npy --val-y d/y.test.npy -o m.safetensors
 prints "fits into this machine"
+
+# Files of another shape, and labels that are not there.
+npy write line.npy f4 40 1 1
+python3 - <<'PYTHON'
+data = open("line.npy", "rb").read()
+open("line.npy", "wb").write(data.replace(b"(40, 1), ", b"(40,),   "))
+PYTHON
+refused 1 "1 dimension, but needs 2 dimensions; in NumPy a.reshape(1, -1)" fit line.npy $y -o no.safetensors
+{ for k in $(seq 150); do echo $((k % 5)); done; yes '' | head -50; } >blank.txt
+run 0 fit $x $y --x-labels blank.txt --y-labels blank.txt --preset fast -o l.safetensors
+says "blank.txt: 50 of 200 lines are empty, which is a label as well"
 echo "words: ok"
