@@ -229,6 +229,19 @@ static int fit_and_save(tool *t, const inputs *train, const unicon_stats *stats,
   return code;
 }
 
+/* Files given twice by a slip: the fit would be perfect, and its score say nothing. */
+static void warn_of_twins(tool *t, const char *x, const char *y) {
+  const char *val_x = tool_value(t, CLI_OPT_VAL_X), *val_y = tool_value(t, CLI_OPT_VAL_Y);
+  const bool paired = tool_has(t, CLI_OPT_PAIRS) || tool_has(t, CLI_OPT_X_LABELS);
+  if (x && y && !paired && inputs_same(x, y))
+    display_log(&t->display, UNICON_LOG_WARNING,
+                "X and Y are one file: each row is aligned with itself");
+  if (x && y && val_x && val_y && inputs_same(x, val_x) && inputs_same(y, val_y))
+    display_log(&t->display, UNICON_LOG_WARNING,
+                "the validation rows are the training rows: what is chosen on them fits these rows "
+                "alone, and the held-out score says nothing");
+}
+
 int cmd_fit(tool *t) {
   const char *x = t->args->positional[0], *y = t->args->positional[1];
   const char *val_x = tool_value(t, CLI_OPT_VAL_X), *val_y = tool_value(t, CLI_OPT_VAL_Y);
@@ -247,6 +260,7 @@ int cmd_fit(tool *t) {
     code = inputs_open(t, val_x, val_y, INPUTS_VALIDATION, &validation);
   if (code == EXIT_DONE) {
     inputs_warn_model_name(t, tool_value(t, CLI_OPT_OUTPUT));
+    warn_of_twins(t, x, y);
     code = fit_and_save(t, &train, stats, &validation);
   }
   unicon_stats_destroy(stats);

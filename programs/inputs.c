@@ -8,6 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static bool same_file(const struct stat *a, const struct stat *b) {
+  return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
 /* ---- pair options ------------------------------------------------------------------------- */
 
 static int check_both(tool *t, cli_id a, cli_id b) {
@@ -117,11 +121,17 @@ static int identity_pairs(tool *t, const char *x_path, const char *y_path, int64
                     x_path, (long long)n_x, y_path, (long long)n_y, hint);
 }
 
+bool inputs_same(const char *a, const char *b) {
+  struct stat first, second;
+  if (strcmp(a, b) == 0) return true;
+  return stat(a, &first) == 0 && stat(b, &second) == 0 && same_file(&first, &second);
+}
+
 /* X and Y are one set: rows of one width, and one file unless the user knows better. */
 static int check_one_set(tool *t, const char *x_path, const char *y_path, const inputs *in) {
   const long long x = unicon_rows_width(in->x), y = unicon_rows_width(in->y);
   char text[640];
-  if (strcmp(x_path, y_path) == 0) return EXIT_DONE;
+  if (inputs_same(x_path, y_path)) return EXIT_DONE;
   if (x != y)
     return tool_error(t,
                       "--one-set takes the same rows as X and as Y, but %s has %lld numbers a row "
@@ -251,10 +261,6 @@ static int stat_folder(tool *t, const char *path, struct stat *out) {
     code = tool_error(t, "cannot write %s: %s is not a folder", path, name);
   free(name);
   return code;
-}
-
-static bool same_file(const struct stat *a, const struct stat *b) {
-  return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
 /* Is the target this input, or one of the files of a folder that is read? */

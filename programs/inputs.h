@@ -20,6 +20,9 @@ typedef enum inputs_kind { INPUTS_MAIN, INPUTS_LOOSE, INPUTS_VALIDATION, INPUTS_
  * returns EXIT_DONE, or another exit status after a sentence on stderr. */
 int inputs_check_options(tool *t);
 
+/* Are the two paths one file? */
+bool inputs_same(const char *a, const char *b);
+
 /* Opens X, Y and their pairs. Close them whatever is returned. */
 int inputs_open(tool *t, const char *x_path, const char *y_path, inputs_kind kind, inputs *out);
 void inputs_close(inputs *in);

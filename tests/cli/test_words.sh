@@ -44,4 +44,18 @@ refused 1 "1 dimension, but needs 2 dimensions; in NumPy a.reshape(1, -1)" fit l
 { for k in $(seq 150); do echo $((k % 5)); done; yes '' | head -50; } >blank.txt
 run 0 fit $x $y --x-labels blank.txt --y-labels blank.txt --preset fast -o l.safetensors
 says "blank.txt: 50 of 200 lines are empty, which is a label as well"
+
+# Rows that are alike, and files given twice.
+python3 - "$tests" <<'PYTHON'
+import sys
+sys.path.insert(0, sys.argv[1])
+import npy
+npy.save("up.npy", "f4", [[1.0 + i] for i in range(200)])
+PYTHON
+refused 1 "once their length is 1, so there is nothing to align; --normalize off leaves" fit up.npy $y -o no.safetensors
+refused 1 "; a smaller width tells more rows apart" fit $x $y --kernel rbf --width 1e6 --preset fast -o no.safetensors
+run 0 fit $x $x --preset fast -o l.safetensors
+says "X and Y are one file"
+run 0 fit $x $y --val-x $x --val-y ./$y --preset fast -o l.safetensors
+says "the validation rows are the training rows"
 echo "words: ok"
