@@ -104,7 +104,7 @@
     "rbf and matern kernels.")                                                                     \
   X(LANDMARKS, "landmarks", "integer", "2000", "", "N", 1, 1e6, FIT | STATS, "Kernel",             \
     "Landmarks of nystrom, fewer where there are fewer rows.")                                     \
-  X(LANDMARK_METHOD, "landmark_method", "text", "uniform", "uniform|pivot", "HOW", 0, 0,           \
+  X(LANDMARK_METHOD, "landmark_method", "text", "uniform", "uniform|pivot", "FILE", 0, 0,          \
     FIT | STATS, "Kernel",                                                                         \
     "uniform: random rows. pivot: randomly pivoted Cholesky. Else a file of x_row<TAB>y_row "      \
     "lines.")                                                                                      \
@@ -117,7 +117,7 @@
     "used.")                                                                                       \
   X(DAMPING, "damping", "word", "safe", "safe|plain", "HOW", 0, 0, FIT, "Solver",                  \
     "safe: a step is shortened until the loss falls, or refused. plain: every step is taken.")     \
-  X(START, "start", "text", "moment", "moment|random|zero", "HOW", 0, 0, FIT, "Solver",            \
+  X(START, "start", "text", "moment", "moment|random|zero", "FILE", 0, 0, FIT, "Solver",           \
     "Where the weights S of the first step come from. moment: the closed form. zero: the loss "    \
     "at scores of 0. random: the loss at random factors; with refine and no iterations it "        \
     "starts from them (an SGD head). Else the file of a linear model whose weights refine "        \

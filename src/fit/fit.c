@@ -483,9 +483,11 @@ static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
       .scores = scope == UNICON__SELECT_SCORES || f->params.open.balance,
   };
   if (f->params.start == UNICON__START_MODEL && f->params.refine.epochs == 0)
-    return unicon__fail(ctx, UNICON_ERR_OPTION,
-                        "start %s is where refine begins: give refine as well",
-                        f->params.start_path);
+    return unicon__fail(
+        ctx, UNICON_ERR_OPTION,
+        "start is \"%.300s\"; accepted: moment, random, zero, or the file of a model that "
+        "refine begins with, where refine is given as well",
+        f->params.start_path);
   UNICON_TRY(check_rank(ctx, f));
   const double choosing = scope != UNICON__SELECT_ALL ? 0.01 : f->judged ? 0.55 : 0.75;
   int stage = unicon__stage_begin(ctx, NULL, choosing);
