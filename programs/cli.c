@@ -234,6 +234,10 @@ static int keep(parser *p, const cli_entry *entry, const char *value) {
     return EXIT_DONE;
   }
   if (value && !is_one_of(entry->words, value)) return wrong_word(p->command, entry, value);
+  if (value && entry->tool->id == CLI_OPT_OUTPUT && strcmp(value, "-") == 0)
+    return cli_error(p->command,
+                     "--output is `-`, which is no name of a file; nothing is written to "
+                     "standard output by that");
   p->out->given[entry->tool->id]++;
   p->out->value[entry->tool->id] = value;
   return EXIT_DONE;

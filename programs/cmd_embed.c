@@ -185,7 +185,7 @@ int cmd_embed(tool *t) {
     return cli_usage_error(t->args->command,
                            "say which side the rows belong to: --side x or --side y");
   int code = check_form(t);
-  if (code == EXIT_DONE) code = inputs_check_output(t, tool_value(t, CLI_OPT_OUTPUT));
+  if (code == EXIT_DONE) code = inputs_check_matrix_output(t, tool_value(t, CLI_OPT_OUTPUT));
   if (code != EXIT_DONE) return code;
   unicon_model *model = NULL;
   unicon_rows *rows = NULL;

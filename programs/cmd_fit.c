@@ -55,15 +55,17 @@ static int print_json(tool *t, const fit_result *result) {
 static void print_spectrum(const unicon_model *model) {
   const float *value = unicon_model_spectrum(model);
   const int64_t rank = unicon_model_rank(model);
-  fputs("singular values  ", stdout);
-  for (int64_t i = 0; i < rank && i < LEADING; i++) printf("%.3g ", (double)value[i]);
-  if (rank > LEADING) printf("... %.3g", (double)value[rank - 1]);
+  fputs("singular values ", stdout);
+  for (int64_t i = 0; i < rank && i < LEADING; i++) printf(" %.3g", (double)value[i]);
+  if (rank > LEADING) printf(" ... %.3g", (double)value[rank - 1]);
   putchar('\n');
 }
 
 /* The command a newcomer would type next, with the same kind of pairs. */
 static void print_next(const tool *t, const char *path) {
-  printf("next             unicon eval %s X.test Y.test", path);
+  fputs("next             unicon eval ", stdout);
+  display_word(path);
+  fputs(" X.test Y.test", stdout);
   if (tool_has(t, CLI_OPT_Y_PER_X)) printf(" --y-per-x %s", tool_value(t, CLI_OPT_Y_PER_X));
   if (tool_has(t, CLI_OPT_X_PER_Y)) printf(" --x-per-y %s", tool_value(t, CLI_OPT_X_PER_Y));
   if (tool_has(t, CLI_OPT_PAIRS)) fputs(" --pairs FILE", stdout);

@@ -112,7 +112,13 @@ static void names_free(names *n) {
 static int names_make(tool *t, names *out) {
   const char *prefix = tool_value(t, CLI_OPT_OUTPUT);
   if (!tool_has(t, CLI_OPT_OUTPUT)) return EXIT_DONE;
-  const size_t size = strlen(prefix) + 16;
+  const size_t length = strlen(prefix), size = length + 16;
+  if (length > 4 && strcmp(prefix + length - 4, ".npy") == 0)
+    return cli_error(t->args->command,
+                     "-o %s: this is a prefix, of two files; with %.*s they are %.*s.ids.npy and "
+                     "%.*s.scores.npy",
+                     prefix, (int)length - 4, prefix, (int)length - 4, prefix, (int)length - 4,
+                     prefix);
   out->ids = malloc(size);
   out->scores = malloc(size);
   if (!out->ids || !out->scores) return tool_out_of_memory(t);

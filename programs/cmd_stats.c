@@ -64,7 +64,9 @@ static int check_stats(tool *t, double *keep) {
   if (code == EXIT_DONE) code = check_decay(t, keep);
   if (code == EXIT_DONE) code = inputs_check_options(t);
   if (code == EXIT_DONE) code = check_output(t);
-  return code == EXIT_DONE ? inputs_check_outputs(t, CLI_OPT_OUTPUT, CLI_OPT_CERTIFICATE) : code;
+  if (code == EXIT_DONE && tool_has(t, CLI_OPT_CERTIFICATE))
+    code = inputs_check_output(t, tool_value(t, CLI_OPT_CERTIFICATE));
+  return code == EXIT_DONE ? inputs_check_differ(t, CLI_OPT_OUTPUT, CLI_OPT_CERTIFICATE) : code;
 }
 
 /* ---- empty statistics --------------------------------------------------------------------- */

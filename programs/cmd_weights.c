@@ -92,10 +92,13 @@ static int weigh(tool *t, weighing *w) {
 }
 
 int cmd_weights(tool *t) {
+  static const cli_id outputs[] = {CLI_OPT_OUTPUT, CLI_OPT_SCORES};
   const char *const *path = t->args->positional;
   weighing w = {0};
   int code = inputs_check_options(t);
-  if (code == EXIT_DONE) code = inputs_check_outputs(t, CLI_OPT_OUTPUT, CLI_OPT_SCORES);
+  for (size_t k = 0; k < 2 && code == EXIT_DONE; k++)
+    if (tool_has(t, outputs[k])) code = inputs_check_matrix_output(t, tool_value(t, outputs[k]));
+  if (code == EXIT_DONE) code = inputs_check_differ(t, CLI_OPT_OUTPUT, CLI_OPT_SCORES);
   if (code == EXIT_DONE && path[0]) {
     const unicon_status status = unicon_model_load(t->ctx, path[0], &w.model);
     if (status != UNICON_OK) code = tool_fail(t, status);

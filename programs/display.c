@@ -213,6 +213,18 @@ void display_text(const char *text, int width, int most) {
          width < 0 && blanks > 0 ? blanks : 0, "");
 }
 
+void display_word(const char *text) {
+  static const char plain[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./,:=@%+-";
+  if (*text && !text[strspn(text, plain)]) {
+    fputs(text, stdout);
+    return;
+  }
+  putchar('\'');
+  for (const char *c = text; *c; c++) *c == '\'' ? fputs("'\\''", stdout) : putchar(*c);
+  putchar('\'');
+}
+
 bool display_json(json_t *object) {
   char *text = object ? json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) : NULL;
   json_decref(object);

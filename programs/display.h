@@ -56,6 +56,9 @@ json_t *display_json_text(const char *text);
  * no UTF-8 as `?`, padded with blanks to `width` characters (negative: blanks behind). */
 void display_text(const char *text, int width, int most);
 
+/* Text as one word of a line that can be pasted into a shell. */
+void display_word(const char *text);
+
 /* The number of that name, "FOLDER.NAME" where a folder is given; NaN if there is none. */
 double display_number(const unicon_result *result, const char *folder, const char *name);
 

@@ -300,17 +300,22 @@ int inputs_check_output(tool *t, const char *path) {
   return tool_error(t, "%s is an input; writing the output there would destroy it", path);
 }
 
-int inputs_check_outputs(tool *t, cli_id first, cli_id second) {
+int inputs_check_differ(tool *t, cli_id first, cli_id second) {
   const char *a = tool_value(t, first), *b = tool_value(t, second);
   struct stat folder[2];
-  int code = a ? inputs_check_output(t, a) : EXIT_DONE;
-  if (code == EXIT_DONE && b) code = inputs_check_output(t, b);
-  if (code == EXIT_DONE && a && b) code = stat_folder(t, a, &folder[0]);
-  if (code == EXIT_DONE && a && b) code = stat_folder(t, b, &folder[1]);
-  if (code != EXIT_DONE || !a || !b || !same_file(&folder[0], &folder[1])) return code;
-  if (strcmp(name_of(a), name_of(b)) != 0) return EXIT_DONE;
+  if (!a || !b || strcmp(name_of(a), name_of(b)) != 0) return EXIT_DONE;
+  int code = stat_folder(t, a, &folder[0]);
+  if (code == EXIT_DONE) code = stat_folder(t, b, &folder[1]);
+  if (code != EXIT_DONE || !same_file(&folder[0], &folder[1])) return code;
   return cli_error(t->args->command, "--%s and --%s are both %s; give two names", cli_name(first),
                    cli_name(second), b);
+}
+
+int inputs_check_matrix_output(tool *t, const char *path) {
+  const char *suffix = suffix_of(path);
+  if (strcmp(suffix, ".npy") == 0 || strcmp(suffix, ".fbin") == 0)
+    return inputs_check_output(t, path);
+  return cli_error(t->args->command, "%s: the name must end in .npy or .fbin", path);
 }
 
 /* A name that promises another format is an error. */

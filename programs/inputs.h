@@ -30,8 +30,10 @@ void inputs_close(inputs *in);
 /* Checks early that a file can be made at `path`: its folder exists and it is none of the files
  * that the command line names as inputs. */
 int inputs_check_output(tool *t, const char *path);
-/* The same for two options, given or not, whose files must not be one. */
-int inputs_check_outputs(tool *t, cli_id first, cli_id second);
+/* The same for a matrix, whose name says the format. */
+int inputs_check_matrix_output(tool *t, const char *path);
+/* Two options, given or not, must not name one file. */
+int inputs_check_differ(tool *t, cli_id first, cli_id second);
 
 /* The same for a model, whose name must not promise another format. */
 int inputs_check_model_output(tool *t, const char *path);

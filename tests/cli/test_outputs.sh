@@ -32,4 +32,17 @@ run 0 fit $x copy.npy --x-labels labels.txt --one-set --preset fast -o s.safeten
 says "for the same ones"
 run 0 fit $x $x --x-labels labels.txt --one-set --preset fast -o s.safetensors
 says_nothing
+
+# Names that cannot be meant are refused before the work, as mistakes of the command line.
+for command in "fit $x $y" "report m.safetensors d/x.test.npy d/y.test.npy" "check $x $y"; do
+  # shellcheck disable=SC2086
+  refused 2 '--output is `-`' $command -o -
+done
+absent -
+refused 2 "S.txt: the name must end in .npy or .fbin" weights m.safetensors nope nope -o S.txt
+refused 2 "z.txt: the name must end in .npy or .fbin" embed m.safetensors --side x nope -o z.txt
+refused 2 "with pf they are pf.ids.npy and pf.scores.npy" search m.safetensors --query-side x $x $y -o pf.npy
+# What is to be typed next can be pasted.
+run 0 fit $x $y --preset fast -o "it's a model.safetensors"
+prints "unicon eval 'it'\\''s a model.safetensors' X.test"
 echo "outputs: ok"
