@@ -125,6 +125,20 @@ for query, base in ("xy", "yx"):
     assert difference < limit, difference
 PYTHON
   done
+  # A model of a migration: one side has an offset, the other no weight.
+  run 0 synth linear -o move --train 200
+  run 0 migrate move/x.train.npy move/y.train.npy -o moved --into new
+  for side in x y; do
+    run 0 embed moved/model.safetensors --side $side move/$side.train.npy -o $side.npy
+  done
+  python3 - <<'PYTHON' || fail "the reader of docs/model-format.md, a model of a migration"
+import numpy as np
+import reader
+model = reader.load("moved/model.safetensors")
+for side in "xy":
+    difference = np.abs(reader.embed(model, side, np.load(f"move/{side}.train.npy")) - np.load(side + ".npy")).max()
+    assert difference < 1e-5, difference
+PYTHON
 else
   echo "docs: the reader is skipped, there is no numpy"
 fi
