@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unicon eval MODEL X Y, unicon eval MODEL X --classes C --x-labels L, either with --no-model */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "balanced.h"
@@ -182,9 +183,29 @@ static int zero_shot(tool *t, const unicon_model *model) {
 
 /* ---- the command -------------------------------------------------------------------------- */
 
+static double noted(const unicon_model *model, const char *key) {
+  const char *text = model ? unicon_model_meta(model, key) : NULL;
+  return text ? atof(text) : 0;
+}
+
+/* A model that was fitted on classes, and is measured on rows one to one: that is hardly meant. */
+static void warn_of_pairs(tool *t, const unicon_model *model) {
+  const double pairs = noted(model, "pairs"), x = noted(model, "n_x"), y = noted(model, "n_y");
+  char text[256];
+  if (tool_has(t, CLI_OPT_PAIRS) || tool_has(t, CLI_OPT_X_LABELS) || !(pairs > 1.5 * x) ||
+      !(pairs > 1.5 * y))
+    return;
+  snprintf(text, sizeof text,
+           "the model was fitted on %.0f pairs of %.0f x %.0f rows, but here each row has one "
+           "partner: --x-labels and --y-labels, or --pairs, say otherwise",
+           pairs, x, y);
+  display_log(&t->display, UNICON_LOG_WARNING, text);
+}
+
 static int retrieval(tool *t, const unicon_model *model) {
   inputs in = {0};
   int code = inputs_open(t, t->args->positional[1], t->args->positional[2], INPUTS_MAIN, &in);
+  if (code == EXIT_DONE) warn_of_pairs(t, model);
   if (code == EXIT_DONE) code = evaluate(t, &in, model);
   inputs_close(&in);
   return code;

@@ -58,4 +58,11 @@ run 0 fit $x $x --preset fast -o l.safetensors
 says "X and Y are one file"
 run 0 fit $x $y --val-x $x --val-y ./$y --preset fast -o l.safetensors
 says "the validation rows are the training rows"
+
+# A model of classes that is measured one to one.
+run 0 fit $x $y --x-labels d/label.train.npy --y-labels d/label.train.npy --preset fast -o l.safetensors
+run 0 eval l.safetensors d/x.test.npy d/y.test.npy
+says "pairs of 200 x 200 rows, but here each row has one partner: --x-labels"
+run 0 eval l.safetensors d/x.test.npy d/y.test.npy --x-labels d/label.test.npy --y-labels d/label.test.npy
+says_nothing
 echo "words: ok"
