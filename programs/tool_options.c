@@ -96,7 +96,7 @@ const cli_option cli_tool_options[] = {
      "give, so that thresholds keep their meaning. The order stays."},
 
     {CLI_OPT_TOP, "top", 'k', "N", "", "20", CLI_CHECK, "Output",
-     "How many of the worst pairs to list."},
+     "How many of the worst pairs to list; of labels the worst rows, with - on the other side."},
 
     {CLI_OPT_SIDE, "side", 0, "SIDE", "x|y", NULL, CLI_PROBE, "Probe",
      "Which side of the model the rows belong to. Required unless --no-model is given."},
