@@ -134,7 +134,7 @@ bool cli_entry_at(const cli_command *command, size_t index, cli_entry *out) {
     if (cli_tool_options[i].commands & bit)
       if (index-- == 0) return entry_of_tool(&cli_tool_options[i], out);
   for (size_t i = 0; i < unicon_option_count(); i++)
-    if (unicon_option_at(i)->scope & scope)
+    if ((unicon_option_at(i)->scope & scope) && (cli_commands_of(unicon_option_at(i)) & bit))
       if (index-- == 0) {
         out->chosen = (scope & UNICON_SCOPE_FIT) && cli_chosen(unicon_option_at(i));
         return entry_of_library(unicon_option_at(i), out);

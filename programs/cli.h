@@ -172,6 +172,9 @@ typedef struct cli_entry {
 /* Does the default preset choose this option from the data? */
 bool cli_chosen(const unicon_option_info *option);
 
+/* The commands that have a use for a library option of their scope, as CLI_ bits. */
+unsigned cli_commands_of(const unicon_option_info *option);
+
 /* Option `index` of the command, NULL for `unicon` itself; false past the end. */
 bool cli_entry_at(const cli_command *command, size_t index, cli_entry *out);
 

@@ -151,6 +151,8 @@ static int take_direction(tool *t, const unicon_model *model, unicon_view *view)
   const char *into = tool_value(t, CLI_OPT_INTO), *space = moving_space(model);
   const char *side = tool_value(t, CLI_OPT_SIDE), *path = t->args->positional[0];
   view->side = side && strcmp(side, "y") == 0 ? UNICON_Y : UNICON_X;
+  if (!space && cli_sets(t->args, "trust"))
+    display_idle(&t->display, "trust", "with a model that is of no migration");
   if (!into) return space ? moving_check_rows(t, model, view->side, view->rows) : EXIT_DONE;
   if (!space) return moving_refuse_other(t, model, path);
   if (strcmp(into, space) != 0)
@@ -178,6 +180,7 @@ static int embed_into(tool *t, const unicon_view *view, const usable *left) {
 }
 
 int cmd_embed(tool *t) {
+  static const cli_id bank[2] = {CLI_OPT_BANK_X, CLI_OPT_BANK_Y};
   const char *const *path = t->args->positional;
   if (!tool_has(t, CLI_OPT_OUTPUT))
     return cli_usage_error(t->args->command, "say where the embedded rows go: -o OUT.npy");
@@ -185,6 +188,9 @@ int cmd_embed(tool *t) {
     return cli_usage_error(t->args->command,
                            "say which side the rows belong to: --side x or --side y");
   int code = check_form(t);
+  for (int k = 0; k < 2 && code == EXIT_DONE; k++)
+    if (tool_has(t, bank[k]) && !tool_has(t, CLI_OPT_INDEX))
+      display_idle(&t->display, cli_name(bank[k]), "without --index");
   if (code == EXIT_DONE) code = inputs_check_matrix_output(t, tool_value(t, CLI_OPT_OUTPUT));
   if (code != EXIT_DONE) return code;
   unicon_model *model = NULL;

@@ -206,6 +206,8 @@ static int retrieval(tool *t, const unicon_model *model) {
   inputs in = {0};
   int code = inputs_open(t, t->args->positional[1], t->args->positional[2], INPUTS_MAIN, &in);
   if (code == EXIT_DONE) warn_of_pairs(t, model);
+  if (cli_sets(t->args, "seed") && strcmp(unicon_options_get(t->options, "ci"), "on") != 0)
+    display_idle(&t->display, "seed", "without --ci");
   if (code == EXIT_DONE) code = evaluate(t, &in, model);
   inputs_close(&in);
   return code;

@@ -98,6 +98,8 @@ int cmd_probe(tool *t) {
   for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
     if (!tool_has(t, needed[i]))
       return cli_usage_error(t->args->command, "--%s FILE is missing", cli_name(needed[i]));
+  if (!t->args->positional[0] && tool_has(t, CLI_OPT_SIDE))
+    display_idle(&t->display, "side", "without a MODEL");
   const unicon_status status = open_files(t, &p);
   const int code = status == UNICON_OK ? run(t, &p) : tool_fail(t, status);
   free(p.name);

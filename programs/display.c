@@ -61,6 +61,12 @@ void display_log(void *user, unicon_log_level level, const char *text) {
           d->args && warning ? said : text);
 }
 
+void display_idle(display *d, const char *option, const char *why) {
+  char text[256];
+  snprintf(text, sizeof text, "--%s has no effect %s", option, why);
+  display_log(d, UNICON_LOG_WARNING, text);
+}
+
 void display_part(display *d, const char *name, double from, double span) {
   if (from == 0) d->started = display_now();
   d->part = name;

@@ -28,6 +28,9 @@ typedef struct display {
 void display_log(void *user, unicon_log_level level, const char *text);
 int display_progress(void *user, const char *label, double done, double left);
 
+/* "OPTION has no effect WHY", a warning. */
+void display_idle(display *d, const char *option, const char *why);
+
 /* The next library call is the share from .. from + span of the job `name`, which begins with a
  * share from 0 on; NULL ends the job. */
 void display_part(display *d, const char *name, double from, double span);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tool's own options: files, output, display. Everything that changes a result is in the
  * library's table instead. */
+#include <string.h>
+
 #include "cli.h"
 
 #define PAIRED (CLI_FIT | CLI_PLAN | CLI_EVAL | CLI_CHECK | CLI_COMPARE | CLI_REPORT | CLI_WEIGHTS)
@@ -240,6 +242,21 @@ const cli_option cli_tool_options[] = {
 };
 
 const size_t cli_tool_option_count = sizeof cli_tool_options / sizeof *cli_tool_options;
+
+/* Options of the context for which some commands have no use. */
+static const struct {
+  const char *name;
+  unsigned commands;
+} limited[] = {
+    {"precision", CLI_FIT | CLI_PLAN | CLI_COMPARE | CLI_WEIGHTS},
+    {"device", CLI_ALL & ~(CLI_SYNTH | CLI_MERGE)},
+};
+
+unsigned cli_commands_of(const unicon_option_info *option) {
+  for (size_t i = 0; i < sizeof limited / sizeof *limited; i++)
+    if (strcmp(limited[i].name, option->name) == 0) return limited[i].commands;
+  return CLI_ALL;
+}
 
 const char *cli_name(cli_id id) {
   for (size_t i = 0; i < cli_tool_option_count; i++)

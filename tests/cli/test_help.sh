@@ -14,6 +14,8 @@ commands = {"FIT": ["fit", "plan"], "EVAL": ["eval"], "SYNTH": ["synth"],
             "MOVE": ["embed", "search", "rewrite"], "STATS": ["stats", "landmarks"],
             "CONTEXT": ["fit", "plan", "check", "compare", "eval", "report", "probe", "embed", "search", "balance",
                         "weights", "migrate", "rewrite", "stats", "merge", "landmarks", "info", "synth"]}
+limited = {"precision": ["fit", "plan", "compare", "weights"],  # of the context, but of no use elsewhere
+           "device": [command for command in commands["CONTEXT"] if command not in ("synth", "merge")]}
 string = r'"((?:[^"\\]|\\.)*)"\s*(?:"(?:[^"\\]|\\.)*"\s*)*'
 row = re.compile(r'X\((\w+),\s*' + ",\\s*".join([string] * 5) + r',\s*([^,]+),\s*([^,]+),\s*([A-Z| ]+),')
 found = row.findall(text)
@@ -21,7 +23,8 @@ assert len(found) == len(re.findall(r'\bX\([A-Z_]+,', text)) > 20, len(found)
 for fields in found:
     for scope in fields[8].replace(" ", "").split("|"):
         for command in commands[scope]:
-            print(command, "--" + fields[1].replace("_", "-"))
+            if command in limited.get(fields[1], [command]):
+                print(command, "--" + fields[1].replace("_", "-"))
 text = open(os.path.join(root, "programs/tool_options.c")).read()
 commands.update({"FIT": ["fit"], "ALL": commands["CONTEXT"],
                  "PAIRED": ["fit", "plan", "check", "eval", "compare", "report", "weights"],
@@ -66,6 +69,9 @@ while read -r command option; do
   grep -qF -- "$option" completion.zsh || fail "zsh lacks $option"
   grep -qE -- "$command.* -l ${option#--} " completion.fish || fail "fish lacks $command $option"
 done <options
+for command in eval search info synth; do
+  grep -q -- "--precision" help.$command && fail "$command --help has --precision"
+done
 # Options that set how a model is fitted: no more than docs/architecture.md says.
 python3 - <<'PYTHON' || fail "fit has too many options"
 import os, re

@@ -141,7 +141,7 @@ refused 1 "landmarks of the kernel" stats rbf.stats --remove x/0.npy y/0.npy -o 
 run 0 stats rbf.stats --remove x/0.npy y/0.npy --drop-landmarks -o less.stats --json
 json "j['certificate']['landmarks']['dropped'] > 10 and j['features_x'] < 100"
 refused 2 "map is exact" stats x/0.npy y/0.npy --kernel rbf --map exact -o no.stats
-refused 2 "kernel has no effect" stats x/0.npy y/0.npy --map-from maps.stats --kernel rbf -o no.stats
+refused 2 "--kernel has no effect with --map-from of statistics" stats x/0.npy y/0.npy --map-from maps.stats --kernel rbf -o no.stats
 
 # ---- plan -----------------------------------------------------------------------------------
 run 0 plan x y --preset fast

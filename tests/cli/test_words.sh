@@ -65,4 +65,24 @@ run 0 eval l.safetensors d/x.test.npy d/y.test.npy
 says "pairs of 200 x 200 rows, but here each row has one partner: --x-labels"
 run 0 eval l.safetensors d/x.test.npy d/y.test.npy --x-labels d/label.test.npy --y-labels d/label.test.npy
 says_nothing
+
+# Options without effect: of no use to a command, or not as things are.
+refused 2 "--precision is an option of the commands fit, plan, compare and weights" eval m.safetensors $x $y \
+  --precision reduced
+
+run 0 fit $x $y --preset fast --balance softmax:5 -o bank.safetensors
+run 0 embed bank.safetensors --side x $x -o b.npy
+run 0 search bank.safetensors --query-side x d/x.test.npy d/y.test.npy -k 1 --bank-y b.npy --trust
+says "warning: --bank-y has no effect where its side is searched"
+says "warning: --trust has no effect with a model that is of no migration"
+run 0 embed bank.safetensors --side x $x -o c.npy --bank-y b.npy --trust
+says "warning: --bank-y has no effect without --index"
+says "warning: --trust has no effect"
+run 0 eval m.safetensors d/x.test.npy d/y.test.npy --seed 3
+says "warning: --seed has no effect without --ci"
+run 0 probe --no-model --side x $x --train-labels d/label.train.npy --test d/x.test.npy --test-labels d/label.test.npy
+says "warning: --side has no effect without a MODEL"
+refused 2 "--drop-landmarks needs --remove as well" stats $x $y --drop-landmarks -o s.stats
+run 0 stats $x $y -o s.stats
+refused 2 "--sample-rows has no effect with ALL.stats" stats s.stats --add $x $y --sample-rows 5 -o t.stats
 echo "words: ok"
