@@ -84,9 +84,8 @@ const cli_command cli_commands[] = {
      "classified by the nearest class vector instead. With --no-model instead of MODEL, X and "
      "Y hold vectors that share a space already.",
      "unicon eval model.safetensors image.test.npy text.test.npy --y-per-x 5 --ci\n"
-     "unicon eval model.safetensors image.test.npy --classes prompts.npy --class-names names.txt "
-     "\\\n"
-     "  --x-labels image.labels.txt\n",
+     "unicon eval model.safetensors image.test.npy --classes prompts.npy \\\n"
+     "  --class-names names.txt --x-labels image.labels.txt\n",
      cmd_eval},
     {"report",
      CLI_REPORT,
@@ -101,10 +100,11 @@ const cli_command cli_commands[] = {
      "pairs; how well rows find each other, with intervals; what was fitted and chosen. Texts "
      "and images of the rows are shown if files of them are given. --beside MODEL shows a "
      "second model of the same rows. --json prints what the page is made from.",
-     "unicon report model.safetensors image.test.npy text.test.npy --y-per-x 5 -o report.html\n"
-     "unicon report model.safetensors image.test.npy text.test.npy --y-per-x 5 --x-media "
-     "photos.txt \\\n"
-     "  --y-text captions.txt --beside older.safetensors -o report.html\n",
+     "unicon report model.safetensors image.test.npy text.test.npy --y-per-x 5 \\\n"
+     "  -o report.html\n"
+     "unicon report model.safetensors image.test.npy text.test.npy --y-per-x 5 \\\n"
+     "  --x-media photos.txt --y-text captions.txt --beside older.safetensors \\\n"
+     "  -o report.html\n",
      cmd_report},
     {"embed",
      CLI_EMBED,
@@ -135,7 +135,8 @@ const cli_command cli_commands[] = {
      "rows keep their numbers in Q and B; in the files of -o a query that was left out has -1 "
      "and -inf. `balance` of --json is what scores were balanced by, or `base` where the rows "
      "of B carry their own biases.",
-     "unicon search model.safetensors --query-side y q.npy --base-side x image.npy -k 10\n",
+     "unicon search model.safetensors --query-side y q.npy --base-side x image.npy \\\n"
+     "  -k 10\n",
      cmd_search},
     {"balance",
      CLI_BALANCE,
@@ -154,8 +155,8 @@ const cli_command cli_commands[] = {
      "numbers per dimension. X and Y need no pairs and may differ in length; with a pair "
      "option only rows that have a partner are taken.",
      "unicon balance model.safetensors image.new.npy text.new.npy -o new.safetensors\n"
-     "unicon balance model.safetensors image.train.npy text.train.npy --balance quadratic:10 \\\n"
-     "  -o shared.safetensors\n",
+     "unicon balance model.safetensors image.train.npy text.train.npy \\\n"
+     "  --balance quadratic:10 -o shared.safetensors\n",
      cmd_balance},
     {"probe",
      CLI_PROBE,
@@ -182,7 +183,8 @@ const cli_command cli_commands[] = {
      "closer. The loss is that of the model's fit unless options say otherwise. Scores are "
      "plain cosines (dot products for the loss spectral). Both are whole matrices, meant for a "
      "few thousand rows; without -o and --scores only the loss is computed.",
-     "unicon weights model.safetensors image.test.npy text.test.npy --y-per-x 5 -o S.npy\n",
+     "unicon weights model.safetensors image.test.npy text.test.npy --y-per-x 5 \\\n"
+     "  -o S.npy\n",
      cmd_weights},
     {"migrate",
      CLI_MIGRATE,
@@ -229,7 +231,8 @@ const cli_command cli_commands[] = {
      "parts must have the same landmarks: make them "
      "once with `unicon landmarks` and give them with --map-from.",
      "unicon stats image.train.npy text.train.npy --y-per-x 5 -o part.stats\n"
-     "unicon stats part.stats --remove image.train.npy text.train.npy --y-per-x 5 -o none.stats\n",
+     "unicon stats part.stats --remove image.train.npy text.train.npy --y-per-x 5 \\\n"
+     "  -o none.stats\n",
      cmd_stats},
     {"merge",
      CLI_MERGE,

@@ -60,7 +60,7 @@ for command in fit plan check compare eval report embed search balance weights m
   esac
   run 0 $command $all
   cp out help.$command
-  awk 'length > 100 { exit 1 }' out || fail "$command --help has a line over 100 columns"
+  awk 'length > 80 { exit 1 }' out || fail "$command --help has a line over 80 columns"
 done
 while read -r command option; do
   grep -qE -- "(^|[ ,])$option( |\$)" help.$command || fail "the help of $command lacks $option"
@@ -82,6 +82,29 @@ with open(os.path.join(os.environ["UNICON_SOURCE_DIR"], "docs/architecture.md"))
     most = int(re.search(r"A fit has at most (\d+) options", document.read()).group(1))
 assert 20 < len(fit) <= most, (len(fit), most)
 PYTHON
+
+# Help is as wide as the terminal, within reason; formulas and what is quoted stay on a line.
+for columns in 30 60 72 90 200; do
+  COLUMNS=$columns run 0 fit --help-all
+  most=$((columns < 60 ? 60 : columns > 100 ? 100 : columns))
+  awk -v most=$most 'length > most && !/^  unicon / { exit 1 }' out || fail "help is wider than $columns columns"
+done
+awk 'length > 90 { wide = 1 } END { exit !wide }' out || fail "help does not use the terminal"
+for columns in 72 80 90 100; do
+  COLUMNS=$columns run 0 fit --help-all
+  while read -r formula; do prints "$formula"; done <<'FORMULAS'
+F_x = U S^(E A)
+F_y = V S^(E (1-A))
+T log(1 + sum_j exp((s_ij - s_ik)/T))
+sum_j max(0, s_ij - s_ik + margin)
+-T log(1+e^((M-x)/T))
+W_x C W_y
+`x_row TAB y_row [TAB weight]`
+(3 sin A cos A + (pi - A) (1 + 2 cos^2 A)) / (3 pi)
+FORMULAS
+  COLUMNS=$columns run 0 search --help
+  prints '`query TAB rank TAB base TAB score`'
+done
 
 # Where the default preset chooses a value, help and report say so, and not a default that is not
 # used. What it chooses is what select.c writes.
