@@ -137,6 +137,7 @@ bool cli_entry_at(const cli_command *command, size_t index, cli_entry *out) {
     if ((unicon_option_at(i)->scope & scope) && (cli_commands_of(unicon_option_at(i)) & bit))
       if (index-- == 0) {
         out->chosen = (scope & UNICON_SCOPE_FIT) && cli_chosen(unicon_option_at(i));
+        out->of_model = unicon_option_at(i)->scope & scope & UNICON_SCOPE_WEIGHTS;
         return entry_of_library(unicon_option_at(i), out);
       }
   return false;

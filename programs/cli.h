@@ -164,6 +164,7 @@ typedef struct cli_entry {
   const char *words; /* accepted words, separated by |, or "" */
   const char *default_value, *group, *help;
   bool chosen;            /* by the default preset, unless it is given */
+  bool of_model;          /* the default is what the model was fitted with */
   bool general;           /* of the group shown last: how to run, not what to do */
   const cli_option *tool; /* one of these two is set */
   const unicon_option_info *library;

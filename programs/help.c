@@ -114,6 +114,7 @@ void cli_entry_text(const cli_entry *entry, char *out, size_t size) {
     const bool same = strcmp(entry->default_value, "auto") == 0;
     at = append(out, size, at, " Default: ");
     if (entry->chosen) at = append(out, size, at, same ? "chosen by " : "chosen by auto, else ");
+    if (entry->of_model) at = append(out, size, at, "that of the model, else ");
     at = append(out, size, at, entry->default_value);
     append(out, size, at, ".");
   }
@@ -137,8 +138,9 @@ static void print_entry(FILE *stream, const cli_entry *entry) {
 /* What most people need of a command that has --help-all. */
 static bool is_common(const cli_entry *entry) {
   static const char *const names[] = {
-      "output", "y-per-x", "pairs",   "x-labels", "y-labels", "val-x", "val-y",    "preset",
-      "kernel", "rank",    "balance", "budget",   "threads",  "help",  "help-all",
+      "output",  "y-per-x",  "x-per-y", "pairs",   "x-labels", "y-labels", "val-x",
+      "val-y",   "bad-rows", "preset",  "kernel",  "rank",     "balance",  "budget",
+      "threads", "max-mem",  "json",    "verbose", "help",     "help-all",
   };
   for (size_t k = 0; k < sizeof names / sizeof *names; k++)
     if (strcmp(entry->name, names[k]) == 0) return true;

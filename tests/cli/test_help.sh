@@ -50,9 +50,9 @@ for command in fit plan check compare eval report embed search balance weights m
   case $command in fit | plan)
     run 0 $command --help
     prints "unicon $command --help-all"
-    [ "$(grep -cE "^  (-[a-z], )?--" out)" -le 16 ] || fail "$command --help lists more than the common options"
+    [ "$(grep -cE "^  (-[a-z], )?--" out)" -le 20 ] || fail "$command --help lists more than the common options"
     grep -q "^Losses" out && fail "$command --help has the formulas"
-    for option in output preset kernel pairs budget help-all; do
+    for option in output preset kernel pairs bad-rows json budget help-all; do
       [ "$command $option" = "plan output" ] || grep -q -- "--$option" out || fail "$command --help lacks --$option"
     done
     all=--help-all
@@ -69,6 +69,8 @@ while read -r command option; do
   grep -qF -- "$option" completion.zsh || fail "zsh lacks $option"
   grep -qE -- "$command.* -l ${option#--} " completion.fish || fail "fish lacks $command $option"
 done <options
+tr '\n' ' ' <help.weights | tr -s ' ' | grep -q "use. One of: .*Default: that of the model, else clip." ||
+  fail "weights --help: the loss is that of the model"
 for command in eval search info synth; do
   grep -q -- "--precision" help.$command && fail "$command --help has --precision"
 done
