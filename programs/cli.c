@@ -307,9 +307,9 @@ static int check_positionals(parser *p) {
     required--;
     if (p->positionals > most)
       return cli_usage_error(
-          command, "with --no-model only %s%s%s %s given; `%s` is one argument too many",
+          command, "with --no-model only %s%s%s %s given, and no MODEL; `%s` may be one",
           command->positional[1], most > 1 ? " and " : "", most > 1 ? command->positional[2] : "",
-          most > 1 ? "are" : "is", given[most]);
+          most > 1 ? "are" : "is", given[0]);
     memmove(given + 1, given, sizeof *given * (size_t)most);
     given[0] = NULL;
     if (p->positionals < required)

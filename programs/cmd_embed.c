@@ -104,7 +104,8 @@ static int print_result(tool *t, const unicon_view *view, const usable *left, co
   say_dropped(t, left, path);
   say_plain(t, path);
   if (!tool_has(t, CLI_OPT_JSON)) {
-    printf("%lld rows of %lld numbers in %s\n", (long long)rows, (long long)width, path);
+    char shape[80];
+    printf("%s in %s\n", display_shape(rows, width, shape, sizeof shape), path);
     return EXIT_DONE;
   }
   json_t *out =

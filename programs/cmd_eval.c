@@ -17,7 +17,7 @@ typedef struct columns {
 } columns;
 
 static int digits_of(const char *metric) {
-  return strstr(metric, "_rank") ? 1 : 3;
+  return strcmp(metric, "median_rank") == 0 ? 1 : strcmp(metric, "mean_rank") == 0 ? 2 : 3;
 }
 
 static void print_number(double value, int digits, int width) {

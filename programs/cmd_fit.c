@@ -103,7 +103,7 @@ static void warn_of_chance(tool *t, double score, double random) {
   char text[256];
   if (!(score < 2 * random) || random > 0.1) return; /* of few rows a score says little */
   snprintf(text, sizeof text,
-           "the held-out score %.3f is hardly above chance (%.2f): do rows belong together as "
+           "the held-out score %.3f is not clearly above chance (%.2f): do rows belong together as "
            "given? `unicon check` tells more",
            score, random);
   display_log(&t->display, UNICON_LOG_WARNING, text);
@@ -150,10 +150,11 @@ static void print_side(const fit_result *result, unicon_side side) {
   const char *used = unicon_model_meta(result->model, side == UNICON_X ? "n_x" : "n_y");
   const int64_t dropped = used ? count - strtoll(used, NULL, 10) : 0;
   int64_t alone = 0;
+  char shape[80];
   for (int64_t i = 0; i < count; i++)
     alone += unicon_pairs_partners(in->pairs, side, i, 0, NULL) == 0;
-  printf("%c                %lld rows of %lld numbers", "xy"[side], (long long)count,
-         (long long)unicon_rows_width(rows));
+  printf("%c                %s", "xy"[side],
+         display_shape(count, unicon_rows_width(rows), shape, sizeof shape));
   if (dropped > 0) printf(", %lld dropped", (long long)dropped);
   if (alone > 0) printf(", %lld without a partner", (long long)alone);
   putchar('\n');

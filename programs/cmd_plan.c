@@ -7,9 +7,10 @@
 #include "summed.h"
 
 static void print_side(char side, const unicon_rows *rows, double reads) {
-  printf("%c                %lld rows of %lld numbers, read %.0f time%s\n", side,
-         (long long)unicon_rows_count(rows), (long long)unicon_rows_width(rows), reads,
-         reads == 1 ? "" : "s");
+  char shape[80];
+  printf("%c                %s, read %.0f time%s\n", side,
+         display_shape(unicon_rows_count(rows), unicon_rows_width(rows), shape, sizeof shape),
+         reads, reads == 1 ? "" : "s");
 }
 
 /* What the same rows are as statistics. */

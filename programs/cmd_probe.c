@@ -36,8 +36,8 @@ static int print_table(const probe *p) {
   printf("fit              loss %.4f after %.0f steps, gradient %.1e\n", number(p, "loss"),
          number(p, "iterations"), number(p, "gradient"));
   if (number(p, "unseen") > 0)
-    printf("unseen           %.0f test rows have a label that no training row has\n",
-           number(p, "unseen"));
+    printf("unseen           %.0f test row%s a label that no training row has\n",
+           number(p, "unseen"), number(p, "unseen") > 1 ? "s have" : " has");
   const confusion matrix = matrix_of(p);
   confusion_print(&matrix);
   return EXIT_DONE;

@@ -123,6 +123,12 @@ int display_progress(void *user, const char *label, double done, double left) {
   return 0;
 }
 
+const char *display_shape(int64_t rows, int64_t width, char *out, size_t size) {
+  snprintf(out, size, "%lld row%s of %lld number%s", (long long)rows, rows == 1 ? "" : "s",
+           (long long)width, width == 1 ? "" : "s");
+  return out;
+}
+
 const char *display_time(double seconds, char *out, size_t size) {
   const long whole = (long)(seconds + 0.5);
   if (seconds > 0 && seconds < 0.0005)

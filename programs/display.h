@@ -68,6 +68,9 @@ double display_number(const unicon_result *result, const char *folder, const cha
 /* A result as an object to which more may be added; NULL when there was no memory for it. */
 json_t *display_json_result(const unicon_result *result);
 
+/* "1500 rows of 128 numbers", "1 row of 1 number". */
+const char *display_shape(int64_t rows, int64_t width, char *out, size_t size);
+
 /* "1.2 s", "3 min 05 s" and "12.3 MiB", in the units that --max-mem takes. */
 const char *display_time(double seconds, char *out, size_t size);
 const char *display_bytes(double bytes, char *out, size_t size);

@@ -295,7 +295,7 @@ int inputs_check_output(tool *t, const char *path) {
   if (code != EXIT_DONE || stat(path, &to.file) != 0) return code;
   if (!S_ISREG(to.file.st_mode)) /* it would be replaced: think of /dev/null */
     return tool_error(t, "cannot write %s: it is %s", path,
-                      S_ISDIR(to.file.st_mode) ? "a folder" : "no regular file");
+                      S_ISDIR(to.file.st_mode) ? "a folder" : "not a regular file");
   if (!is_input(t, &to)) return EXIT_DONE;
   return tool_error(t, "%s is an input; writing the output there would destroy it", path);
 }

@@ -264,10 +264,11 @@ const cli_command cli_commands[] = {
      UNICON_SCOPE_CONTEXT,
      {"MODEL", NULL},
      0,
-     "[MODEL|STATS] [options]",
+     "[MODEL|STATS|ROWS] [options]",
      "describe a model or statistics, or the presets, formats and devices",
      "Shows what is inside a model: sizes, options in force, spectrum, certificate; or what is in "
-     "statistics: rows, pairs, maps, sample. Without a MODEL: the presets with their settings, the "
+     "statistics: rows, pairs, maps, sample; or how many rows a matrix has. Without a MODEL: the "
+     "presets with their settings, the "
      "file formats, the build, and the devices that --device may name, with the reason where one "
      "cannot be used. Devices are libraries libunicon_NAME.so beside that of unicon, or in the "
      "folder that the environment variable UNICON_DEVICES names.",

@@ -69,7 +69,7 @@ while read -r command option; do
   grep -qF -- "$option" completion.zsh || fail "zsh lacks $option"
   grep -qE -- "$command.* -l ${option#--} " completion.fish || fail "fish lacks $command $option"
 done <options
-tr '\n' ' ' <help.weights | tr -s ' ' | grep -q "use. One of: .*Default: that of the model, else clip." ||
+tr '\n' ' ' <help.weights | tr -s ' ' | grep -q "One of: clip, .*Default: that of the model, else clip." ||
   fail "weights --help: the loss is that of the model"
 for command in eval search info synth; do
   grep -q -- "--precision" help.$command && fail "$command --help has --precision"
@@ -131,7 +131,7 @@ PYTHON
 done
 grep -q "chosen by auto" help.check && fail "check --help: auto chooses nothing there"
 run 0 info
-prints "kernel chosen, landmarks chosen"
+prints "chosen on held-out pairs: kernel, landmarks"
 run 0 info --json
 json "sorted(n for n, v in j['presets']['auto'].items() if v == 'chosen') == open('chosen').read().split()"
 run 0 --help

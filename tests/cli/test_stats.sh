@@ -124,7 +124,7 @@ refused 2 "--pairs is about the rows" fit --from all.stats --pairs p.tsv -o no.s
 refused 1 "holds statistics, not a model" eval all.stats x/0.npy y/0.npy
 refused 1 "is a model, not statistics" fit --from all.safetensors -o no.safetensors
 run 2 fit --from all.stats x/0.npy y/0.npy -o no.safetensors
-says "with --from no X and Y are given"
+says "with --from X and Y are not given, but"
 absent no.safetensors
 
 # ---- kernels --------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ refused 2 "--pairs is about the rows" plan --from all.stats --pairs p.tsv
 run 2 plan x
 says "Y is missing"
 run 2 plan --from all.stats x y
-says "with --from no X and Y are given"
+says "with --from X and Y are not given, but"
 
 # ---- what is broken -------------------------------------------------------------------------
 head -c 20000 part1.stats >cut.stats
