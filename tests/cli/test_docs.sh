@@ -125,18 +125,23 @@ for query, base in ("xy", "yx"):
     assert difference < limit, difference
 PYTHON
   done
-  # A model of a migration: one side has an offset, the other no weight.
-  run 0 synth linear -o move --train 200
-  run 0 migrate move/x.train.npy move/y.train.npy -o moved --into new
-  for side in x y; do
-    run 0 embed moved/model.safetensors --side $side move/$side.train.npy -o $side.npy
-  done
+  # A model of a migration: one side has no weight.
+  python3 -c '
+import numpy as np
+random = np.random.default_rng(1)
+x = random.normal(size=(200, 12))
+np.save("x.old.npy", x.astype("f4"))
+np.save("y.new.npy", (x @ np.linalg.qr(random.normal(size=(12, 12)))[0]).astype("f4"))'
+  run 0 migrate x.old.npy y.new.npy -o moved --into new
+  run 0 embed moved/model.safetensors --side x x.old.npy -o x.npy
+  run 0 embed moved/model.safetensors --side y y.new.npy -o y.npy
   python3 - <<'PYTHON' || fail "the reader of docs/model-format.md, a model of a migration"
 import numpy as np
 import reader
 model = reader.load("moved/model.safetensors")
-for side in "xy":
-    difference = np.abs(reader.embed(model, side, np.load(f"move/{side}.train.npy")) - np.load(side + ".npy")).max()
+assert "x.weight" in model[0] and "y.weight" not in model[0]
+for side, rows in (("x", "x.old.npy"), ("y", "y.new.npy")):
+    difference = np.abs(reader.embed(model, side, np.load(rows)) - np.load(side + ".npy")).max()
     assert difference < 1e-5, difference
 PYTHON
 else
