@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli.h"
 
-#include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,9 +134,10 @@ bool cli_entry_at(const cli_command *command, size_t index, cli_entry *out) {
     if (cli_tool_options[i].commands & bit)
       if (index-- == 0) return entry_of_tool(&cli_tool_options[i], out);
   for (size_t i = 0; i < unicon_option_count(); i++)
-    if (unicon_option_at(i)->scope & scope)
+    if ((unicon_option_at(i)->scope & scope) && (cli_commands_of(unicon_option_at(i)) & bit))
       if (index-- == 0) {
         out->chosen = (scope & UNICON_SCOPE_FIT) && cli_chosen(unicon_option_at(i));
+        out->of_model = unicon_option_at(i)->scope & scope & UNICON_SCOPE_WEIGHTS;
         return entry_of_library(unicon_option_at(i), out);
       }
   return false;
@@ -152,6 +153,11 @@ static bool find_long(const cli_command *command, const char *name, cli_entry *o
   for (size_t i = 0; cli_entry_at(command, i, out); i++)
     if (strcmp(out->name, name) == 0) return true;
   return false;
+}
+
+bool cli_has(const cli_command *command, const char *name) {
+  cli_entry entry;
+  return find_long(command, name, &entry);
 }
 
 static bool find_letter(const cli_command *command, char letter, cli_entry *out) {
@@ -182,17 +188,28 @@ static int suggest(const cli_command *command, const char *name) {
                    command ? " " : "", command ? command->name : "");
 }
 
+/* "of `unicon eval`", or "of the commands fit, plan and eval"; false where no other command has it. */
+static bool whose(const cli_command *command, const char *name, char *out, size_t size) {
+  const char *owner[32];
+  size_t owners = 0, at = 0;
+  for (size_t c = 0; c < cli_command_count && owners < 32; c++)
+    if (&cli_commands[c] != command && cli_has(&cli_commands[c], name))
+      owner[owners++] = cli_commands[c].name;
+  if (owners == 1) snprintf(out, size, "of `unicon %s`", owner[0]);
+  for (size_t k = 0; owners > 1 && k < owners && at < size; k++)
+    at += (size_t)snprintf(out + at, size - at, "%s%s",
+                           k == 0            ? "of the commands "
+                           : k + 1 == owners ? " and "
+                                             : ", ",
+                           owner[k]);
+  return owners > 0;
+}
+
 int cli_unknown_option(const cli_command *command, const char *name) {
-  cli_entry entry;
-  for (size_t c = 0; c < cli_command_count; c++) {
-    const cli_command *other = &cli_commands[c];
-    if (other == command || !find_long(other, name, &entry)) continue;
-    if (command)
-      return cli_error(command, "--%s is an option of `unicon %s`, not of `unicon %s`", name,
-                       other->name, command->name);
-    return cli_error(NULL, "--%s follows a command: unicon %s ... --%s", name, other->name, name);
-  }
-  return suggest(command, name);
+  char owners[256];
+  if (!whose(command, name, owners, sizeof owners)) return suggest(command, name);
+  return cli_error(command, "--%s is an option %s, not of `unicon%s%s`", name, owners,
+                   command ? " " : "", command ? command->name : "");
 }
 
 /* True when `word` is one of the words separated by |, or there are none to choose from. */
@@ -209,7 +226,7 @@ static int wrong_word(const cli_command *command, const cli_entry *entry, const 
   size_t at = 0;
   for (const char *c = entry->words; *c && at + 5 < sizeof words; c++)
     at += (size_t)snprintf(words + at, sizeof words - at, *c == '|' ? " or " : "%c", *c);
-  return cli_error(command, "--%s is `%s`; it can be %s", entry->name, value, words);
+  return cli_error(command, "--%s is `%s`; accepted: %s", entry->name, value, words);
 }
 
 static int keep(parser *p, const cli_entry *entry, const char *value) {
@@ -218,6 +235,10 @@ static int keep(parser *p, const cli_entry *entry, const char *value) {
     return EXIT_DONE;
   }
   if (value && !is_one_of(entry->words, value)) return wrong_word(p->command, entry, value);
+  if (value && entry->tool->id == CLI_OPT_OUTPUT && strcmp(value, "-") == 0)
+    return cli_error(p->command,
+                     "--output is `-`, which is no name of a file; nothing is written to "
+                     "standard output by that");
   p->out->given[entry->tool->id]++;
   p->out->value[entry->tool->id] = value;
   return EXIT_DONE;
@@ -255,18 +276,20 @@ static int long_option(parser *p, const char *text) {
   for (char *c = name; *c; c++)
     if (*c == '_') *c = '-';
   cli_entry entry;
-  if (!find_long(p->command, name, &entry)) return cli_unknown_option(p->command, name);
+  const bool found = find_long(p->command, name, &entry) ||
+                     (strcmp(name, "help-all") == 0 && find_long(p->command, "help", &entry));
+  if (!found) return cli_unknown_option(p->command, name);
   return take(p, &entry, equals ? equals + 1 : NULL);
 }
 
-/* -q, -vv, -k10, -o FILE. */
+/* -q, -vv, -k10, -k=10, -o FILE. */
 static int letters(parser *p, const char *text) {
   for (; *text; text++) {
     cli_entry entry;
     if (!find_letter(p->command, *text, &entry))
       return cli_error(p->command, "unknown option -%c; `unicon %s --help` lists them", *text,
                        p->command->name);
-    if (!entry.flag) return take(p, &entry, text[1] ? text + 1 : NULL);
+    if (!entry.flag) return take(p, &entry, text[1] ? text + 1 + (text[1] == '=') : NULL);
     const int code = keep(p, &entry, NULL);
     if (code != EXIT_DONE) return code;
   }
@@ -284,9 +307,9 @@ static int check_positionals(parser *p) {
     required--;
     if (p->positionals > most)
       return cli_usage_error(
-          command, "with --no-model only %s%s%s %s given; `%s` is one argument too many",
+          command, "with --no-model only %s%s%s %s given, and no MODEL; `%s` may be one",
           command->positional[1], most > 1 ? " and " : "", most > 1 ? command->positional[2] : "",
-          most > 1 ? "are" : "is", given[most]);
+          most > 1 ? "are" : "is", given[0]);
     memmove(given + 1, given, sizeof *given * (size_t)most);
     given[0] = NULL;
     if (p->positionals < required)
@@ -362,12 +385,13 @@ bool cli_sets(const cli_args *args, const char *option) {
 int cli_integer(const cli_args *args, cli_id id, int64_t low, int64_t high, int64_t *out) {
   const char *text = args->value[id];
   char *end = NULL;
-  errno = 0;
-  const long long value = strtoll(text, &end, 10);
-  *out = (int64_t)value;
-  if (end != text && !*end && errno == 0 && value >= low && value <= high) return EXIT_DONE;
+  const double value = strtod(text, &end); /* 1e6 as well */
+  const bool whole = end != text && !*end && !strpbrk(text, "xX") && value == floor(value);
+  const bool fits = whole && fabs(value) < 9e18;
+  *out = fits ? (int64_t)value : 0;
+  if (fits && *out >= low && *out <= high) return EXIT_DONE;
   const bool top = id == CLI_OPT_TOP; /* known by its letter */
-  return cli_error(args->command, "%s%s is `%s`; it must be a whole number from %lld to %lld",
+  return cli_error(args->command, "%s%s is `%s`; accepted: a whole number from %lld to %lld",
                    top ? "-" : "--", top ? "k" : cli_name(id), text, (long long)low,
                    (long long)high);
 }

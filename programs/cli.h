@@ -164,6 +164,7 @@ typedef struct cli_entry {
   const char *words; /* accepted words, separated by |, or "" */
   const char *default_value, *group, *help;
   bool chosen;            /* by the default preset, unless it is given */
+  bool of_model;          /* the default is what the model was fitted with */
   bool general;           /* of the group shown last: how to run, not what to do */
   const cli_option *tool; /* one of these two is set */
   const unicon_option_info *library;
@@ -171,6 +172,9 @@ typedef struct cli_entry {
 
 /* Does the default preset choose this option from the data? */
 bool cli_chosen(const unicon_option_info *option);
+
+/* The commands that have a use for a library option of their scope, as CLI_ bits. */
+unsigned cli_commands_of(const unicon_option_info *option);
 
 /* Option `index` of the command, NULL for `unicon` itself; false past the end. */
 bool cli_entry_at(const cli_command *command, size_t index, cli_entry *out);
@@ -190,6 +194,9 @@ typedef struct cli_args {
   cli_setting *setting; /* library options in the order given */
   size_t settings;
 } cli_args;
+
+/* Does the command have the option of that name? */
+bool cli_has(const cli_command *command, const char *name);
 
 const cli_command *cli_command_find(const char *name);
 

@@ -47,13 +47,14 @@ static void print_suspects(const unicon_result *r) {
 static int print_text(const unicon_result *r) {
   int64_t values = 0;
   const double *spectrum = unicon_result_reals(r, "spectrum", &values, NULL);
+  const double p = display_number(r, "", "p_value");
   puts(unicon_result_text(r, "verdict"));
   printf("\npairs            %.0f between %.0f rows of x and %.0f of y\n",
          display_number(r, "", "pairs"), display_number(r, "", "rows_x"),
          display_number(r, "", "rows_y"));
-  printf("cosine           %.3f in unseen pairs, %.3f in shuffled ones, p = %.3g\n",
-         display_number(r, "", "cosine"), display_number(r, "", "chance"),
-         display_number(r, "", "p_value"));
+  printf("cosine           %.3f in unseen pairs, %.3f in shuffled ones, p %s %.3g\n",
+         display_number(r, "", "cosine"), display_number(r, "", "chance"), p < 0.001 ? "<" : "=",
+         p < 0.001 ? 0.001 : p);
   printf("closer           than %.1f %% of the other rows in the mean; %.0f of %.0f below half\n",
          100 * display_number(r, "", "closer"), display_number(r, "", "doubtful"),
          display_number(r, "", "graded"));

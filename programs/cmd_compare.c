@@ -90,6 +90,20 @@ static int open_sets(tool *t, comparison *c) {
   return code;
 }
 
+enum { FEW_ROWS = 20 }; /* as unicon check needs: of fewer a figure says little */
+
+static void warn_of_few(tool *t, const comparison *c) {
+  const unicon_data *const set[] = {&c->data.test, &c->data.validation};
+  char text[160];
+  for (int k = 0; k < 2; k++) {
+    const long long x = unicon_rows_count(set[k]->x), y = unicon_rows_count(set[k]->y);
+    if (x >= FEW_ROWS && y >= FEW_ROWS) continue;
+    snprintf(text, sizeof text, "%lld x %lld %s rows are few: the methods can hardly be told apart",
+             x, y, k ? "validation" : "test");
+    display_log(&t->display, UNICON_LOG_WARNING, text);
+  }
+}
+
 static void close_sets(comparison *c) {
   for (int k = 0; k < 2; k++) {
     unicon_split_destroy(c->split[k]);
@@ -107,15 +121,17 @@ static int choose_rows(tool *t, comparison *c) {
   const char *only = tool_value(t, CLI_OPT_ONLY);
   for (size_t i = 0; i < contestant_count && !only; i++) c->row[c->rows++].who = &contestants[i];
   for (size_t length; only && *only; only += length + (only[length] == ',')) {
+    only += strspn(only, " ");
     length = strcspn(only, ",");
-    const contestant *who = contestant_find(only, length);
+    size_t name = length;
+    while (name > 0 && only[name - 1] == ' ') name--;
+    const contestant *who = contestant_find(only, name);
     if (!who) {
       char names[160] = "";
       for (size_t i = 0, at = 0; i < contestant_count; i++)
         at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "",
                                contestants[i].name);
-      return cli_error(t->args->command, "--only `%.*s`: the rows are %s", (int)length, only,
-                       names);
+      return cli_error(t->args->command, "--only `%.*s`: the rows are %s", (int)name, only, names);
     }
     bool twice = false;
     for (size_t i = 0; i < c->rows; i++) twice = twice || c->row[i].who == who;
@@ -154,7 +170,7 @@ static bool all_skipped(const comparison *c) {
 /* ---- output ------------------------------------------------------------------------------- */
 
 static const char *time_or_never(double seconds, char *out, size_t size) {
-  return isfinite(seconds) ? display_time(seconds, out, size) : "never";
+  return isfinite(seconds) ? display_time(seconds, out, size) : "never reaches it";
 }
 
 /* hit@k and the held-out score of one kind of scores. */
@@ -177,6 +193,14 @@ static void print_row(const outcome *o) {
   printf("  %-10s  %10s  %8s\n", o->by[BALANCED].balance,
          display_time(o->seconds, time, sizeof time),
          display_bytes(o->memory, memory, sizeof memory));
+}
+
+/* What a random order of the test rows would reach. */
+static void print_chance(const outcome *o) {
+  const unicon_result *r = o->by[PLAIN].result;
+  printf("%-10s  %-8s  %.3f   %.3f  %.3f   %.3f\n", "chance", "",
+         display_number(r, "x_to_y.chance", "hit@1"), display_number(r, "x_to_y.chance", "hit@10"),
+         display_number(r, "y_to_x.chance", "hit@1"), display_number(r, "y_to_x.chance", "hit@10"));
 }
 
 static void print_counts(const char *name, const unicon_data *data, const char *from) {
@@ -238,7 +262,10 @@ static void show_finished(tool *t, comparison *c) {
     return;
   }
   if (all_skipped(c)) return;
-  if (c->shown == 0) print_head(c);
+  if (c->shown == 0) {
+    print_head(c);
+    print_chance(last);
+  }
   while (c->shown < c->done) print_row(&c->row[c->shown++]);
   fflush(stdout);
 }
@@ -271,7 +298,9 @@ static void print_foot(const comparison *c) {
       "lowered for being near everything. held out: (mrr + hit@10)/2 of both directions on the\n"
       "validation rows, by which settings, and how strongly to balance, were chosen for every "
       "row;\n"
-      "fit time has all settings tried in it.\n");
+      "fit time has all settings tried in it; below, the time of an SGD head is that of the "
+      "chosen\n"
+      "setting alone.\n");
   if (reference) print_reference(c, reference);
   for (size_t i = 0; i < c->done; i++)
     if (!c->row[i].skipped[0]) print_chosen(&c->row[i]);
@@ -318,7 +347,7 @@ static json_t *row_json(const comparison *c, const outcome *o) {
   json_object_set_new(out, "balanced", showing_json(&o->by[BALANCED], BALANCED));
   json_object_set_new(out, "fit_seconds", json_real(o->seconds));
   json_object_set_new(out, "candidates", json_integer(o->candidates));
-  json_object_set_new(out, "memory_bytes", json_real(o->memory));
+  json_object_set_new(out, "memory_bytes", json_integer(llround(o->memory)));
   json_t *times = json_object();
   for (size_t i = 0; i < c->done; i++) {
     if (&c->row[i] == o || c->row[i].skipped[0]) continue;
@@ -365,6 +394,7 @@ int cmd_compare(tool *t) {
   if (code == EXIT_DONE) code = choose_rows(t, &c);
   if (code == EXIT_DONE) code = open_sets(t, &c);
   if (code == EXIT_DONE) {
+    warn_of_few(t, &c);
     code = run_rows(t, &c);
     const bool json = tool_has(t, CLI_OPT_JSON);
     if (code == EXIT_DONE && all_skipped(&c))

@@ -53,7 +53,7 @@ static int stream_rows(tool *t, const unicon_view *view, unicon_writer *writer) 
     unicon_status status = unicon_embed(t->ctx, view, first, now, form_of(t), out);
     if (status == UNICON_OK) status = unicon_writer_append(t->ctx, writer, out, now);
     if (status != UNICON_OK)
-      code = tool_fail(t, status);
+      code = usable_fail(t, status, view, 1);
     else if (display_progress(&t->display, "embed", 1, 0))
       code = tool_interrupted(t);
   }
@@ -104,7 +104,8 @@ static int print_result(tool *t, const unicon_view *view, const usable *left, co
   say_dropped(t, left, path);
   say_plain(t, path);
   if (!tool_has(t, CLI_OPT_JSON)) {
-    printf("%lld rows of %lld numbers in %s\n", (long long)rows, (long long)width, path);
+    char shape[80];
+    printf("%s in %s\n", display_shape(rows, width, shape, sizeof shape), path);
     return EXIT_DONE;
   }
   json_t *out =
@@ -151,6 +152,8 @@ static int take_direction(tool *t, const unicon_model *model, unicon_view *view)
   const char *into = tool_value(t, CLI_OPT_INTO), *space = moving_space(model);
   const char *side = tool_value(t, CLI_OPT_SIDE), *path = t->args->positional[0];
   view->side = side && strcmp(side, "y") == 0 ? UNICON_Y : UNICON_X;
+  if (!space && cli_sets(t->args, "trust"))
+    display_idle(&t->display, "trust", "with a model that is of no migration");
   if (!into) return space ? moving_check_rows(t, model, view->side, view->rows) : EXIT_DONE;
   if (!space) return moving_refuse_other(t, model, path);
   if (strcmp(into, space) != 0)
@@ -174,10 +177,11 @@ static int embed_into(tool *t, const unicon_view *view, const usable *left) {
   const unicon_status status = unicon_rewrite(t->ctx, view, 0, unicon_rows_count(view->rows),
                                               form_of(t), dtype, path, t->options, NULL);
   display_clear(&t->display);
-  return status == UNICON_OK ? print_result(t, view, left, path) : tool_fail(t, status);
+  return status == UNICON_OK ? print_result(t, view, left, path) : usable_fail(t, status, view, 1);
 }
 
 int cmd_embed(tool *t) {
+  static const cli_id bank[2] = {CLI_OPT_BANK_X, CLI_OPT_BANK_Y};
   const char *const *path = t->args->positional;
   if (!tool_has(t, CLI_OPT_OUTPUT))
     return cli_usage_error(t->args->command, "say where the embedded rows go: -o OUT.npy");
@@ -185,7 +189,10 @@ int cmd_embed(tool *t) {
     return cli_usage_error(t->args->command,
                            "say which side the rows belong to: --side x or --side y");
   int code = check_form(t);
-  if (code == EXIT_DONE) code = inputs_check_output(t, tool_value(t, CLI_OPT_OUTPUT));
+  for (int k = 0; k < 2 && code == EXIT_DONE; k++)
+    if (tool_has(t, bank[k]) && !tool_has(t, CLI_OPT_INDEX))
+      display_idle(&t->display, cli_name(bank[k]), "without --index");
+  if (code == EXIT_DONE) code = inputs_check_matrix_output(t, tool_value(t, CLI_OPT_OUTPUT));
   if (code != EXIT_DONE) return code;
   unicon_model *model = NULL;
   unicon_rows *rows = NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unicon eval MODEL X Y, unicon eval MODEL X --classes C --x-labels L, either with --no-model */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "balanced.h"
@@ -16,7 +17,7 @@ typedef struct columns {
 } columns;
 
 static int digits_of(const char *metric) {
-  return strstr(metric, "_rank") ? 1 : 3;
+  return strcmp(metric, "median_rank") == 0 ? 1 : strcmp(metric, "mean_rank") == 0 ? 2 : 3;
 }
 
 static void print_number(double value, int digits, int width) {
@@ -105,17 +106,17 @@ static void print_table(const tool *t, const unicon_result *r) {
 }
 
 static int evaluate(tool *t, const inputs *in, const unicon_model *model) {
-  const unicon_view x = UNICON_VIEW(.rows = in->x, .model = model, .side = UNICON_X,
-                                    .balance = t->balance),
-                    y = UNICON_VIEW(.rows = in->y, .model = model, .side = UNICON_Y,
-                                    .balance = t->balance);
+  const unicon_view view[2] = {
+      UNICON_VIEW(.rows = in->x, .model = model, .side = UNICON_X, .balance = t->balance),
+      UNICON_VIEW(.rows = in->y, .model = model, .side = UNICON_Y, .balance = t->balance)};
   unicon_result *r = NULL;
   int code = tool_agree(t, EXIT_DONE);
   if (code != EXIT_DONE) return code;
-  const unicon_status status = unicon_evaluate(t->ctx, &x, &y, in->pairs, t->options, &r);
+  const unicon_status status =
+      unicon_evaluate(t->ctx, &view[0], &view[1], in->pairs, t->options, &r);
   display_clear(&t->display);
   if (status != UNICON_OK)
-    code = tool_fail(t, status);
+    code = usable_fail(t, status, view, 2);
   else if (!tool_has(t, CLI_OPT_JSON))
     print_table(t, r);
   else if (!display_json(display_json_result(r)))
@@ -182,9 +183,31 @@ static int zero_shot(tool *t, const unicon_model *model) {
 
 /* ---- the command -------------------------------------------------------------------------- */
 
+static double noted(const unicon_model *model, const char *key) {
+  const char *text = model ? unicon_model_meta(model, key) : NULL;
+  return text ? atof(text) : 0;
+}
+
+/* A model that was fitted on classes, and is measured on rows one to one: that is hardly meant. */
+static void warn_of_pairs(tool *t, const unicon_model *model) {
+  const double pairs = noted(model, "pairs"), x = noted(model, "n_x"), y = noted(model, "n_y");
+  char text[256];
+  if (tool_has(t, CLI_OPT_PAIRS) || tool_has(t, CLI_OPT_X_LABELS) || !(pairs > 1.5 * x) ||
+      !(pairs > 1.5 * y))
+    return;
+  snprintf(text, sizeof text,
+           "the model was fitted on %.0f pairs of %.0f x %.0f rows, but here each row has one "
+           "partner: --x-labels and --y-labels, or --pairs, say otherwise",
+           pairs, x, y);
+  display_log(&t->display, UNICON_LOG_WARNING, text);
+}
+
 static int retrieval(tool *t, const unicon_model *model) {
   inputs in = {0};
   int code = inputs_open(t, t->args->positional[1], t->args->positional[2], INPUTS_MAIN, &in);
+  if (code == EXIT_DONE) warn_of_pairs(t, model);
+  if (cli_sets(t->args, "seed") && strcmp(unicon_options_get(t->options, "ci"), "on") != 0)
+    display_idle(&t->display, "seed", "without --ci");
   if (code == EXIT_DONE) code = evaluate(t, &in, model);
   inputs_close(&in);
   return code;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "balanced.h"
+#include "flags.h"
 #include "inputs.h"
 #include "summed.h"
 
@@ -54,15 +55,17 @@ static int print_json(tool *t, const fit_result *result) {
 static void print_spectrum(const unicon_model *model) {
   const float *value = unicon_model_spectrum(model);
   const int64_t rank = unicon_model_rank(model);
-  fputs("singular values  ", stdout);
-  for (int64_t i = 0; i < rank && i < LEADING; i++) printf("%.3g ", (double)value[i]);
-  if (rank > LEADING) printf("... %.3g", (double)value[rank - 1]);
+  fputs("singular values ", stdout);
+  for (int64_t i = 0; i < rank && i < LEADING; i++) printf(" %.3g", (double)value[i]);
+  if (rank > LEADING) printf(" ... %.3g", (double)value[rank - 1]);
   putchar('\n');
 }
 
 /* The command a newcomer would type next, with the same kind of pairs. */
 static void print_next(const tool *t, const char *path) {
-  printf("next             unicon eval %s X.test Y.test", path);
+  fputs("next             unicon eval ", stdout);
+  display_word(path);
+  fputs(" X.test Y.test", stdout);
   if (tool_has(t, CLI_OPT_Y_PER_X)) printf(" --y-per-x %s", tool_value(t, CLI_OPT_Y_PER_X));
   if (tool_has(t, CLI_OPT_X_PER_Y)) printf(" --x-per-y %s", tool_value(t, CLI_OPT_X_PER_Y));
   if (tool_has(t, CLI_OPT_PAIRS)) fputs(" --pairs FILE", stdout);
@@ -100,7 +103,7 @@ static void warn_of_chance(tool *t, double score, double random) {
   char text[256];
   if (!(score < 2 * random) || random > 0.1) return; /* of few rows a score says little */
   snprintf(text, sizeof text,
-           "the held-out score %.3f is hardly above chance (%.2f): do rows belong together as "
+           "the held-out score %.3f is not clearly above chance (%.2f): do rows belong together as "
            "given? `unicon check` tells more",
            score, random);
   display_log(&t->display, UNICON_LOG_WARNING, text);
@@ -147,10 +150,11 @@ static void print_side(const fit_result *result, unicon_side side) {
   const char *used = unicon_model_meta(result->model, side == UNICON_X ? "n_x" : "n_y");
   const int64_t dropped = used ? count - strtoll(used, NULL, 10) : 0;
   int64_t alone = 0;
+  char shape[80];
   for (int64_t i = 0; i < count; i++)
     alone += unicon_pairs_partners(in->pairs, side, i, 0, NULL) == 0;
-  printf("%c                %lld rows of %lld numbers", "xy"[side], (long long)count,
-         (long long)unicon_rows_width(rows));
+  printf("%c                %s", "xy"[side],
+         display_shape(count, unicon_rows_width(rows), shape, sizeof shape));
   if (dropped > 0) printf(", %lld dropped", (long long)dropped);
   if (alone > 0) printf(", %lld without a partner", (long long)alone);
   putchar('\n');
@@ -172,6 +176,27 @@ static int print_summary(tool *t, const fit_result *result) {
   printf("model            %s\n", result->path);
   print_next(t, result->path);
   return EXIT_DONE;
+}
+
+/* How much memory the whole fit may take; 0 where that cannot be said. */
+static double planned(tool *t, const unicon_data *data, const unicon_stats *stats) {
+  unicon_result *plan = NULL;
+  const unicon_status status = stats ? unicon_stats_plan(t->ctx, stats, t->options, &plan)
+                                     : unicon_plan(t->ctx, data, t->options, &plan);
+  const double bytes = status == UNICON_OK ? display_number(plan, "", "memory_least") : 0;
+  unicon_result_destroy(plan);
+  return bytes;
+}
+
+/* The library knows what the next step lacks; here is what all of them take. */
+static int fail(tool *t, unicon_status status, const unicon_data *data, const unicon_stats *stats) {
+  char error[512], text[512], bytes[32];
+  if (status != UNICON_ERR_MEMORY) return tool_fail(t, status);
+  snprintf(error, sizeof error, "%s", unicon_ctx_error(t->ctx));
+  const double memory = planned(t, data, stats);
+  flags_in(t->args, error, text, sizeof text);
+  return tool_error(t, "%s; the whole fit may take %s: `unicon plan` says what to change", text,
+                    display_bytes(memory, bytes, sizeof bytes));
 }
 
 /* Fits on rows, or where there are statistics from these. */
@@ -197,7 +222,7 @@ static int fit_and_save(tool *t, const inputs *train, const unicon_stats *stats,
   if (status == UNICON_OK && code == EXIT_DONE)
     status = unicon_balance_create(t->ctx, model, NULL, NULL, NULL, &t->balance);
   display_clear(&t->display);
-  if (status != UNICON_OK) code = tool_fail(t, status);
+  if (status != UNICON_OK) code = fail(t, status, &data, stats);
   code = tool_agree(t, code);
   if (code == EXIT_DONE) {
     const fit_result result = {train, model, path, seconds, (double)unicon_ctx_memory_peak(t->ctx)};
@@ -205,6 +230,19 @@ static int fit_and_save(tool *t, const inputs *train, const unicon_stats *stats,
   }
   unicon_model_destroy(model);
   return code;
+}
+
+/* Files given twice by a slip: the fit would be perfect, and its score say nothing. */
+static void warn_of_twins(tool *t, const char *x, const char *y) {
+  const char *val_x = tool_value(t, CLI_OPT_VAL_X), *val_y = tool_value(t, CLI_OPT_VAL_Y);
+  const bool paired = tool_has(t, CLI_OPT_PAIRS) || tool_has(t, CLI_OPT_X_LABELS);
+  if (x && y && !paired && inputs_same(x, y))
+    display_log(&t->display, UNICON_LOG_WARNING,
+                "X and Y are one file: each row is aligned with itself");
+  if (x && y && val_x && val_y && inputs_same(x, val_x) && inputs_same(y, val_y))
+    display_log(&t->display, UNICON_LOG_WARNING,
+                "the validation rows are the training rows: what is chosen on them fits these rows "
+                "alone, and the held-out score says nothing");
 }
 
 int cmd_fit(tool *t) {
@@ -225,6 +263,7 @@ int cmd_fit(tool *t) {
     code = inputs_open(t, val_x, val_y, INPUTS_VALIDATION, &validation);
   if (code == EXIT_DONE) {
     inputs_warn_model_name(t, tool_value(t, CLI_OPT_OUTPUT));
+    warn_of_twins(t, x, y);
     code = fit_and_save(t, &train, stats, &validation);
   }
   unicon_stats_destroy(stats);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unicon info [MODEL] */
+/* unicon info [MODEL|STATS|ROWS] */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "balanced.h"
 #include "summed.h"
 
-enum { LEADING = 6 };
+enum { LEADING = 6, LONGEST = 300 };
 
 /* ---- a model ------------------------------------------------------------------------------ */
 
@@ -26,9 +27,15 @@ static json_t *model_json(const unicon_model *model, const unicon_balance *balan
   return out;
 }
 
-/* Metadata are what the maker of the file wrote: nothing that a terminal would obey. */
+/* Metadata are what the maker of the file wrote: nothing that a terminal would obey, and no more than
+ * a few lines of it. */
 static void print_tame(const char *text) {
+  const unsigned char *const end = (const unsigned char *)text + LONGEST;
   for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+    if (p >= end && *p < 0x80) {
+      fputs(" ... (--json has all of it)", stdout);
+      return;
+    }
     const bool wide = p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0; /* C1 controls in UTF-8 */
     putchar(wide || *p < ' ' || *p == 0x7f ? '?' : *p);
     p += wide;
@@ -140,25 +147,64 @@ static json_t *tool_json(const unicon_device *device, size_t devices) {
                    presets, "formats", readable);
 }
 
+static void print_preset(const char *preset) {
+  const char *name, *value, *before = "";
+  int column = printf("  %-6s", preset);
+  for (size_t i = 0; unicon_preset_at(preset, i, &name, &value); i++) {
+    const bool chosen = strcmp(value, "chosen") == 0;
+    if (i == 0 && chosen) column += printf(" chosen on held-out pairs:");
+    column += printf("%s", before);
+    if (column > 60) column = printf("\n%8s", "") - 1;
+    column += chosen ? printf(" %s", name) : printf(" %s %s", name, value);
+    before = ",";
+  }
+}
+
 static void print_presets(void) {
   const unicon_option_info *preset = find_option("preset");
-  const char *list = preset ? preset->words : "", *name, *value;
+  const char *list = preset ? preset->words : "";
   char word[32];
   puts("presets (fit --preset NAME; options that are given override it)");
   while (next_word(&list, word, sizeof word)) {
-    int column = printf("  %-6s", word);
-    for (size_t i = 0; unicon_preset_at(word, i, &name, &value); i++) {
-      if (i) column += printf(",");
-      if (column > 75) column = printf("\n%8s", "") - 1;
-      column += printf(" %s %s", name, value);
-    }
+    print_preset(word);
     puts(preset && strcmp(word, preset->default_value) == 0 ? " (the default)" : "");
   }
+}
+
+/* ---- rows --------------------------------------------------------------------------------- */
+
+/* By its name no model: a matrix in another format, a part of a file, or a folder. */
+static bool names_rows(const char *path) {
+  static const char *const suffix[] = {".npy",   ".npz",   ".fvecs", ".bvecs", ".fbin",
+                                       ".u8bin", ".i8bin", ".faiss", ".index"};
+  const char *dot = strrchr(path, '.');
+  struct stat about;
+  bool found = (stat(path, &about) == 0) ? S_ISDIR(about.st_mode) : strchr(path, ':') != NULL;
+  for (size_t k = 0; dot && k < sizeof suffix / sizeof *suffix; k++)
+    found = found || strcmp(dot, suffix[k]) == 0;
+  return found;
+}
+
+static int info_rows(tool *t, const char *path) {
+  unicon_rows *rows = NULL;
+  const unicon_status status = unicon_rows_open(t->ctx, path, &rows);
+  if (status != UNICON_OK) return tool_fail(t, status);
+  const int64_t count = unicon_rows_count(rows), width = unicon_rows_width(rows);
+  char shape[80];
+  unicon_rows_close(rows);
+  if (!tool_has(t, CLI_OPT_JSON)) {
+    printf("%s\n  %s\n", path, display_shape(count, width, shape, sizeof shape));
+    return EXIT_DONE;
+  }
+  json_t *out = json_pack("{s:o, s:I, s:I}", "rows_of", display_json_text(path), "rows",
+                          (json_int_t)count, "width", (json_int_t)width);
+  return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
 }
 
 int cmd_info(tool *t) {
   const char *path = t->args->positional[0];
   if (path && summed_is_name(path)) return summed_info(t, path);
+  if (path && names_rows(path)) return info_rows(t, path);
   if (path) return info_model(t, path);
   unicon_device device[DEVICES];
   size_t devices;

@@ -2,13 +2,15 @@
 /* unicon plan X Y, unicon plan --from ALL.stats */
 #include <string.h>
 
+#include "flags.h"
 #include "inputs.h"
 #include "summed.h"
 
 static void print_side(char side, const unicon_rows *rows, double reads) {
-  printf("%c                %lld rows of %lld numbers, read %.0f time%s\n", side,
-         (long long)unicon_rows_count(rows), (long long)unicon_rows_width(rows), reads,
-         reads == 1 ? "" : "s");
+  char shape[80];
+  printf("%c                %s, read %.0f time%s\n", side,
+         display_shape(unicon_rows_count(rows), unicon_rows_width(rows), shape, sizeof shape),
+         reads, reads == 1 ? "" : "s");
 }
 
 /* What the same rows are as statistics. */
@@ -22,8 +24,8 @@ static void print_sums(const unicon_result *plan) {
          display_bytes(bytes, file, sizeof file));
 }
 
-static int print_plan(const inputs *in, const unicon_result *plan) {
-  char time[32], memory[32], machine[32];
+static int print_plan(const tool *t, const inputs *in, const unicon_result *plan) {
+  char time[32], memory[32], machine[32], advice[512];
   const char *device = unicon_result_text(plan, "device");
   if (in->x) {
     print_side('x', in->x, display_number(plan, "", "reads_x"));
@@ -34,14 +36,15 @@ static int print_plan(const inputs *in, const unicon_result *plan) {
   printf("memory           about %s of %s, beside the mapped files and 64 MB for BLAS and code\n",
          display_bytes(display_number(plan, "", "memory"), memory, sizeof memory),
          display_bytes(display_number(plan, "", "machine_memory"), machine, sizeof machine));
-  printf("time             about %s (%.3g billion operations)%s%s%s\n",
+  const double billions = display_number(plan, "", "flops") / 1e9;
+  printf("time             about %s (%.*f billion operations)%s%s%s\n",
          display_time(display_number(plan, "", "seconds"), time, sizeof time),
-         display_number(plan, "", "flops") / 1e9,
-         strcmp(device, "cpu") == 0 ? "" : " on the CPU; device ",
+         billions < 10 ? 2 : 0, billions, strcmp(device, "cpu") == 0 ? "" : " on the CPU; device ",
          strcmp(device, "cpu") == 0 ? "" : device,
          strcmp(device, "cpu") == 0 ? "" : " will do the stages it has, faster");
   print_sums(plan);
-  printf("advice           %s\n", unicon_result_text(plan, "advice"));
+  flags_in(t->args, unicon_result_text(plan, "advice"), advice, sizeof advice);
+  printf("advice           %s\n", advice);
   return EXIT_DONE;
 }
 
@@ -67,7 +70,7 @@ int cmd_plan(tool *t) {
     if (status != UNICON_OK)
       code = tool_fail(t, status);
     else if (!tool_has(t, CLI_OPT_JSON))
-      code = print_plan(&in, plan);
+      code = print_plan(t, &in, plan);
     else if (!display_json(display_json_result(plan)))
       code = tool_out_of_memory(t);
   }

@@ -5,6 +5,7 @@
 
 #include "confusion.h"
 #include "inputs.h"
+#include "usable.h"
 
 typedef struct probe {
   unicon_model *model;
@@ -35,8 +36,8 @@ static int print_table(const probe *p) {
   printf("fit              loss %.4f after %.0f steps, gradient %.1e\n", number(p, "loss"),
          number(p, "iterations"), number(p, "gradient"));
   if (number(p, "unseen") > 0)
-    printf("unseen           %.0f test rows have a label that no training row has\n",
-           number(p, "unseen"));
+    printf("unseen           %.0f test row%s a label that no training row has\n",
+           number(p, "unseen"), number(p, "unseen") > 1 ? "s have" : " has");
   const confusion matrix = matrix_of(p);
   confusion_print(&matrix);
   return EXIT_DONE;
@@ -68,8 +69,8 @@ static unicon_status open_files(tool *t, probe *p) {
 static int run(tool *t, probe *p) {
   const char *side_name = tool_value(t, CLI_OPT_SIDE);
   const unicon_side side = side_name && strcmp(side_name, "y") == 0 ? UNICON_Y : UNICON_X;
-  const unicon_view train = UNICON_VIEW(.rows = p->train, .model = p->model, .side = side),
-                    test = UNICON_VIEW(.rows = p->test, .model = p->model, .side = side);
+  const unicon_view view[2] = {UNICON_VIEW(.rows = p->train, .model = p->model, .side = side),
+                               UNICON_VIEW(.rows = p->test, .model = p->model, .side = side)};
   const int64_t *train_label = unicon_labels_numbers(p->labels, 0);
   const int64_t *test_label = unicon_labels_numbers(p->labels, 1);
   const int64_t n = unicon_rows_count(p->train);
@@ -82,9 +83,9 @@ static int run(tool *t, probe *p) {
   if (!p->name) return tool_out_of_memory(t);
   for (int64_t c = 0; c < classes_of(p); c++) p->name[c] = unicon_labels_name(p->labels, c);
   const unicon_status status =
-      unicon_probe(t->ctx, &train, train_label, &test, test_label, t->options, &p->result);
+      unicon_probe(t->ctx, &view[0], train_label, &view[1], test_label, t->options, &p->result);
   display_clear(&t->display);
-  if (status != UNICON_OK) return tool_fail(t, status);
+  if (status != UNICON_OK) return usable_fail(t, status, view, 2);
   return tool_has(t, CLI_OPT_JSON) ? print_json(t, p) : print_table(p);
 }
 
@@ -97,6 +98,8 @@ int cmd_probe(tool *t) {
   for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
     if (!tool_has(t, needed[i]))
       return cli_usage_error(t->args->command, "--%s FILE is missing", cli_name(needed[i]));
+  if (!t->args->positional[0] && tool_has(t, CLI_OPT_SIDE))
+    display_idle(&t->display, "side", "without a MODEL");
   const unicon_status status = open_files(t, &p);
   const int code = status == UNICON_OK ? run(t, &p) : tool_fail(t, status);
   free(p.name);

@@ -112,7 +112,13 @@ static void names_free(names *n) {
 static int names_make(tool *t, names *out) {
   const char *prefix = tool_value(t, CLI_OPT_OUTPUT);
   if (!tool_has(t, CLI_OPT_OUTPUT)) return EXIT_DONE;
-  const size_t size = strlen(prefix) + 16;
+  const size_t length = strlen(prefix), size = length + 16;
+  if (length > 4 && strcmp(prefix + length - 4, ".npy") == 0)
+    return cli_error(t->args->command,
+                     "-o %s: this is a prefix, of two files; with %.*s they are %.*s.ids.npy and "
+                     "%.*s.scores.npy",
+                     prefix, (int)length - 4, prefix, (int)length - 4, prefix, (int)length - 4,
+                     prefix);
   out->ids = malloc(size);
   out->scores = malloc(size);
   if (!out->ids || !out->scores) return tool_out_of_memory(t);
@@ -173,7 +179,7 @@ static int search(tool *t, unicon_view *queries, unicon_view *base, int64_t k, c
   if (code == EXIT_DONE && room) {
     const unicon_status status = unicon_search(t->ctx, queries, base, k, h.id, h.score);
     display_clear(&t->display);
-    if (status != UNICON_OK) code = tool_fail(t, status);
+    if (status != UNICON_OK) code = usable_fail(t, status, (unicon_view[]){*queries, *base}, 2);
   }
   if (code == EXIT_DONE && room) {
     renumber(&h);
@@ -232,6 +238,12 @@ static int search_files(tool *t, const unicon_model *model, const unicon_rows *q
   unicon_view b = q;
   b.rows = base;
   b.side = side_of(t, CLI_OPT_BASE_SIDE, CLI_OPT_QUERY_SIDE);
+  const cli_id idle = b.side == UNICON_X ? CLI_OPT_BANK_X : CLI_OPT_BANK_Y;
+  if (code == EXIT_DONE && tool_has(t, idle) && q.side != b.side)
+    display_idle(&t->display, cli_name(idle),
+                 "where its side is searched: the bank is of the queries");
+  if (code == EXIT_DONE && !moving_space(model) && cli_sets(t->args, "trust"))
+    display_idle(&t->display, "trust", "with a model that is of no migration");
   if (code == EXIT_DONE) code = check_spaces(t, model, &q, &b);
   if (code == EXIT_DONE && tool_has(t, CLI_OPT_BASE_EMBEDDED)) code = open_embedded(t, model, &b);
   return code == EXIT_DONE ? search(t, &q, &b, k, files) : code;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flags.h"
 #include "inputs.h"
 #include "summed.h"
 
@@ -24,9 +25,11 @@ static int check_settings(tool *t, const char *why) {
     bool fine = (option->scope & UNICON_SCOPE_CONTEXT) != 0;
     for (size_t k = 0; k < sizeof others / sizeof *others; k++)
       fine = fine || strcmp(option->name, others[k]) == 0;
-    if (!fine)
-      return cli_error(t->args->command, "%s has no effect %s, which settle that", option->name,
-                       why);
+    if (fine) continue;
+    char text[160], said[200];
+    snprintf(text, sizeof text, "%s has no effect %s, which settle that", option->name, why);
+    flags_in(t->args, text, said, sizeof said);
+    return cli_error(t->args->command, "%s", said);
   }
   return EXIT_DONE;
 }
@@ -37,7 +40,7 @@ static int check_decay(tool *t, double *keep) {
   if (!text) return EXIT_DONE;
   *keep = strtod(text, &end);
   if (end != text && !*end && *keep > 0 && *keep < 1) return EXIT_DONE;
-  return cli_error(t->args->command, "--decay is `%s`; it must be a number above 0 and below 1",
+  return cli_error(t->args->command, "--decay is `%s`; accepted: a number above 0 and below 1",
                    text);
 }
 
@@ -55,6 +58,8 @@ static int check_stats(tool *t, double *keep) {
   if (tool_has(t, CLI_OPT_DECAY) && !add) return cli_error(command, "--decay needs --add as well");
   if (tool_has(t, CLI_OPT_CERTIFICATE) && !remove)
     return cli_error(command, "--certificate needs --remove as well");
+  if (cli_sets(t->args, "drop_landmarks") && !remove)
+    return cli_error(command, "--drop-landmarks needs --remove as well");
   if (tool_has(t, CLI_OPT_MAP_FROM) && change)
     return cli_error(command, "--map-from has no effect beside --add or --remove");
   const char *maps = tool_value(t, CLI_OPT_MAP_FROM);
@@ -66,7 +71,7 @@ static int check_stats(tool *t, double *keep) {
   if (code == EXIT_DONE) code = check_output(t);
   if (code == EXIT_DONE && tool_has(t, CLI_OPT_CERTIFICATE))
     code = inputs_check_output(t, tool_value(t, CLI_OPT_CERTIFICATE));
-  return code;
+  return code == EXIT_DONE ? inputs_check_differ(t, CLI_OPT_OUTPUT, CLI_OPT_CERTIFICATE) : code;
 }
 
 /* ---- empty statistics --------------------------------------------------------------------- */
@@ -163,6 +168,8 @@ int cmd_landmarks(tool *t) {
   if (!tool_has(t, CLI_OPT_OUTPUT))
     return cli_usage_error(t->args->command, "say where the maps go: -o MAPS.stats");
   int code = check_output(t);
+  if (cli_sets(t->args, "drop_landmarks"))
+    display_idle(&t->display, "drop-landmarks", "where landmarks are chosen");
   if (code == EXIT_DONE) code = inputs_open(t, path[0], path[1], INPUTS_LOOSE, &in);
   if (code == EXIT_DONE) code = open_empty(t, &in, &stats);
   if (code == EXIT_DONE) code = finish(t, stats, NULL);

@@ -106,8 +106,13 @@ static int print_result(tool *t, const synth_plan *plan) {
   printf("%lld training and %lld test pairs in %s: x, y and label, .train.npy and .test.npy\n",
          train, test, folder);
   if (val > 0) printf("and %lld validation pairs, .val.npy\n", val);
-  printf("next  unicon fit %s/x.train.npy %s/y.train.npy -o %s/model.safetensors\n", folder, folder,
-         folder);
+  fputs("next  unicon fit ", stdout);
+  display_word(folder);
+  fputs("/x.train.npy ", stdout);
+  display_word(folder);
+  fputs("/y.train.npy -o ", stdout);
+  display_word(folder);
+  puts("/model.safetensors");
   return EXIT_DONE;
 }
 

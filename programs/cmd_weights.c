@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "inputs.h"
+#include "usable.h"
 
 /* The matrices of a few rows, and the loss. */
 typedef struct weighing {
@@ -77,14 +78,14 @@ static int weigh(tool *t, weighing *w) {
   w->n_y = unicon_rows_count(w->in.y);
   int code = make_room(t, w);
   if (code != EXIT_DONE) return code;
-  const unicon_view x = UNICON_VIEW(.rows = w->in.x, .model = w->model, .side = UNICON_X),
-                    y = UNICON_VIEW(.rows = w->in.y, .model = w->model, .side = UNICON_Y);
+  const unicon_view view[2] = {UNICON_VIEW(.rows = w->in.x, .model = w->model, .side = UNICON_X),
+                               UNICON_VIEW(.rows = w->in.y, .model = w->model, .side = UNICON_Y)};
   unicon_status status = take_loss(t, w->model);
   if (status == UNICON_OK)
-    status =
-        unicon_weights(t->ctx, &x, &y, w->in.pairs, t->options, w->scores, w->weights, &w->loss);
+    status = unicon_weights(t->ctx, &view[0], &view[1], w->in.pairs, t->options, w->scores,
+                            w->weights, &w->loss);
   display_clear(&t->display);
-  if (status != UNICON_OK) return tool_fail(t, status);
+  if (status != UNICON_OK) return usable_fail(t, status, view, 2);
   code = write_matrix(t, CLI_OPT_OUTPUT, w, w->weights);
   if (code == EXIT_DONE) code = write_matrix(t, CLI_OPT_SCORES, w, w->scores);
   return code == EXIT_DONE ? print_result(t, w) : code;
@@ -96,7 +97,8 @@ int cmd_weights(tool *t) {
   weighing w = {0};
   int code = inputs_check_options(t);
   for (size_t k = 0; k < 2 && code == EXIT_DONE; k++)
-    if (tool_has(t, outputs[k])) code = inputs_check_output(t, tool_value(t, outputs[k]));
+    if (tool_has(t, outputs[k])) code = inputs_check_matrix_output(t, tool_value(t, outputs[k]));
+  if (code == EXIT_DONE) code = inputs_check_differ(t, CLI_OPT_OUTPUT, CLI_OPT_SCORES);
   if (code == EXIT_DONE && path[0]) {
     const unicon_status status = unicon_model_load(t->ctx, path[0], &w.model);
     if (status != UNICON_OK) code = tool_fail(t, status);

@@ -171,7 +171,7 @@ int completion_print(const char *shell, FILE *stream) {
   else if (shell && strcmp(shell, "fish") == 0)
     fish(stream);
   else if (shell)
-    return cli_error(NULL, "--completion is `%s`; it can be bash or zsh or fish", shell);
+    return cli_error(NULL, "--completion is `%s`; accepted: bash or zsh or fish", shell);
   else
     return cli_error(NULL, "--completion needs a value: --completion bash|zsh|fish");
   return EXIT_DONE;

@@ -172,7 +172,7 @@ static void describe(const unicon_options *options, const char *const text[2],
   *out = '\0';
   for (int k = 0; k < 2; k++)
     for (size_t at = 0; next_setting(text[k], length[k], &at, name, value);) {
-      const int wrote = snprintf(out + used, size - used, "%s%s=%s", used ? " " : "", name,
+      const int wrote = snprintf(out + used, size - used, "%s%s %s", used ? ", " : "", name,
                                  unicon_options_get(options, name));
       used = (size_t)wrote < size - used ? used + (size_t)wrote : size - 1;
     }

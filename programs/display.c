@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "flags.h"
+
 enum { BAR_CELLS = 24, EXIT_AT_ONCE = 130 };
 
 /* The one global: a signal handler has no other way to speak. */
@@ -52,8 +54,17 @@ void display_log(void *user, unicon_log_level level, const char *text) {
   display *d = user;
   if ((int)level > d->verbosity) return;
   display_clear(d);
-  const char *kind = level == UNICON_LOG_WARNING ? "warning: " : "";
-  fprintf(stderr, "unicon %s: %s%s\n", d->command, kind, text);
+  const bool warning = level == UNICON_LOG_WARNING;
+  char said[1024];
+  if (d->args && warning) flags_in(d->args, text, said, sizeof said);
+  fprintf(stderr, "unicon %s: %s%s\n", d->command, warning ? "warning: " : "",
+          d->args && warning ? said : text);
+}
+
+void display_idle(display *d, const char *option, const char *why) {
+  char text[256];
+  snprintf(text, sizeof text, "--%s has no effect %s", option, why);
+  display_log(d, UNICON_LOG_WARNING, text);
 }
 
 void display_part(display *d, const char *name, double from, double span) {
@@ -112,9 +123,17 @@ int display_progress(void *user, const char *label, double done, double left) {
   return 0;
 }
 
+const char *display_shape(int64_t rows, int64_t width, char *out, size_t size) {
+  snprintf(out, size, "%lld row%s of %lld number%s", (long long)rows, rows == 1 ? "" : "s",
+           (long long)width, width == 1 ? "" : "s");
+  return out;
+}
+
 const char *display_time(double seconds, char *out, size_t size) {
   const long whole = (long)(seconds + 0.5);
-  if (seconds < 9.95 && seconds != (double)whole)
+  if (seconds > 0 && seconds < 0.0005)
+    snprintf(out, size, "under 1 ms");
+  else if (seconds < 9.95 && seconds != (double)whole)
     snprintf(out, size, "%.*f s", seconds < 0.0995 ? 3 : seconds < 0.995 ? 2 : 1, seconds);
   else if (whole < 60)
     snprintf(out, size, "%ld s", whole);
@@ -126,10 +145,10 @@ const char *display_time(double seconds, char *out, size_t size) {
 }
 
 const char *display_bytes(double bytes, char *out, size_t size) {
-  static const char *const unit[] = {"bytes", "kB", "MB", "GB", "TB"};
+  static const char *const unit[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
   size_t u = 0;
-  while (bytes >= 999.5 && u + 1 < sizeof unit / sizeof *unit) {
-    bytes /= 1000;
+  while (bytes >= 1023.5 && u + 1 < sizeof unit / sizeof *unit) {
+    bytes /= 1024;
     u++;
   }
   snprintf(out, size, "%.*f %s", u > 0 && bytes < 99.5 ? 1 : 0, bytes, unit[u]);
@@ -204,6 +223,18 @@ void display_text(const char *text, int width, int most) {
   const int blanks = (width < 0 ? -width : width) - count;
   printf("%*s%.*s%*s", width > 0 && blanks > 0 ? blanks : 0, "", (int)used, clean,
          width < 0 && blanks > 0 ? blanks : 0, "");
+}
+
+void display_word(const char *text) {
+  static const char plain[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./,:=@%+-";
+  if (*text && !text[strspn(text, plain)]) {
+    fputs(text, stdout);
+    return;
+  }
+  putchar('\'');
+  for (const char *c = text; *c; c++) *c == '\'' ? fputs("'\\''", stdout) : putchar(*c);
+  putchar('\'');
 }
 
 bool display_json(json_t *object) {

@@ -9,21 +9,27 @@
 
 #include "unicon/tools.h"
 
+struct cli_args;
+
 typedef struct display {
-  const char *command; /* named in messages */
-  int verbosity;       /* -1 quiet, 0 warnings, 1 what was chosen, 2 phases and times */
-  bool bar;            /* draw the progress line, on a terminal */
-  double every;        /* without one: seconds between two lines, 0: none */
-  bool drawn;          /* the progress line is on the screen now */
-  double last;         /* when it was drawn, or a line written */
-  const char *part;    /* not NULL: calls are parts of this one job */
-  double from, span;   /* the share of the job that the running part covers */
-  double started;      /* when the job began */
+  const char *command;         /* named in messages */
+  const struct cli_args *args; /* whose options messages speak of, or NULL */
+  int verbosity;               /* -1 quiet, 0 warnings, 1 what was chosen, 2 phases and times */
+  bool bar;                    /* draw the progress line, on a terminal */
+  double every;                /* without one: seconds between two lines, 0: none */
+  bool drawn;                  /* the progress line is on the screen now */
+  double last;                 /* when it was drawn, or a line written */
+  const char *part;            /* not NULL: calls are parts of this one job */
+  double from, span;           /* the share of the job that the running part covers */
+  double started;              /* when the job began */
 } display;
 
 /* Callbacks of the context; `user` is a display. */
 void display_log(void *user, unicon_log_level level, const char *text);
 int display_progress(void *user, const char *label, double done, double left);
+
+/* "OPTION has no effect WHY", a warning. */
+void display_idle(display *d, const char *option, const char *why);
 
 /* The next library call is the share from .. from + span of the job `name`, which begins with a
  * share from 0 on; NULL ends the job. */
@@ -53,13 +59,19 @@ json_t *display_json_text(const char *text);
  * no UTF-8 as `?`, padded with blanks to `width` characters (negative: blanks behind). */
 void display_text(const char *text, int width, int most);
 
+/* Text as one word of a line that can be pasted into a shell. */
+void display_word(const char *text);
+
 /* The number of that name, "FOLDER.NAME" where a folder is given; NaN if there is none. */
 double display_number(const unicon_result *result, const char *folder, const char *name);
 
 /* A result as an object to which more may be added; NULL when there was no memory for it. */
 json_t *display_json_result(const unicon_result *result);
 
-/* "1.2 s", "3 min 05 s" and "12.3 MB". */
+/* "1500 rows of 128 numbers", "1 row of 1 number". */
+const char *display_shape(int64_t rows, int64_t width, char *out, size_t size);
+
+/* "1.2 s", "3 min 05 s" and "12.3 MiB", in the units that --max-mem takes. */
 const char *display_time(double seconds, char *out, size_t size);
 const char *display_bytes(double bytes, char *out, size_t size);
 

@@ -8,6 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static bool same_file(const struct stat *a, const struct stat *b) {
+  return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
 /* ---- pair options ------------------------------------------------------------------------- */
 
 static int check_both(tool *t, cli_id a, cli_id b) {
@@ -117,6 +121,30 @@ static int identity_pairs(tool *t, const char *x_path, const char *y_path, int64
                     x_path, (long long)n_x, y_path, (long long)n_y, hint);
 }
 
+bool inputs_same(const char *a, const char *b) {
+  struct stat first, second;
+  if (strcmp(a, b) == 0) return true;
+  return stat(a, &first) == 0 && stat(b, &second) == 0 && same_file(&first, &second);
+}
+
+/* X and Y are one set: rows of one width, and one file unless the user knows better. */
+static int check_one_set(tool *t, const char *x_path, const char *y_path, const inputs *in) {
+  const long long x = unicon_rows_width(in->x), y = unicon_rows_width(in->y);
+  char text[640];
+  if (inputs_same(x_path, y_path)) return EXIT_DONE;
+  if (x != y)
+    return tool_error(t,
+                      "--one-set takes the same rows as X and as Y, but %s has %lld numbers a row "
+                      "and %s %lld; give --y-labels in its place",
+                      x_path, x, y_path, y);
+  snprintf(text, sizeof text,
+           "--one-set takes the rows of %.200s and %.200s for the same ones: row i of one never "
+           "belongs to row i of the other",
+           x_path, y_path);
+  display_log(&t->display, UNICON_LOG_WARNING, text);
+  return EXIT_DONE;
+}
+
 /* Labels of rows that are given as X and as Y. */
 static unicon_status one_set(tool *t, const char *path, int64_t n_x, int64_t n_y,
                              unicon_pairs **out) {
@@ -141,6 +169,7 @@ static int open_pairs(tool *t, const char *x_path, const char *y_path, inputs_ki
     status = unicon_pairs_read(t->ctx, file, n_x, n_y, &in->pairs);
   } else if (x_labels && tool_has(t, CLI_OPT_ONE_SET)) {
     status = one_set(t, x_labels, n_x, n_y, &in->pairs);
+    if (status == UNICON_OK) code = check_one_set(t, x_path, y_path, in);
   } else if (x_labels) {
     const bool part = t->args->command->run == cmd_stats; /* partners may be in another part */
     status = (part ? unicon_pairs_read_labels_part : unicon_pairs_read_labels)(
@@ -206,7 +235,20 @@ static bool stat_input(const char *path, struct stat *out) {
 /* Where an output goes: its folder, and the file itself if it is there. */
 typedef struct target {
   struct stat folder, file;
+  bool shard; /* by its name one of those that are read of a folder */
 } target;
+
+/* A path without its folder. */
+static const char *name_of(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/* ".pt" of "m.pt"; "" where the name has none. */
+static const char *suffix_of(const char *path) {
+  const char *name = name_of(path), *dot = strrchr(name, '.');
+  return dot && dot > name ? dot : "";
+}
 
 static int stat_folder(tool *t, const char *path, struct stat *out) {
   const char *slash = strrchr(path, '/');
@@ -225,8 +267,8 @@ static int stat_folder(tool *t, const char *path, struct stat *out) {
 static bool is_read(const char *input, const target *to) {
   struct stat source;
   if (!input || !stat_input(input, &source)) return false;
-  const struct stat *own = S_ISDIR(source.st_mode) ? &to->folder : &to->file;
-  return source.st_dev == own->st_dev && source.st_ino == own->st_ino;
+  const bool folder = S_ISDIR(source.st_mode);
+  return (!folder || to->shard) && same_file(&source, folder ? &to->folder : &to->file);
 }
 
 static bool is_input(const tool *t, const target *to) {
@@ -247,22 +289,33 @@ static bool is_input(const tool *t, const target *to) {
 }
 
 int inputs_check_output(tool *t, const char *path) {
-  target to;
+  target to = {.shard = strcmp(suffix_of(path), ".npy") == 0};
   if (!*path) return cli_error(t->args->command, "the output name is empty");
   const int code = stat_folder(t, path, &to.folder);
   if (code != EXIT_DONE || stat(path, &to.file) != 0) return code;
   if (!S_ISREG(to.file.st_mode)) /* it would be replaced: think of /dev/null */
     return tool_error(t, "cannot write %s: it is %s", path,
-                      S_ISDIR(to.file.st_mode) ? "a folder" : "no regular file");
+                      S_ISDIR(to.file.st_mode) ? "a folder" : "not a regular file");
   if (!is_input(t, &to)) return EXIT_DONE;
   return tool_error(t, "%s is an input; writing the output there would destroy it", path);
 }
 
-/* ".pt" of "m.pt"; "" where the name has none. */
-static const char *suffix_of(const char *path) {
-  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-  const char *dot = strrchr(name, '.');
-  return dot && dot > name ? dot : "";
+int inputs_check_differ(tool *t, cli_id first, cli_id second) {
+  const char *a = tool_value(t, first), *b = tool_value(t, second);
+  struct stat folder[2];
+  if (!a || !b || strcmp(name_of(a), name_of(b)) != 0) return EXIT_DONE;
+  int code = stat_folder(t, a, &folder[0]);
+  if (code == EXIT_DONE) code = stat_folder(t, b, &folder[1]);
+  if (code != EXIT_DONE || !same_file(&folder[0], &folder[1])) return code;
+  return cli_error(t->args->command, "--%s and --%s are both %s; give two names", cli_name(first),
+                   cli_name(second), b);
+}
+
+int inputs_check_matrix_output(tool *t, const char *path) {
+  const char *suffix = suffix_of(path);
+  if (strcmp(suffix, ".npy") == 0 || strcmp(suffix, ".fbin") == 0)
+    return inputs_check_output(t, path);
+  return cli_error(t->args->command, "%s: the name must end in .npy or .fbin", path);
 }
 
 /* A name that promises another format is an error. */

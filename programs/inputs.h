@@ -20,6 +20,9 @@ typedef enum inputs_kind { INPUTS_MAIN, INPUTS_LOOSE, INPUTS_VALIDATION, INPUTS_
  * returns EXIT_DONE, or another exit status after a sentence on stderr. */
 int inputs_check_options(tool *t);
 
+/* Are the two paths one file? */
+bool inputs_same(const char *a, const char *b);
+
 /* Opens X, Y and their pairs. Close them whatever is returned. */
 int inputs_open(tool *t, const char *x_path, const char *y_path, inputs_kind kind, inputs *out);
 void inputs_close(inputs *in);
@@ -27,6 +30,10 @@ void inputs_close(inputs *in);
 /* Checks early that a file can be made at `path`: its folder exists and it is none of the files
  * that the command line names as inputs. */
 int inputs_check_output(tool *t, const char *path);
+/* The same for a matrix, whose name says the format. */
+int inputs_check_matrix_output(tool *t, const char *path);
+/* Two options, given or not, must not name one file. */
+int inputs_check_differ(tool *t, cli_id first, cli_id second);
 
 /* The same for a model, whose name must not promise another format. */
 int inputs_check_model_output(tool *t, const char *path);

@@ -3,8 +3,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
+#include "flags.h"
 #include "job.h"
 
 /* A new command is a row here, a CLI_ bit, a cmd_NAME.c, and its rows in tool_options.c. */
@@ -82,9 +84,8 @@ const cli_command cli_commands[] = {
      "classified by the nearest class vector instead. With --no-model instead of MODEL, X and "
      "Y hold vectors that share a space already.",
      "unicon eval model.safetensors image.test.npy text.test.npy --y-per-x 5 --ci\n"
-     "unicon eval model.safetensors image.test.npy --classes prompts.npy --class-names names.txt "
-     "\\\n"
-     "  --x-labels image.labels.txt\n",
+     "unicon eval model.safetensors image.test.npy --classes prompts.npy \\\n"
+     "  --class-names names.txt --x-labels image.labels.txt\n",
      cmd_eval},
     {"report",
      CLI_REPORT,
@@ -99,10 +100,11 @@ const cli_command cli_commands[] = {
      "pairs; how well rows find each other, with intervals; what was fitted and chosen. Texts "
      "and images of the rows are shown if files of them are given. --beside MODEL shows a "
      "second model of the same rows. --json prints what the page is made from.",
-     "unicon report model.safetensors image.test.npy text.test.npy --y-per-x 5 -o report.html\n"
-     "unicon report model.safetensors image.test.npy text.test.npy --y-per-x 5 --x-media "
-     "photos.txt \\\n"
-     "  --y-text captions.txt --beside older.safetensors -o report.html\n",
+     "unicon report model.safetensors image.test.npy text.test.npy --y-per-x 5 \\\n"
+     "  -o report.html\n"
+     "unicon report model.safetensors image.test.npy text.test.npy --y-per-x 5 \\\n"
+     "  --x-media photos.txt --y-text captions.txt --beside older.safetensors \\\n"
+     "  -o report.html\n",
      cmd_report},
     {"embed",
      CLI_EMBED,
@@ -133,7 +135,8 @@ const cli_command cli_commands[] = {
      "rows keep their numbers in Q and B; in the files of -o a query that was left out has -1 "
      "and -inf. `balance` of --json is what scores were balanced by, or `base` where the rows "
      "of B carry their own biases.",
-     "unicon search model.safetensors --query-side y q.npy --base-side x image.npy -k 10\n",
+     "unicon search model.safetensors --query-side y q.npy --base-side x image.npy \\\n"
+     "  -k 10\n",
      cmd_search},
     {"balance",
      CLI_BALANCE,
@@ -152,8 +155,8 @@ const cli_command cli_commands[] = {
      "numbers per dimension. X and Y need no pairs and may differ in length; with a pair "
      "option only rows that have a partner are taken.",
      "unicon balance model.safetensors image.new.npy text.new.npy -o new.safetensors\n"
-     "unicon balance model.safetensors image.train.npy text.train.npy --balance quadratic:10 \\\n"
-     "  -o shared.safetensors\n",
+     "unicon balance model.safetensors image.train.npy text.train.npy \\\n"
+     "  --balance quadratic:10 -o shared.safetensors\n",
      cmd_balance},
     {"probe",
      CLI_PROBE,
@@ -180,7 +183,8 @@ const cli_command cli_commands[] = {
      "closer. The loss is that of the model's fit unless options say otherwise. Scores are "
      "plain cosines (dot products for the loss spectral). Both are whole matrices, meant for a "
      "few thousand rows; without -o and --scores only the loss is computed.",
-     "unicon weights model.safetensors image.test.npy text.test.npy --y-per-x 5 -o S.npy\n",
+     "unicon weights model.safetensors image.test.npy text.test.npy --y-per-x 5 \\\n"
+     "  -o S.npy\n",
      cmd_weights},
     {"migrate",
      CLI_MIGRATE,
@@ -227,7 +231,8 @@ const cli_command cli_commands[] = {
      "parts must have the same landmarks: make them "
      "once with `unicon landmarks` and give them with --map-from.",
      "unicon stats image.train.npy text.train.npy --y-per-x 5 -o part.stats\n"
-     "unicon stats part.stats --remove image.train.npy text.train.npy --y-per-x 5 -o none.stats\n",
+     "unicon stats part.stats --remove image.train.npy text.train.npy --y-per-x 5 \\\n"
+     "  -o none.stats\n",
      cmd_stats},
     {"merge",
      CLI_MERGE,
@@ -259,10 +264,11 @@ const cli_command cli_commands[] = {
      UNICON_SCOPE_CONTEXT,
      {"MODEL", NULL},
      0,
-     "[MODEL|STATS] [options]",
+     "[MODEL|STATS|ROWS] [options]",
      "describe a model or statistics, or the presets, formats and devices",
      "Shows what is inside a model: sizes, options in force, spectrum, certificate; or what is in "
-     "statistics: rows, pairs, maps, sample. Without a MODEL: the presets with their settings, the "
+     "statistics: rows, pairs, maps, sample; or how many rows a matrix has. Without a MODEL: the "
+     "presets with their settings, the "
      "file formats, the build, and the devices that --device may name, with the reason where one "
      "cannot be used. Devices are libraries libunicon_NAME.so beside that of unicon, or in the "
      "folder that the environment variable UNICON_DEVICES names.",
@@ -289,8 +295,12 @@ const size_t cli_command_count = sizeof cli_commands / sizeof *cli_commands;
 
 int tool_fail(tool *t, unicon_status status) {
   if (status == UNICON_ERR_CANCELLED) return tool_interrupted(t);
+  char text[1024];
+  const bool limited = status == UNICON_ERR_MEMORY && cli_sets(t->args, "max_mem");
   display_clear(&t->display);
-  cli_error(t->args->command, "%s", unicon_ctx_error(t->ctx));
+  flags_in(t->args, unicon_ctx_error(t->ctx), text, sizeof text);
+  cli_error(t->args->command, "%s%s", text,
+            limited ? "; raise --max-mem or use fewer --threads" : "");
   return status == UNICON_ERR_OPTION || status == UNICON_ERR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
 }
 
@@ -340,6 +350,7 @@ enum { LINE_SECONDS = 10 }; /* between lines of progress where there is no termi
 static void open_display(tool *t) {
   const cli_args *args = t->args;
   t->display.command = args->command->name;
+  t->display.args = args;
   t->display.verbosity = args->given[CLI_OPT_QUIET] ? -1 : args->given[CLI_OPT_VERBOSE];
   t->display.bar =
       args->given[CLI_OPT_PROGRESS] || (!args->given[CLI_OPT_QUIET] && isatty(STDERR_FILENO));
@@ -401,10 +412,15 @@ static int command_line(const cli_command *command, int count, char **argv, cons
 }
 
 static int unknown_command(const char *name) {
-  const char *nearest = NULL;
-  size_t best = SIZE_MAX;
-  for (size_t i = 0; i < cli_command_count; i++)
-    if (cli_nearer(name, cli_commands[i].name, &best)) nearest = cli_commands[i].name;
+  const char *nearest = strcasecmp(name, "train") == 0     ? "fit"
+                        : strcasecmp(name, "version") == 0 ? "--version"
+                                                           : NULL;
+  size_t best = nearest ? 0 : SIZE_MAX;
+  for (size_t i = 0; i < cli_command_count; i++) {
+    const char *known = cli_commands[i].name;
+    if (strncasecmp(name, known, strlen(known)) == 0) best = 0, nearest = known; /* evaluate, FIT */
+    if (cli_nearer(name, known, &best)) nearest = known;
+  }
   if (nearest) return cli_error(NULL, "unknown command `%s`; did you mean `%s`?", name, nearest);
   return cli_error(NULL, "unknown command `%s`; `unicon --help` lists them", name);
 }
@@ -417,11 +433,38 @@ static int overview(const job *j) {
   return printed(EXIT_DONE);
 }
 
+static int help(const char *name, const job *j) {
+  const cli_command *command = name ? cli_command_find(name) : NULL;
+  if (!name) return overview(j);
+  if (!command) return unknown_command(name);
+  cli_help(command, false, stdout);
+  return printed(EXIT_DONE);
+}
+
+/* An option that stands before the command, or without one. */
+static int early_option(int argc, char **argv) {
+  const char *name = argv[1];
+  const int length = (int)strcspn(name, "=");
+  const cli_command *command = NULL;
+  cli_entry entry;
+  for (int k = 2; k < argc && !command; k++) command = cli_command_find(argv[k]);
+  const cli_command *of = command ? command : &cli_commands[0];
+  for (size_t i = 0; cli_entry_at(of, i, &entry); i++)
+    if ((name[1] == '-' && strncmp(name + 2, entry.name, (size_t)length - 2) == 0 &&
+         !entry.name[length - 2]) ||
+        (entry.letter && name[1] == entry.letter))
+      return cli_error(NULL, "%.*s follows a command: unicon %s ... %.*s", length, name, of->name,
+                       length, name);
+  if (name[1] == '-') return cli_unknown_option(NULL, name + 2);
+  return cli_error(NULL, "unknown option %s; `unicon --help` lists the commands", name);
+}
+
 /* `unicon --OPTION`: there is no command yet. */
 static int top_option(int argc, char **argv, const job *j) {
   const char *name = argv[1];
-  if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0) return overview(j);
-  if (strcmp(name, "--version") == 0) {
+  if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0)
+    return help(argc > 2 ? argv[2] : NULL, j);
+  if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
     printf("unicon %s\n%s\n", unicon_version(), unicon_build_info());
     return printed(EXIT_DONE);
   }
@@ -432,8 +475,7 @@ static int top_option(int argc, char **argv, const job *j) {
   if (strcmp(name, "--completion") == 0)
     return printed(completion_print(argc > 2 ? argv[2] : NULL, stdout));
   if (strncmp(name, "--completion=", 13) == 0) return printed(completion_print(name + 13, stdout));
-  if (strncmp(name, "--", 2) == 0) return cli_unknown_option(NULL, name + 2);
-  return cli_error(NULL, "%s follows a command: unicon fit ... %s", name, name);
+  return early_option(argc, argv);
 }
 
 void program_hurry(char **argv) {
@@ -451,12 +493,7 @@ int program_run(int argc, char **argv, const job *j) {
     return EXIT_USAGE;
   }
   if (argv[1][0] == '-') return top_option(argc, argv, j);
-  const char *name = argv[1];
-  const bool help = strcmp(name, "help") == 0;
-  if (help && argc == 2) return overview(j);
-  const cli_command *command = cli_command_find(help ? argv[2] : name);
-  if (!command) return unknown_command(help ? argv[2] : name);
-  if (!help) return command_line(command, argc - 2, argv + 2, j);
-  cli_help(command, false, stdout);
-  return printed(EXIT_DONE);
+  if (strcmp(argv[1], "help") == 0) return help(argc > 2 ? argv[2] : NULL, j);
+  const cli_command *command = cli_command_find(argv[1]);
+  return command ? command_line(command, argc - 2, argv + 2, j) : unknown_command(argv[1]);
 }

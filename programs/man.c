@@ -54,7 +54,8 @@ static void put_formulas(FILE *stream) {
 
 static bool everywhere(const cli_entry *entry) {
   return entry->tool ? (entry->tool->commands & CLI_ALL) == CLI_ALL
-                     : (entry->library->scope & UNICON_SCOPE_CONTEXT) != 0;
+                     : (entry->library->scope & UNICON_SCOPE_CONTEXT) &&
+                           cli_commands_of(entry->library) == CLI_ALL;
 }
 
 static void put_command(FILE *stream, const cli_command *command) {

@@ -6,6 +6,7 @@
 
 #include "classes.h"
 #include "report.h"
+#include "usable.h"
 
 json_t *report_rounded(double value, double unit) {
   return json_real(isfinite(value) ? round(value / unit) * unit : 0);
@@ -292,7 +293,7 @@ static int measure(subject *s, const char *path) {
   for (int side = 0; side < 2 && status == UNICON_OK; side++)
     status = report_embed(s, &view[side], side);
   if (status == UNICON_OK) status = count(s, view);
-  return status == UNICON_OK ? EXIT_DONE : tool_fail(t, status);
+  return status == UNICON_OK ? EXIT_DONE : usable_fail(t, status, view, 2);
 }
 
 /* Rows, pairs, ids, labels and what else there is to show of a row. */

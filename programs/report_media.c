@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "report.h"
 
@@ -160,6 +161,19 @@ static bool find_file(const char *list, const char *line, char out[PATH_MAX]) {
   return length < (int)sizeof path && realpath(path, out);
 }
 
+/* Is this what a page can show or play? Images of the common kinds are known by their bytes, others
+ * and sounds by their names. */
+static bool is_media(const char *type, const char *path) {
+  static const char *const known[] = {".wav", ".mp3", ".ogg", ".oga", ".opus", ".flac",
+                                      ".m4a", ".aac", ".mp4", ".mov", ".webm", ".avif",
+                                      ".bmp", ".tif", ".svg", ".tiff"};
+  const char *dot = strrchr(path, '.');
+  bool found = type != NULL;
+  for (size_t k = 0; dot && k < sizeof known / sizeof *known; k++)
+    found = found || strcasecmp(dot, known[k]) == 0;
+  return found;
+}
+
 /* An image that still has room, else a link; NULL with errno set where there is no such file. */
 static json_t *media_json(library *l, const char *list, const char *line) {
   char path[PATH_MAX];
@@ -176,6 +190,8 @@ static json_t *media_json(library *l, const char *list, const char *line) {
   json_t *out = NULL;
   if (failed)
     errno = EISDIR;
+  else if (!is_media(type, path))
+    errno = 0;
   else if (type && size <= IMAGE_BYTES && size <= l->left)
     out = image_json(type, data, size);
   else
@@ -189,12 +205,13 @@ static void add_media(const subject *s, int side, json_t *card, library *l) {
   const char *list = tool_value(s->t, media_option[side]);
   const char *line = s->media[side].line[json_integer_value(json_object_get(card, "number"))];
   if (!*line) return;
-  errno = 0;
+  errno = ENOMEM;
   json_t *media = media_json(l, list, line);
   if (media)
     json_object_set_new(card, "media", media);
   else if (l->missing++ == 0)
-    snprintf(l->first, sizeof l->first, "%.2000s: %s", line, strerror(errno ? errno : ENOMEM));
+    snprintf(l->first, sizeof l->first, "%.2000s: %s", line,
+             errno ? strerror(errno) : "no image or sound");
 }
 
 /* At most TEXT_BYTES bytes, cut between two characters. */
@@ -253,7 +270,7 @@ int report_media_add(const subject *s, json_t *const cards[2]) {
   if (l->missing > 0) {
     char said[PATH_MAX + 200];
     snprintf(said, sizeof said,
-             "%lld files of --x-media and --y-media cannot be read; the first is %s",
+             "%lld files of --x-media and --y-media are left out; the first is %s",
              (long long)l->missing, l->first);
     display_log(&s->t->display, UNICON_LOG_WARNING, said);
   }

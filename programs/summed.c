@@ -17,7 +17,7 @@ int summed_check_sources(tool *t) {
   const bool from = tool_has(t, CLI_OPT_FROM);
   if (!from && !path[1]) return cli_usage_error(command, "%s is missing", path[0] ? "Y" : "X");
   if (from && path[0])
-    return cli_usage_error(command, "with --from no X and Y are given; `%s` is too much", path[0]);
+    return cli_usage_error(command, "with --from X and Y are not given, but `%s` is", path[0]);
   for (size_t k = 0; from && k < sizeof about_rows / sizeof *about_rows; k++)
     if (tool_has(t, about_rows[k]))
       return cli_error(command, "--%s is about the rows of X and Y; statistics have their pairs",

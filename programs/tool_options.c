@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tool's own options: files, output, display. Everything that changes a result is in the
  * library's table instead. */
+#include <string.h>
+
 #include "cli.h"
 
 #define PAIRED (CLI_FIT | CLI_PLAN | CLI_EVAL | CLI_CHECK | CLI_COMPARE | CLI_REPORT | CLI_WEIGHTS)
-#define JUDGED (CLI_FIT | CLI_COMPARE)
+#define JUDGED (CLI_FIT | CLI_PLAN | CLI_COMPARE)
 #define USED (CLI_EVAL | CLI_EMBED | CLI_SEARCH)
 
 const cli_option cli_tool_options[] = {
     {CLI_OPT_OUTPUT, "output", 'o', "MODEL", "", NULL, CLI_FIT, "Output",
      "Where the model goes: MODEL.safetensors. Required."},
+    {CLI_OPT_OUTPUT, "output", 'o', "MODEL", "", NULL, CLI_PLAN, "Output",
+     "Nothing is written: this is here so that the options of a fit can stay as they are."},
     {CLI_OPT_OUTPUT, "output", 'o', "NEW", "", NULL, CLI_BALANCE, "Output",
      "Where the model with the new banks goes: NEW.safetensors. Required."},
     {CLI_OPT_OUTPUT, "output", 'o', "OUT", "", NULL, CLI_EMBED, "Output",
@@ -95,7 +99,7 @@ const cli_option cli_tool_options[] = {
      "give, so that thresholds keep their meaning. The order stays."},
 
     {CLI_OPT_TOP, "top", 'k', "N", "", "20", CLI_CHECK, "Output",
-     "How many of the worst pairs to list."},
+     "How many of the worst pairs to list; of labels the worst rows, with - on the other side."},
 
     {CLI_OPT_SIDE, "side", 0, "SIDE", "x|y", NULL, CLI_PROBE, "Probe",
      "Which side of the model the rows belong to. Required unless --no-model is given."},
@@ -110,8 +114,8 @@ const cli_option cli_tool_options[] = {
 
     {CLI_OPT_OUTPUT, "output", 'o', "FILE", "", NULL, CLI_WEIGHTS, "Output",
      "Where the weights S go: an .npy file of as many rows as X and columns as Y has rows."},
-    {CLI_OPT_SCORES, "scores", 0, "FILE", "", NULL, CLI_WEIGHTS, "Output",
-     "Where the scores s go, in the same form."},
+    {CLI_OPT_SCORES, "scores", 0, "OUT", "", NULL, CLI_WEIGHTS, "Output",
+     "Where the scores s go, in the same form: OUT.npy."},
     {CLI_OPT_NO_MODEL, "no-model", 0, NULL, "", NULL, CLI_WEIGHTS, "Data",
      "X and Y hold vectors of one shared space already; no MODEL is given."},
     {CLI_OPT_NO_MODEL, "no-model", 0, NULL, "", NULL, CLI_EVAL, "Evaluation",
@@ -239,6 +243,21 @@ const cli_option cli_tool_options[] = {
 };
 
 const size_t cli_tool_option_count = sizeof cli_tool_options / sizeof *cli_tool_options;
+
+/* Options of the context for which some commands have no use. */
+static const struct {
+  const char *name;
+  unsigned commands;
+} limited[] = {
+    {"precision", CLI_FIT | CLI_PLAN | CLI_COMPARE | CLI_WEIGHTS},
+    {"device", CLI_ALL & ~(CLI_SYNTH | CLI_MERGE)},
+};
+
+unsigned cli_commands_of(const unicon_option_info *option) {
+  for (size_t i = 0; i < sizeof limited / sizeof *limited; i++)
+    if (strcmp(limited[i].name, option->name) == 0) return limited[i].commands;
+  return CLI_ALL;
+}
 
 const char *cli_name(cli_id id) {
   for (size_t i = 0; i < cli_tool_option_count; i++)

@@ -27,6 +27,36 @@ void usable_close(usable *u) {
   *u = (usable){0};
 }
 
+/* Rows of the view that cannot be used; 0 where that cannot be said either. */
+static int64_t count_bad(tool *t, const unicon_view *view) {
+  const int64_t total = unicon_rows_count(view->rows);
+  const int verbosity = t->display.verbosity;
+  int64_t *number = calloc((size_t)total + 1, sizeof *number), bad = 0;
+  unicon_rows *left = NULL;
+  t->display.verbosity = -1; /* it would warn of rows that it drops */
+  if (number && unicon_rows_usable(t->ctx, view, number, &left) == UNICON_OK)
+    bad = total - unicon_rows_count(left);
+  t->display.verbosity = verbosity;
+  unicon_rows_close(left);
+  free(number);
+  return bad;
+}
+
+int usable_fail(tool *t, unicon_status status, const unicon_view *view, size_t views) {
+  char why[1024];
+  if (status != UNICON_ERR_DATA || usable_wanted(t) || t->job) return tool_fail(t, status);
+  snprintf(why, sizeof why, "%s", unicon_ctx_error(t->ctx));
+  for (size_t k = 0; k < views; k++) {
+    const int64_t bad = count_bad(t, &view[k]);
+    if (bad > 0)
+      return tool_error(t, "%s; %lld of %lld rows cannot be used: %s", why, (long long)bad,
+                        (long long)unicon_rows_count(view[k].rows),
+                        cli_has(t->args->command, "bad-rows") ? "--bad-rows drop leaves them out"
+                                                              : "leave them out of the file");
+  }
+  return tool_error(t, "%s", why);
+}
+
 int64_t usable_number(const usable *u, int64_t row) {
   return u->number ? u->number[row] : row;
 }

@@ -21,6 +21,9 @@ bool usable_wanted(const tool *t);
 int usable_open(tool *t, unicon_view *view, usable *out);
 void usable_close(usable *u);
 
+/* tool_fail; where a row that cannot be used is the reason, also how many there are, and what to do. */
+int usable_fail(tool *t, unicon_status status, const unicon_view *view, size_t views);
+
 /* The number in the file of row `row` of those in use. */
 int64_t usable_number(const usable *u, int64_t row);
 

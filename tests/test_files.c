@@ -315,7 +315,7 @@ static void container_defects(void **state) {
   const unsigned char cut[10] = {3, 0, 0, 0, 0, 0, 0, 0, '{', '}'};
   scratch_failed(
       s, unicon__safetensors_parse(s->ctx, &s->ctx->arena, "c", (unicon__bytes){cut, 10}, &back),
-      UNICON_ERR_FORMAT, "3 bytes", "of 10");
+      UNICON_ERR_FORMAT, "takes 11 bytes", "has 10");
   scratch_failed(
       s, unicon__safetensors_parse(s->ctx, &s->ctx->arena, "c", (unicon__bytes){cut, 7}, &back),
       UNICON_ERR_FORMAT, "c is not", "of 7");

@@ -337,6 +337,7 @@ static void idle_options_are_announced(void **state) {
       {"damping", "plain", NULL, NULL, "damping has no effect"},
       {"ridge", "0.1", "metric", "none", "ridge has no effect"},
       {"val_fraction", "0.1", NULL, NULL, "val_fraction has no effect without preset auto"},
+      {"budget", "1", NULL, NULL, "budget has no effect where nothing is tried"},
       {"nu", "0.5", NULL, NULL, "nu has no effect without loss general"},
       {"margin", "0.5", NULL, NULL, "margin has no effect without loss triplet"},
       {"bias", "-3", NULL, NULL, "bias has no effect without loss siglip"},
@@ -372,7 +373,7 @@ static void idle_options_are_announced(void **state) {
   }
   unicon_options *file = support_options(s->ctx, "start", "m.safetensors", NULL);
   assert_int_equal(unicon_fit(s->ctx, &data, NULL, file, &model), UNICON_ERR_OPTION);
-  assert_non_null(strstr(unicon_ctx_error(s->ctx), "start m.safetensors is where refine begins"));
+  assert_non_null(strstr(unicon_ctx_error(s->ctx), "start is \"m.safetensors\"; accepted: moment"));
   unicon_options_destroy(file);
   unicon_options *fast = support_options(s->ctx, NULL);
   CHECK_OK(s->ctx, unicon_fit(s->ctx, &data, NULL, fast, &model));

@@ -90,11 +90,13 @@ static void text_defects(void **state) {
   refused(s, scratch_path(s, "p.tsv"), format, "line 1", "is not a weight");
   refused_text(s, "", UNICON_ERR_PAIRS, "p.tsv: the list of pairs", "is empty");
   refused_text(s, "x y\n", UNICON_ERR_PAIRS, "p.tsv: the list of pairs", "is empty");
-  refused_text(s, "x y\n0 1\n5 0\n", UNICON_ERR_PAIRS, "p.tsv: pair 1 is (5, 0)", "0 .. 4");
-  refused_text(s, "0 1\n0 -1\n", UNICON_ERR_PAIRS, "p.tsv: pair 1 is (0, -1)", "0 .. 3");
-  refused_text(s, "0 1\n1 1\n0 1\n", UNICON_ERR_PAIRS, "p.tsv: pair 2 is (0, 1), given twice",
-               "number 0");
-  refused_text(s, "0 1 nan\n", UNICON_ERR_PAIRS, "p.tsv: pair 0 has weight", "nan");
+  refused_text(s, "x y\n0 1\n5 0\n", UNICON_ERR_PAIRS, "p.tsv line 3 is (5, 0)", "0 .. 4");
+  refused_text(s, "0 1\n0 -1\n", UNICON_ERR_PAIRS, "p.tsv line 2 is (0, -1)", "0 .. 3");
+  refused_text(s, "0 1\n1 1\n0 1\n", UNICON_ERR_PAIRS, "p.tsv line 3 is (0, 1), given twice",
+               "line 1 is the same");
+  refused_text(s, "# rows\nx y\n0 1\n\n1 1\n0 1\n", UNICON_ERR_PAIRS,
+               "p.tsv line 6 is (0, 1), given twice", "line 3 is the same");
+  refused_text(s, "0 1 nan\n", UNICON_ERR_PAIRS, "p.tsv line 1 has weight", "nan");
   refused_text(s, "0 1 0\n1 1 0\n", UNICON_ERR_PAIRS, "p.tsv", "weight 0");
   refused(s, scratch_path(s, "none.tsv"), UNICON_ERR_IO, "none.tsv", "No such file");
   refused(s, s->folder, UNICON_ERR_IO, s->folder, "is a folder");
@@ -154,6 +156,9 @@ static void npy_defects(void **state) {
   refused(
       s, scratch_npy(s, "p.npy", "{'descr':'<f4','fortran_order':False,'shape':(6,2)}", values, 48),
       UNICON_ERR_FORMAT, "dtype '<f4'", "astype('<i8')");
+  refused(
+      s, scratch_npy(s, "p.npy", "{'descr':'<f4','fortran_order':False,'shape':(3,4)}", values, 48),
+      UNICON_ERR_SHAPE, "4 columns of dtype '<f4'", "pairs have 2 or 3");
   refused(s,
           scratch_npy(s, "p.npy", "{'descr':'<u8','fortran_order':False,'shape':(1,2)}", huge, 16),
           UNICON_ERR_FORMAT, "row 0 has 18446744073709551615", "p.npy");
@@ -191,9 +196,9 @@ static void ignored_and_negatives(void **state) {
   scratch_failed(s, unicon_pairs_read_ignored(ctx, pairs, scratch_text(s, "i.tsv", "0 1\n2 2\n")),
                  UNICON_ERR_PAIRS, "i.tsv: ignored pair (2, 2)", "a positive pair");
   scratch_failed(s, unicon_pairs_read_ignored(ctx, pairs, scratch_text(s, "i.tsv", "0 4\n")),
-                 UNICON_ERR_PAIRS, "i.tsv: ignored pair 0 is (0, 4)", "0 .. 3");
+                 UNICON_ERR_PAIRS, "i.tsv line 1 is (0, 4)", "0 .. 3");
   scratch_failed(s, unicon_pairs_read_ignored(ctx, pairs, scratch_text(s, "i.tsv", "0 1 2\n")),
-                 UNICON_ERR_PAIRS, "i.tsv: ignored pair 0 has weight 2", "from 0 to 1");
+                 UNICON_ERR_PAIRS, "i.tsv line 1 has weight 2", "from 0 to 1");
   scratch_failed(s, unicon_pairs_read_negatives(ctx, pairs, scratch_text(s, "i.tsv", "0 1 0\n")),
                  UNICON_ERR_PAIRS, "i.tsv: negative pair 0 and all others", "weight 0");
   static const char *const none[] = {"", "\n", "x y\n", "# nothing\n\n"};

@@ -16,6 +16,7 @@ extern "C" {
 /* What a fit will take, before it starts: memory as an upper bound, seconds good to about a factor of
  * 2. The result:
  *     memory            bytes the library will hold at most; max_mem must be above it
+ *     memory_least      the same where kernels that do not fit are left out (presets auto and best)
  *     machine_memory    bytes this machine has
  *     reads_x, reads_y  how often the rows of each side are read
  *     plane_sweeps      walks over all n_x n_y scores

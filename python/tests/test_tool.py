@@ -251,7 +251,7 @@ def test_a_report_with_texts_images_and_a_second_model(linear, tmp_path, monkeyp
     assert cards["x"][5]["media"].startswith("data:image/png;base64,") and "media" not in cards["x"][99]
     assert cards["y"][99]["media"].startswith("data:image/png;base64,")
     assert found["beside"]["rank"] == 4
-    with pytest.warns(unicon.UniconWarning, match="cannot be read"):
+    with pytest.warns(unicon.UniconWarning, match="are left out"):
         aligner.report(None, x[400:], y[400:], layout="pca", x_media=["nowhere.png"] * 100)
     with pytest.raises(unicon.UniconError, match="99 lines, but there are 100 rows"):
         aligner.report(None, x[400:], y[400:], x_text=texts[:99])

@@ -41,7 +41,7 @@ class Evaluation(dict[str, Any]):
 
 def _cells(way: dict[str, Any], metric: str, titles: list[str]) -> Iterator[str]:
     """A metric in one direction, in the columns that there are."""
-    form = "{:.1f}" if metric.endswith("rank") else "{:.3f}"
+    form = "{:.1f}" if metric == "median_rank" else "{:.2f}" if metric == "mean_rank" else "{:.3f}"
     for title in titles:
         of = {"plain": way.get("plain"), "chance": way.get("chance"),
               "95 % interval": way.get("ci")}.get(title, way)

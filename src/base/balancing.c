@@ -29,8 +29,8 @@ unicon_status unicon__balancing_parse(unicon_ctx *ctx, const char *text, unicon_
     return UNICON_OK;
   }
   return unicon__fail(ctx, UNICON_ERR_OPTION,
-                      "balance is \"%.60s\"; accepted: off, softmax:BETA or quadratic:BETA with "
-                      "BETA from 0.01 to 1000, csls:K with K from 1 to 1000",
+                      "balance is \"%.60s\"; accepted: auto, off, softmax:BETA or quadratic:BETA "
+                      "with BETA from 0.01 to 1000, csls:K with K from 1 to 1000",
                       text);
 }
 

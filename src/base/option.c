@@ -47,12 +47,10 @@ static unicon_status refuse(unicon_ctx *ctx, const unicon_option_info *row, cons
       strcmp(row->kind, "word") != 0 && strcmp(row->kind, "flag") != 0 && !is_text(row);
   if (numeric && strcmp(row->kind, "bytes") == 0)
     snprintf(range, sizeof range, "a size from 1M on, such as 512M or 2G");
-  else if (numeric && row->high >= 1e15)
-    snprintf(range, sizeof range, "%s of at least %.10g",
-             strcmp(row->kind, "integer") ? "a number" : "a whole number", row->low);
   else if (numeric)
-    snprintf(range, sizeof range, "%s from %.10g to %.10g",
-             strcmp(row->kind, "integer") ? "a number" : "a whole number", row->low, row->high);
+    unicon__number_print(range, sizeof range, "%s from %.16g to %.16g",
+                         strcmp(row->kind, "integer") ? "a number" : "a whole number", row->low,
+                         row->high);
   return unicon__fail(ctx, UNICON_ERR_OPTION, "%s is \"%.100s\"; accepted: %s%s%s%s", row->name,
                       text, range, numeric && row->words[0] ? ", or " : "", row->words,
                       strcmp(row->kind, "sided") == 0 ? ", or two of these for x and y: A,B" : "");
@@ -74,14 +72,14 @@ bool unicon__bytes_read(const char *text, double *out) {
   return *end == '\0';
 }
 
-/* A number within the bounds of the row; false if it is none. */
+/* A decimal number within the bounds of the row; false if it is none. */
 static bool parse_number(const unicon_option_info *row, const char *text, double *out) {
   char *end;
   if (strcmp(row->kind, "bytes") == 0) {
     if (!unicon__bytes_read(text, out)) return false;
   } else {
     *out = unicon__number_read(text, &end);
-    if (end == text || *end) return false;
+    if (end == text || *end || errno || strpbrk(text, "xX")) return false;
     if (strcmp(row->kind, "integer") == 0 && *out != floor(*out)) return false;
   }
   return *out >= row->low && *out <= row->high;

@@ -69,8 +69,9 @@
   X(BALANCE, "balance", "form", "auto", "auto|off", "HOW", 0, 0, FIT | EVAL | USE | BALANCE,       \
     "Balance",                                                                                     \
     "How much a candidate's score is lowered for being near everything: off, softmax:BETA, "       \
-    "csls:K (half the mean of the K nearest bank rows), or quadratic:BETA, which keeps no "        \
-    "training rows. auto: at a fit chosen on held-out pairs where there are any, else "            \
+    "csls:K (half the mean of the K nearest bank rows), or quadratic:BETA (of a fit and of "       \
+    "`unicon balance` alone), which keeps no training rows. auto: at a fit chosen on held-out "    \
+    "pairs where there are any, else "                                                             \
     "softmax:10 (softmax:5 below 4000 rows of y); in use, what the model says. Banks of "          \
     "another domain can do harm; `unicon balance` renews them.")                                   \
   X(BALANCE_BANK, "balance_bank", "integer", "4096", "", "N", 16, 1e6, FIT | BALANCE, "Balance",   \
@@ -103,7 +104,7 @@
     "rbf and matern kernels.")                                                                     \
   X(LANDMARKS, "landmarks", "integer", "2000", "", "N", 1, 1e6, FIT | STATS, "Kernel",             \
     "Landmarks of nystrom, fewer where there are fewer rows.")                                     \
-  X(LANDMARK_METHOD, "landmark_method", "text", "uniform", "uniform|pivot", "HOW", 0, 0,           \
+  X(LANDMARK_METHOD, "landmark_method", "text", "uniform", "uniform|pivot", "FILE", 0, 0,          \
     FIT | STATS, "Kernel",                                                                         \
     "uniform: random rows. pivot: randomly pivoted Cholesky. Else a file of x_row<TAB>y_row "      \
     "lines.")                                                                                      \
@@ -116,7 +117,7 @@
     "used.")                                                                                       \
   X(DAMPING, "damping", "word", "safe", "safe|plain", "HOW", 0, 0, FIT, "Solver",                  \
     "safe: a step is shortened until the loss falls, or refused. plain: every step is taken.")     \
-  X(START, "start", "text", "moment", "moment|random|zero", "HOW", 0, 0, FIT, "Solver",            \
+  X(START, "start", "text", "moment", "moment|random|zero", "FILE", 0, 0, FIT, "Solver",           \
     "Where the weights S of the first step come from. moment: the closed form. zero: the loss "    \
     "at scores of 0. random: the loss at random factors; with refine and no iterations it "        \
     "starts from them (an SGD head). Else the file of a linear model whose weights refine "        \

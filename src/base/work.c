@@ -173,8 +173,7 @@ static void *no_memory(unicon_ctx *ctx, const unicon__budget *budget, double byt
   else
     unicon__set_error(
         ctx, UNICON_ERR_MEMORY,
-        "%.1f MiB more are needed, but %.1f MiB of the %.1f MiB that max_mem allows are "
-        "in use; raise max_mem or lower the rank, landmarks or batch",
+        "%.1f MiB more are needed, but %.1f MiB of the %.1f MiB that max_mem allows are in use",
         bytes / mib, (double)unicon__budget_used(budget) / mib, (double)limit / mib);
   return NULL;
 }

@@ -341,9 +341,9 @@ unicon_status unicon__dataset_split(unicon_ctx *ctx, const unicon__dataset *set,
   const char *why = NULL;
   UNICON_TRY(split(ctx, set, groups, fraction, seed, train, held));
   if (!is_enough(&train->whole) || !is_enough(&held->whole))
-    why = "there are too few independent pairs to hold some out; give validation rows";
+    why = "there are too few independent pairs to hold some out";
   else if (all_positive(train->whole.pairs) || all_positive(held->whole.pairs))
-    why = "in a part of the rows every row of x belongs to every row of y; give validation rows";
+    why = "in a part of the rows every row of x belongs to every row of y";
   if (why_not) *why_not = why;
   return why && !why_not ? unicon__fail(ctx, UNICON_ERR_DATA, "%s", why) : UNICON_OK;
 }

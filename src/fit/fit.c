@@ -254,6 +254,14 @@ static double held_fraction(const fit *f, int *folds) {
   return n < 1500 ? 0.2 : n > 50000 ? 5000 / n : 0.1;
 }
 
+static void say_not_chosen(unicon_ctx *ctx, const char *why) {
+  unicon__log(
+      ctx, UNICON_LOG_WARNING,
+      "no pairs can be held out (%s): nothing is chosen or measured, the settings are those "
+      "of preset fast; give validation rows if you can",
+      why);
+}
+
 /* Chooses on splits of the training pairs. */
 static unicon_status choose_by_splits(unicon_ctx *ctx, fit *f, unicon__select_scope scope) {
   unicon__dataset train[FOLDS_MAX], held[FOLDS_MAX];
@@ -269,8 +277,7 @@ static unicon_status choose_by_splits(unicon_ctx *ctx, fit *f, unicon__select_sc
     status = unicon__dataset_split(ctx, &f->train, f->groups, fraction, seed + (uint64_t)k,
                                    &train[k], &held[k], &why_not);
   if (why_not) {
-    unicon__log(ctx, scope == UNICON__SELECT_ALL ? UNICON_LOG_WARNING : UNICON_LOG_INFO,
-                "no pairs can be held out (%s): settings of preset fast", why_not);
+    say_not_chosen(ctx, why_not);
   } else if (status == UNICON_OK) {
     const unicon__select_job job = {scope, f->options, &f->train.whole, train,
                                     held,  folds,      false,           stored_rows(f)};
@@ -296,9 +303,10 @@ static unicon_status choose(unicon_ctx *ctx, fit *f, unicon__select_scope scope)
     return UNICON_OK;
   }
   if (!f->judged && f->train.whole.pairs->positive.count < FEWEST_PAIRS) {
-    unicon__log(ctx, scope == UNICON__SELECT_ALL ? UNICON_LOG_WARNING : UNICON_LOG_INFO,
-                "%lld pairs are too few to hold some out: settings of preset fast",
-                (long long)f->train.whole.pairs->positive.count);
+    char why[96];
+    snprintf(why, sizeof why, "%lld are too few, %d are needed",
+             (long long)f->train.whole.pairs->positive.count, FEWEST_PAIRS);
+    say_not_chosen(ctx, why);
     return UNICON_OK;
   }
   if (f->judged) {
@@ -475,9 +483,11 @@ static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
       .scores = scope == UNICON__SELECT_SCORES || f->params.open.balance,
   };
   if (f->params.start == UNICON__START_MODEL && f->params.refine.epochs == 0)
-    return unicon__fail(ctx, UNICON_ERR_OPTION,
-                        "start %s is where refine begins: give refine as well",
-                        f->params.start_path);
+    return unicon__fail(
+        ctx, UNICON_ERR_OPTION,
+        "start is \"%.300s\"; accepted: moment, random, zero, or the file of a model that "
+        "refine begins with, where refine is given as well",
+        f->params.start_path);
   UNICON_TRY(check_rank(ctx, f));
   const double choosing = scope != UNICON__SELECT_ALL ? 0.01 : f->judged ? 0.55 : 0.75;
   int stage = unicon__stage_begin(ctx, NULL, choosing);

@@ -151,5 +151,8 @@ void unicon__warn_idle(unicon_ctx *ctx, const unicon_options *options, unicon__f
   if (steps && unicon__word(options, UNICON__LOSS) == UNICON__LOSS_MOMENT)
     unicon__log(ctx, UNICON_LOG_WARNING,
                 "the moment weights do not depend on the model: iterations have no effect");
+  if (unicon__given(options, UNICON__BUDGET) && !kind.sweeps)
+    warn(ctx, UNICON__BUDGET,
+         "where nothing is tried one after the other, as presets auto and best do");
   warn_validation(ctx, options, kind, idle);
 }

@@ -126,11 +126,13 @@ static unicon_status take_weights(unicon_ctx *ctx, making *m, const unicon_model
   for (int s = 0; s < 2; s++) {
     const unicon__map *map = &model->part[0].map[s];
     if (model->parts > 1 || map->kind != UNICON__MAP_LINEAR ||
-        map->out != m->prepared->side[s].map.out || m->metric[s].kind != UNICON__WHITEN_NONE)
+        map->out != m->prepared->side[s].map.out)
       return unicon__fail(ctx, UNICON_ERR_OPTION,
-                          "%s cannot be the start: that takes a linear model of the same widths, "
-                          "and metric none",
+                          "%s cannot be the start: that takes a linear model of the same widths",
                           path);
+    if (m->metric[s].kind != UNICON__WHITEN_NONE)
+      return unicon__fail(ctx, UNICON_ERR_OPTION,
+                          "the weights of %s are a start with metric none only", path);
     m->factors.p[s] = map->out;
     UNICON_NEW(ctx, m->factors.g[s], map->out * model->rank);
     memcpy(m->factors.g[s], model->part[0].weight[s],

@@ -114,23 +114,45 @@ static void advise_against(const unicon__cost *e, const rates *rate, double seco
            words ? words : "", helps ? ", about " : "", helps ? other : "");
 }
 
-static void advise(const unicon__cost *e, const rates *rate, double seconds, char *out,
-                   size_t size) {
-  const bool choice = unicon__cost_chooses(e) && !unicon__given(e->options, UNICON__KERNEL);
-  const double machine = machine_memory();
-  const char *const less = choice ? "kernels that do not fit will be left out"
-                           : e->side[0].linear && e->side[1].linear
+/* Does the fit choose among kernels, and leave out those that do not fit? */
+static bool leaves_out(const unicon__cost *e) {
+  return unicon__cost_chooses(e) && e->params.open.kernel;
+}
+
+/* The peak with the first kernel alone, which is linear, on top of what is held before. */
+static double least_memory(const unicon__cost *e, double before) {
+  if (!leaves_out(e)) return e->peak;
+  unicon__cost bare = fresh(e, &e->params);
+  bare.held = bare.peak = before;
+  bare.params.open.kernel = false;
+  unicon__cost_fit(&bare);
+  return bare.peak;
+}
+
+static void say_bytes(double bytes, char out[32]) {
+  const bool large = bytes >= 10240 * mib;
+  const double value = bytes / (large ? 1024 * mib : mib);
+  snprintf(out, 32, "%.*f %s", value < 100, value, large ? "GiB" : "MiB");
+}
+
+static void advise(const unicon__cost *e, const rates *rate, double least, char *out, size_t size) {
+  const double seconds = seconds_of(e, rate), machine = machine_memory();
+  const bool linear = leaves_out(e) || (e->side[0].linear && e->side[1].linear);
+  const double room = fmin(e->limit, machine);
+  char have[32], need[32];
+  const char *const less = least <= room ? "kernels that do not fit will be left out"
+                           : linear
                                ? "lower rank, use fewer threads, or reduce the width of the vectors"
                                : "lower landmarks or features, use fewer threads, or kernel linear";
+  say_bytes(room, have);
+  say_bytes(least <= room ? e->peak : least, need);
   if (seconds > 14 * day)
     advise_against(e, rate, seconds, out, size);
   else if (e->peak > e->limit)
-    snprintf(out, size, "max_mem is %.0f MiB, about %.0f MiB too little: %s", e->limit / mib,
-             (e->peak - e->limit) / mib, less);
+    snprintf(out, size, "max_mem is %s, but up to %s may be needed: %s", have, need, less);
   else if (e->peak > machine)
-    snprintf(out, size,
-             "do not: this machine has %.0f MiB of memory, about %.0f MiB too little: %s",
-             machine / mib, (e->peak - machine) / mib, less);
+    snprintf(out, size, "%sthis machine has %s of memory, but up to %s may be needed: %s",
+             least > machine ? "do not: " : "", have, need, less);
   else
     snprintf(out, size, "%s",
              isinf(e->limit) ? "it fits into this machine; max_mem sets no limit"
@@ -148,8 +170,10 @@ static double work_of(const unicon__cost *e) {
 static void note(unicon_ctx *ctx, const unicon__cost *e, const rates *rate, unicon_result *r) {
   char advice[320];
   const double seconds = seconds_of(e, rate), machine = machine_memory();
-  advise(e, rate, seconds, advice, sizeof advice);
+  const double least = least_memory(e, (double)unicon__budget_used(ctx->arena.budget));
+  advise(e, rate, least, advice, sizeof advice);
   unicon__result_integer(ctx, r, "memory", (int64_t)e->peak);
+  unicon__result_integer(ctx, r, "memory_least", (int64_t)least);
   unicon__result_integer(ctx, r, "machine_memory", isinf(machine) ? 0 : (int64_t)machine);
   unicon__result_integer(ctx, r, "reads_x", (int64_t)e->reads[0]);
   unicon__result_integer(ctx, r, "reads_y", (int64_t)e->reads[1]);
@@ -186,9 +210,25 @@ static void note_sums(unicon_ctx *ctx, const unicon_data *data, const unicon_opt
   unicon__result_real(ctx, r, "statistics.seconds", seconds_of(&e, rate));
 }
 
+/* The limit is one of the fit, not of the product that is timed here. */
 static unicon_status measure(unicon_ctx *ctx, rates *out) {
+  unicon__budget *budget = ctx->arena.budget;
+  const uint64_t limit = unicon__budget_limit(budget);
   *out = (rates){1e9, 1e9};
-  return unicon__product_rate(ctx, &out->single, &out->wide);
+  unicon__budget_set_limit(budget, UINT64_MAX);
+  const unicon_status status = unicon__product_rate(ctx, &out->single, &out->wide);
+  unicon__budget_set_limit(budget, limit);
+  return status;
+}
+
+/* A rank that the fit refuses. */
+static unicon_status check_rank(unicon_ctx *ctx, const unicon__cost *e) {
+  const unicon__cost_side *x = &e->side[0], *y = &e->side[1];
+  const double most = fmin(x->n, y->n) - (e->params.centring != UNICON__CENTRE_NONE);
+  if (!e->params.rank_given || (double)e->params.rank <= most) return UNICON_OK;
+  return unicon__fail(ctx, UNICON_ERR_DATA,
+                      "rank is %lld, but %.0f rows of x and %.0f of y allow at most %.0f",
+                      (long long)e->params.rank, x->n, y->n, most);
 }
 
 static unicon_status plan(unicon_ctx *ctx, const unicon_data *given, const unicon_options *options,
@@ -199,6 +239,7 @@ static unicon_status plan(unicon_ctx *ctx, const unicon_data *given, const unico
   UNICON_NEED(ctx, out);
   UNICON_TRY(unicon__data_take(ctx, given, &data));
   unicon__cost_open(ctx, &data, options, &e);
+  UNICON_TRY(check_rank(ctx, &e));
   UNICON_TRY(measure(ctx, &rate));
   unicon__cost_fit(&e);
   unicon_result *r = unicon__result_new(ctx);

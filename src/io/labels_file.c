@@ -128,9 +128,10 @@ static unicon_status collect_both(unicon_ctx *ctx, label_file *x, label_file *y,
   UNICON_TRY(open_labels(ctx, x));
   UNICON_TRY(open_labels(ctx, y));
   if (y->path && x->is_npy != y->is_npy)
-    return unicon__fail(
-        ctx, UNICON_ERR_FORMAT, "%s is %s, but %s is %s; labels of both sides must be of one kind",
-        x->path, x->is_npy ? "an .npy file" : "text", y->path, y->is_npy ? "an .npy file" : "text");
+    return unicon__fail(ctx, UNICON_ERR_FORMAT,
+                        "%s is %s, but %s is %s; the labels of both files must be of one kind",
+                        x->path, x->is_npy ? "an .npy file" : "text", y->path,
+                        y->is_npy ? "an .npy file" : "text");
   UNICON_NEW(ctx, *out, x->count + y->count);
   UNICON_TRY(collect(ctx, x, *out));
   return collect(ctx, y, *out + x->count);
@@ -189,6 +190,18 @@ static unicon_status check_count(unicon_ctx *ctx, const char *path, int64_t labe
                       path, labels, side, rows);
 }
 
+/* Rows without a label would all belong together, which is hardly meant. */
+static void warn_of_blanks(unicon_ctx *ctx, const label_file *file) {
+  const int64_t blank = key_of("", 0);
+  int64_t blanks = 0;
+  for (int64_t i = 0; i < file->count; i++) blanks += file->label[i] == blank;
+  if (blanks > 0)
+    unicon__log(ctx, UNICON_LOG_WARNING,
+                "%s: %" PRId64 " of %" PRId64
+                " lines are empty, which is a label as well: their rows belong together",
+                file->path, blanks, file->count);
+}
+
 static unicon_status read_labels(unicon_ctx *ctx, const char *x_path, const char *y_path,
                                  int64_t n_x, int64_t n_y, unicon__labelled how,
                                  unicon_pairs **out) {
@@ -203,6 +216,8 @@ static unicon_status read_labels(unicon_ctx *ctx, const char *x_path, const char
   UNICON_TRY(status);
   UNICON_TRY(check_count(ctx, x_path, x.count, "x", n_x));
   UNICON_TRY(check_count(ctx, y_path, y.count, "y", n_y));
+  warn_of_blanks(ctx, &x);
+  warn_of_blanks(ctx, &y);
   return unicon__pairs_from_labels(ctx, x.label, n_x, y.label, n_y, how, out);
 }
 
@@ -227,9 +242,9 @@ static unicon_status keep_numbers(unicon_ctx *ctx, const label_file *file, int64
   if (!file->path) return UNICON_OK;
   if (file->count != rows)
     return unicon__fail(ctx, UNICON_ERR_SHAPE,
-                        "%s has %" PRId64 " labels, but there are %" PRId64
-                        " rows; one label for each row is needed",
-                        file->path, file->count, rows);
+                        "%s has %" PRId64 " %s, but there are %" PRId64
+                        " rows; one for each row is needed",
+                        file->path, file->count, file->is_npy ? "entries" : "lines", rows);
   UNICON_ARENA_NEW(ctx, &labels->arena, labels->number[which], rows);
   memcpy(labels->number[which], file->label, (size_t)rows * sizeof *file->label);
   return UNICON_OK;

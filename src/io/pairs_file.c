@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,24 +110,34 @@ static unicon_status read_fields(const place *at, const field *fields, int count
   return UNICON_OK;
 }
 
+/* A file of lines, and whether one with fields has been met. */
+typedef struct reading {
+  unicon__lines lines;
+  bool begun;
+} reading;
+
+/* The fields of the next line that has a pair: comments, blank lines and a header have none. */
+static int next_fields(reading *r, field out[FIELDS]) {
+  const char *text;
+  size_t length;
+  while (unicon__line_next(&r->lines, &text, &length)) {
+    const int count = length > 0 && text[0] == '#' ? 0 : split(text, length, out);
+    const bool header = count > 0 && !r->begun && is_header(out, count);
+    r->begun |= count > 0;
+    if (count > 0 && !header) return count;
+  }
+  return 0;
+}
+
 static unicon_status read_lines(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
                                 pair_list *list) {
   const int64_t most = unicon__line_count(bytes);
   UNICON_NEW(ctx, list->x, most);
   UNICON_NEW(ctx, list->y, most);
-  unicon__lines lines = {bytes, 0, 0};
-  const char *text;
-  size_t length;
-  bool first = true;
-  while (unicon__line_next(&lines, &text, &length)) {
-    const place at = {ctx, name, lines.number};
-    field fields[FIELDS];
-    if (length > 0 && text[0] == '#') continue;
-    const int count = split(text, length, fields);
-    if (count == 0) continue;
-    const bool header = first && is_header(fields, count);
-    first = false;
-    if (header) continue;
+  reading r = {.lines = {bytes, 0, 0}};
+  field fields[FIELDS];
+  for (int count; (count = next_fields(&r, fields)) > 0;) {
+    const place at = {ctx, name, r.lines.number};
     if (list->count == 0 && count == 3) UNICON_NEW(ctx, list->weight, most);
     UNICON_TRY(read_fields(&at, fields, count, list));
   }
@@ -183,13 +194,51 @@ static unicon_status read_list(unicon_ctx *ctx, const char *path, const char *ki
   return *what ? UNICON_OK : UNICON_ERR_MEMORY;
 }
 
+/* The line of a text file that has pair `number`. */
+static long long line_of(unicon__bytes bytes, long long number) {
+  reading r = {.lines = {bytes, 0, 0}};
+  field fields[FIELDS];
+  for (long long k = 0; k <= number; k++) (void)next_fields(&r, fields);
+  return (long long)r.lines.number;
+}
+
+/* "FILE: pair 7 is ..., given twice: number 3 is the same", with lines in the place of the numbers
+ * where the file is text. */
+static unicon_status say_lines(unicon_ctx *ctx, const char *path, const char *what,
+                               unicon_status status) {
+  static const char twice[] = "number ";
+  char sentence[sizeof ctx->error], *rest, other[64] = "";
+  unicon__bytes bytes;
+  const size_t length = strlen(what);
+  if (status != UNICON_ERR_PAIRS || strncmp(ctx->error, what, length) != 0) return status;
+  memcpy(sentence, ctx->error, sizeof sentence);
+  const long long number = strtoll(sentence + length, &rest, 10);
+  if (strncmp(rest, " is ", 4) != 0 && strncmp(rest, " has ", 5) != 0)
+    return status; /* of no one */
+  if (unicon__bytes_map(ctx, path, &bytes) != UNICON_OK || unicon__is_table(path, bytes)) {
+    unicon__bytes_unmap(&bytes);
+    return unicon__fail(ctx, status, "%s", sentence);
+  }
+  char *first = strstr(rest, twice);
+  if (first) {
+    const long long same = strtoll(first + sizeof twice - 1, NULL, 10);
+    snprintf(other, sizeof other, "line %lld is the same", line_of(bytes, same));
+    *first = '\0';
+  }
+  const long long line = line_of(bytes, number);
+  unicon__bytes_unmap(&bytes);
+  return unicon__fail(ctx, status, "%s line %lld%s%s", path, line, rest, other);
+}
+
 static unicon_status pairs_read(unicon_ctx *ctx, const char *path, int64_t n_x, int64_t n_y,
                                 unicon_pairs **out) {
   pair_list list = {0};
   char *what;
   UNICON_NEED(ctx, out);
   UNICON_TRY(read_list(ctx, path, "pair", &list, &what));
-  return unicon__pairs_from_list(ctx, what, n_x, n_y, list.x, list.y, list.weight, list.count, out);
+  return say_lines(
+      ctx, path, what,
+      unicon__pairs_from_list(ctx, what, n_x, n_y, list.x, list.y, list.weight, list.count, out));
 }
 
 unicon_status unicon_pairs_read(unicon_ctx *ctx, const char *path, int64_t n_x, int64_t n_y,
@@ -206,7 +255,9 @@ static unicon_status read_set(unicon_ctx *ctx, unicon_pairs *pairs, unicon__pair
   UNICON_NEED(ctx, pairs);
   UNICON_TRY(read_list(ctx, path, kind == UNICON__PAIR_NEGATIVE ? "negative pair" : "ignored pair",
                        &list, &what));
-  return unicon__pairs_add_set(ctx, pairs, kind, what, list.x, list.y, list.weight, list.count);
+  return say_lines(
+      ctx, path, what,
+      unicon__pairs_add_set(ctx, pairs, kind, what, list.x, list.y, list.weight, list.count));
 }
 
 unicon_status unicon_pairs_read_ignored(unicon_ctx *ctx, unicon_pairs *pairs, const char *path) {

@@ -19,8 +19,9 @@ typedef struct npy_use {
   int min_dims;
 } npy_use;
 
-/* NumPy writes bfloat16, which is not a type of its own, as V2. */
+/* NumPy writes bfloat16, which is not a type of its own, as <V2, and as |V2 once it has read that. */
 static const npy_use for_rows = {"f2 f4 f8 i1 u1 V2 ", "<f4", 2};
+enum { MOST_COLUMNS = 3 }; /* of integers: pairs with a weight */
 static const npy_use for_integers = {"i1 i2 i4 i8 u1 u2 u4 u8 f8 ", "<i8", 1};
 
 /* The header's Python dictionary, read from left to right. */
@@ -158,10 +159,12 @@ static unicon_status check_type(unicon_ctx *ctx, const char *name, const char *d
   const bool short_name = strlen(descr) == 3; /* byte order, letter, size */
   const char type[4] = {short_name ? descr[1] : '?', short_name ? descr[2] : '?', ' ', '\0'};
   const bool known = strstr(use->types, type) != NULL;
-  const bool native = descr[0] == '<' || descr[0] == '=' || (descr[0] == '|' && descr[2] == '1');
+  const bool native = descr[0] == '<' || descr[0] == '=' ||
+                      (descr[0] == '|' && (descr[2] == '1' || descr[1] == 'V'));
   const char *shown = unicon__text_shell(name);
   if (known && native) return UNICON_OK;
-  if (strchr(descr, 'O')) /* Python objects, which are not numbers in the file */
+  const char letter = descr[0] && strchr("<>|=", descr[0]) ? descr[1] : descr[0];
+  if (memchr("cVOs", letter, 4)) /* complex numbers, bytes, objects, structures: nothing has them */
     return unicon__fail(ctx, UNICON_ERR_FORMAT, "%s has dtype '%s'; little-endian %sare read", name,
                         descr, use->types);
   return unicon__fail(ctx, UNICON_ERR_FORMAT,
@@ -190,6 +193,15 @@ static unicon_status check_size(unicon_ctx *ctx, const char *name, const npy_hea
   return UNICON_OK;
 }
 
+static unicon_status check_dims(unicon_ctx *ctx, const char *name, int dims, int least) {
+  if (dims >= least && dims <= 2) return UNICON_OK;
+  return unicon__fail(ctx, UNICON_ERR_SHAPE, "%s has %d dimension%s, but needs %s2 dimensions%s",
+                      name, dims, dims == 1 ? "" : "s", least == 1 ? "1 or " : "",
+                      least == 1 || dims == 0 ? ""
+                      : dims == 1             ? "; in NumPy a.reshape(1, -1) is one row of it"
+                                  : "; in NumPy a.reshape(len(a), -1) has one row for each");
+}
+
 static unicon_status npy_open(unicon_ctx *ctx, const char *name, unicon__bytes bytes,
                               const npy_use *use, unicon__npy *out) {
   scanner s = {NULL, NULL};
@@ -201,11 +213,12 @@ static unicon_status npy_open(unicon_ctx *ctx, const char *name, unicon__bytes b
                         "%s: the .npy header is damaged at byte %td; it must be a dictionary of "
                         "descr, fortran_order and shape",
                         name, s.at - bytes.data);
+  if (use == &for_integers && header.descr[1] == 'f' && header.shape[1] > MOST_COLUMNS)
+    return unicon__fail(ctx, UNICON_ERR_SHAPE,
+                        "%s has %" PRId64 " columns of dtype '%s': pairs have 2 or 3, labels 1",
+                        name, header.shape[1], header.descr);
   UNICON_TRY(check_type(ctx, name, header.descr, use));
-  if (header.dims < use->min_dims || header.dims > 2)
-    return unicon__fail(ctx, UNICON_ERR_SHAPE, "%s has %d dimension%s, but needs %s2 dimensions",
-                        name, header.dims, header.dims == 1 ? "" : "s",
-                        use->min_dims == 1 ? "1 or " : "");
+  UNICON_TRY(check_dims(ctx, name, header.dims, use->min_dims));
   const int64_t element = header.descr[2] - '0';
   UNICON_TRY(check_size(ctx, name, &header, element, (size_t)(bytes.data + bytes.size - data)));
   *out = (unicon__npy){.data = data, .dims = header.dims};

@@ -197,6 +197,11 @@ unicon_status unicon__safetensors_parse(unicon_ctx *ctx, unicon__arena *arena, c
                         "%s is not a .safetensors file, nor a model: it does not begin with the "
                         "length of a header",
                         name);
+  if (bytes.size > 8 && bytes.data[8] == '{' && length <= UNICON__HEADER_MAX &&
+      length > bytes.size - 8)
+    return unicon__fail(ctx, UNICON_ERR_FORMAT,
+                        "%s is cut off: its header takes %" PRIu64 " bytes, the file has %zu", name,
+                        length + 8, bytes.size);
   if (bytes.size < 8 || length > UNICON__HEADER_MAX || length > bytes.size - 8)
     return unicon__fail(ctx, UNICON_ERR_FORMAT,
                         "%s is not a .safetensors file: its header would take %" PRIu64

@@ -58,11 +58,15 @@ static unicon_status check_open_arguments(unicon_ctx *ctx, const char *path,
   const bool fbin = unicon__has_suffix(path, ".fbin");
   if (!fbin && !unicon__has_suffix(path, ".npy"))
     return unicon__fail(ctx, UNICON_ERR_FORMAT, "%s: the name must end in .npy or .fbin", path);
-  if (fbin && (dtype != UNICON_WRITE_F32 || rows > UINT32_MAX || width > UINT32_MAX))
+  if (fbin && dtype != UNICON_WRITE_F32)
     return unicon__fail(ctx, UNICON_ERR_FORMAT,
-                        "%s: .fbin files hold float32 ('<f4') and at most %" PRIu32
-                        " rows, not '%s' with %" PRId64 " rows; write an .npy file",
-                        path, UINT32_MAX, dtypes[dtype].descr, rows);
+                        "%s: .fbin files hold float32 ('<f4'), not '%s'; write an .npy file", path,
+                        dtypes[dtype].descr);
+  if (fbin && (rows > UINT32_MAX || width > UINT32_MAX))
+    return unicon__fail(ctx, UNICON_ERR_FORMAT,
+                        "%s: %" PRId64 " rows of %" PRId64
+                        " columns are more than an .fbin file has room for; write an .npy file",
+                        path, rows, width);
   return UNICON_OK;
 }
 

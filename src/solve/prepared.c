@@ -160,6 +160,18 @@ static unicon_status fail_size(unicon_ctx *ctx, const unicon__side *side, double
                       large ? "down" : "up");
 }
 
+/* The rows themselves may differ: what is done with them may be the reason. */
+static unicon_status fail_alike(unicon_ctx *ctx, const unicon__side *side) {
+  const unicon__map *map = &side->map;
+  const bool wide = map->kind != UNICON__MAP_LINEAR && unicon__kernel_has_width(map->kernel.kind);
+  return unicon__fail(ctx, UNICON_ERR_DATA,
+                      "%s: all rows are the same up to rounding%s, so there is nothing to align%s",
+                      side->source.rows->name, map->normalize ? ", once their length is 1" : "",
+                      wide             ? "; a smaller width tells more rows apart"
+                      : map->normalize ? "; normalize off leaves their lengths"
+                                       : "");
+}
+
 /* Trace of sigma, from float32 products: it may have vanished, or left their range. */
 static double trace_of(const unicon__moments *m, int s) {
   double trace = 0;
@@ -184,9 +196,7 @@ unicon_status unicon__moments_check(unicon_ctx *ctx, const unicon__prepared *pre
       continue;
     }
     if (square < (double)FLT_MIN) return fail_size(ctx, side, square);
-    return unicon__fail(ctx, UNICON_ERR_DATA,
-                        "%s: all rows are the same up to rounding, so there is nothing to align",
-                        side->source.rows->name);
+    return fail_alike(ctx, side);
   }
   return UNICON_OK;
 }

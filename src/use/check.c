@@ -232,30 +232,37 @@ static unicon_status run_check(unicon_ctx *ctx, check *c, const unicon_data *giv
   return unicon__poll(ctx);
 }
 
+/* A test by shuffles ends at one over their number. */
+static void say_p(double p, char out[32]) {
+  snprintf(out, 32, p < 0.001 ? "p < 0.001" : "p = %.3g", p);
+}
+
 /* A sentence for someone who does not know the numbers. */
 static void verdict(const figures *f, char *out, size_t size) {
   const double share = 100 * f->closer;
-  char rank[64] = "";
+  char rank[64] = "", p[32];
+  say_p(f->p_value, p);
   if (f->rank > 0)
     snprintf(rank, sizeof rank, " At least %lld dimension%s it.", (long long)f->rank,
              f->rank == 1 ? " carries" : "s carry");
   if (f->p_value >= 0.05)
-    snprintf(
-        out, size,
-        "No alignment found: pairs that the fit has not seen are no closer than shuffled ones "
-        "(p = %.3g). Are the rows of both sides in the same order, and are the pairs the right "
-        "ones?",
-        f->p_value);
+    snprintf(out, size,
+             "No alignment found: pairs that the fit has not seen are no closer than shuffled ones "
+             "(%s).%s Are the rows of both sides in the same order, not one row apart, and are the "
+             "pairs "
+             "the right ones?",
+             p,
+             f->rank > 0 ? " What correlates among the pairs that it has seen may be chance." : "");
   else if (f->closer < 0.6)
     snprintf(out, size,
-             "A weak alignment: it is there (p = %.3g), but a partner is closer than only %.0f %% "
+             "A weak alignment: it is there (%s), but a partner is closer than only %.0f %% "
              "of the other rows. More pairs or a kernel may help.",
-             f->p_value, share);
+             p, share);
   else
     snprintf(out, size,
-             "%s: in new pairs a partner is closer than %.1f %% of the other rows (p = %.3g).%s",
-             f->closer < 0.9 ? "There is something to align" : "The two sides align well", share,
-             f->p_value, rank);
+             "%s: in new pairs a partner is closer than %.1f %% of the other rows (%s).%s",
+             f->closer < 0.9 ? "There is something to align" : "The two sides align well", share, p,
+             rank);
 }
 
 /* The `count` worst, a list for each column. */

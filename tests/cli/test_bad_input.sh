@@ -32,7 +32,7 @@ absent z.npy
 
 # All-zero rows: counted, the first named, with the way out; and the way out works.
 npy write zero.npy f4 20 8 1 '4,*=0' '9,*=0'
-bad "bad_rows drop" zero.npy y.npy
+bad "--bad-rows drop" zero.npy y.npy
 says "zero.npy"
 says "2"
 grep -qE 'row 4\b' err || fail "row 4 is not named"
@@ -83,8 +83,12 @@ bad "text.npy" text.npy y.npy
 npy write int.npy i8 20 8 1
 bad "int.npy" int.npy y.npy
 head -c 100 good.safetensors >cut.safetensors
-refused 1 "cut.safetensors" eval cut.safetensors d/x.test.npy d/y.test.npy
-refused 1 "x.npy" info x.npy
+refused 1 "cut.safetensors is cut off: its header takes" eval cut.safetensors d/x.test.npy d/y.test.npy
+run 0 info x.npy
+prints "20 rows of 8 numbers"
+run 0 info x.npy --json
+json "j == {'rows_of': 'x.npy', 'rows': 20, 'width': 8}"
+refused 1 "cut.npy" info cut.npy
 bad "" good.safetensors:no_such_tensor y.npy
 for kind in h5 csv parquet pt; do
   printf 'PK and so on\n' >table.$kind
@@ -101,7 +105,8 @@ run 0 fit d/x.train.npy d/y.train.npy -o fits.safetensors --preset fast --rank 3
 
 # Memory that does not suffice.
 npy write wide.npy f4 30 600 1
-bad "max_mem" wide.npy wide.npy --max-mem 1M
+npy write wide2.npy f4 30 600 2
+bad "--max-mem allows are in use; the whole fit may take" wide.npy wide2.npy --max-mem 1M
 
 refused 1 "x.npy is an .npy file, not a .safetensors file" eval x.npy d/x.test.npy d/y.test.npy
 
@@ -120,14 +125,14 @@ refused 1 "is not a folder" fit d/x.train.npy d/y.train.npy -o x.npy/m.safetenso
 mkdir folder
 refused 1 "it is a folder" fit d/x.train.npy d/y.train.npy -o folder
 mkfifo queue
-refused 1 "no regular file" fit d/x.train.npy d/y.train.npy -o queue
+refused 1 "not a regular file" fit d/x.train.npy d/y.train.npy -o queue
 cp x.npy x.copy
 refused 1 "x.npy is an input" fit x.npy y.npy -o ./x.npy
 printf '0\t0\n1\t1\n' >marks.tsv
 refused 1 "marks.tsv is an input" fit d/x.train.npy d/y.train.npy --kernel rbf --landmark-method marks.tsv -o marks.tsv
 mkdir shards && cp d/x.test.npy shards/x_0.npy && cp d/x.test.npy shards/x_1.npy
 refused 1 "x_1.npy is an input" embed good.safetensors --side x shards -o shards/x_1.npy
-refused 1 "good.safetensors is an input" embed good.safetensors --side x d/x.test.npy -o good.safetensors
+refused 2 "good.safetensors: the name must end in .npy or .fbin" embed good.safetensors --side x d/x.test.npy -o good.safetensors
 cmp -s x.npy x.copy || fail "the input was touched"
 refused 1 "no/where" embed good.safetensors --side x d/x.test.npy -o no/where/z.npy
 refused 1 "no/where" search good.safetensors --query-side x d/missing.npy d/y.test.npy -o no/where/z

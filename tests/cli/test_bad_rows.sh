@@ -26,9 +26,13 @@ with open("pairs.left.tsv", "w") as f:
 PYTHON
 
 # Without the option each command names the row and goes no further.
-refused 1 "x.bad.npy: row 0 is all zero" eval m.safetensors x.bad.npy y.bad.npy
-refused 1 "x.bad.npy: row 0 is all zero" embed m.safetensors --side x x.bad.npy -o z.npy
+refused 1 "x.bad.npy: row 0 is all zero and has no direction; 2 of 30 rows cannot be used: --bad-rows drop leaves" eval m.safetensors x.bad.npy y.bad.npy
+refused 1 "2 of 30 rows cannot be used: --bad-rows drop leaves them out" embed m.safetensors --side x x.bad.npy -o z.npy
 refused 1 "y.bad.npy: row 7, column 0" search m.safetensors --query-side x x.left.npy y.bad.npy --bad-rows error
+says "3 of 30 rows cannot be used: --bad-rows drop leaves them out"
+refused 1 "2 of 30 rows cannot be used: leave them out of the file" weights m.safetensors x.bad.npy y.bad.npy
+refused 1 "2 of 30 rows cannot be used: leave them out of the file" probe m.safetensors --side x x.bad.npy \
+  --train-labels d/label.test.npy --test d/x.test.npy --test-labels d/label.test.npy
 absent z.npy
 
 # eval: the bad rows and their pairs are left out, as if they had never been there.

@@ -227,7 +227,7 @@ json "j['bank_x'] == 39"
 refused 2 "it cannot go with --no-unit" embed m.safetensors --side x d/x.test.npy -o e.npy --index --no-unit
 refused 2 "it cannot go with --no-unit" embed m.safetensors --side x d/x.test.npy -o e.npy --query --no-unit
 refused 2 "give --index or --query, not both" embed m.safetensors --side x d/x.test.npy -o e.npy --index --query
-refused 2 '--index is `dot`; it can be cosine' embed m.safetensors --side x d/x.test.npy -o e.npy --index=dot
+refused 2 '--index is `dot`; accepted: cosine' embed m.safetensors --side x d/x.test.npy -o e.npy --index=dot
 for how in softmax:0 softmax:1001 softmax softmax:ten csls:0 csls:2.5 half ""; do
   refused 2 "balance is" eval m.safetensors d/x.test.npy d/y.test.npy --balance "$how"
   says "softmax:BETA"
@@ -268,6 +268,6 @@ npy write short.npy f4 15 40 1
 refused 1 "short.npy has 15 rows that can be used; a bank needs at least 16" balance m.safetensors short.npy d/y.train.npy -o no.safetensors
 refused 1 "m.safetensors is an input" balance m.safetensors d/x.train.npy d/y.train.npy -o m.safetensors
 refused 2 "call it no.safetensors" balance m.safetensors d/x.train.npy d/y.train.npy -o no.npy
-refused 2 "balance_bank" balance m.safetensors d/x.train.npy d/y.train.npy -o no.safetensors --balance-bank 3
+refused 2 "balance-bank" balance m.safetensors d/x.train.npy d/y.train.npy -o no.safetensors --balance-bank 3
 absent no.safetensors e.npy no.npy
 echo "balance: ok"

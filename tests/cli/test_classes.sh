@@ -69,7 +69,7 @@ refused 1 "only 2 different names" eval m.safetensors d/x.test.npy --classes y.n
   --x-labels test.txt
 refused 1 "rows of 40 values, but side y of the model takes 30" eval m.safetensors d/x.test.npy --classes x.npy \
   --x-labels test.txt
-refused 1 "120 labels, but there are 300 rows" eval m.safetensors d/x.train.npy --classes y.npy --x-labels test.txt
+refused 1 "but there are 300 rows" eval m.safetensors d/x.train.npy --classes y.npy --x-labels test.txt
 refused 2 "--ci cannot be used with --classes" eval m.safetensors d/x.test.npy --classes y.npy --x-labels test.txt --ci
 # Escape sequences of a label file do not reach the terminal.
 printf 'a\033[2J\nb\303\251\nc\n' >escape.txt

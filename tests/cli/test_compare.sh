@@ -53,11 +53,12 @@ says_nothing
 prints "held out: no --test-x and --test-y were given"
 prints "as good as ridge, balanced ("
 prints ", after: fast "
+grep -q "^chance  *0\.0[0-9]* " out || fail "no line of chance"
 grep -q "^fast  *plain  *[01]\.[0-9]* " out || fail "no plain line"
 grep -q "^  *balanced  *[01]\.[0-9]* .*  \(off\|softmax:[0-9.]*\|csls:[0-9]*\) " out || fail "no balanced line"
 awk 'length > 100 && !/^[a-z_]*(, (plain|balanced))?: /' out | grep -q . && fail "the table is too wide"
 prints "test        60 x 60 rows, 60 pairs"
-prints "ridge: metric="
+prints "ridge: metric "
 # shellcheck disable=SC2086
 run 0 compare $train --only fast,fast,auto --budget 1
 prints "auto: kernel"
@@ -148,7 +149,7 @@ refused 2 "--test-x needs --test-y as well" compare $train --test-x d/x.test.npy
 # shellcheck disable=SC2086
 refused 2 "give --test-pairs for the test rows" compare $train --pairs p.tsv $test
 # shellcheck disable=SC2086
-refused 2 "--kernel is an option of \`unicon fit\`" compare $train --kernel rbf
+refused 2 "--kernel is an option of the commands fit, plan" compare $train --kernel rbf
 others="$test --val-x d/x.test.npy --val-y d/y.test.npy"
 # shellcheck disable=SC2086
 refused 2 "--val-fraction cannot be used with --val-x" compare $train $others --val-fraction .2
@@ -176,7 +177,7 @@ refused 1 "no method gave a result; none: rows of 40 and 30 numbers" compare $tr
 # A rank that the user gives is what the row says, and is tried once.
 # shellcheck disable=SC2086
 run 0 compare $train --only cca --rank 4 --json
-json "j['rows'][0]['balanced']['chosen'].endswith('rank=4') and j['rows'][0]['candidates'] == 3"
+json "j['rows'][0]['balanced']['chosen'].endswith('rank 4') and j['rows'][0]['candidates'] == 3"
 run 0 synth linear -o few --train 4 --test 4
 run 1 compare few/x.train.npy few/y.train.npy
 says "too few independent pairs to hold some out"

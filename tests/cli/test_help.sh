@@ -14,6 +14,8 @@ commands = {"FIT": ["fit", "plan"], "EVAL": ["eval"], "SYNTH": ["synth"],
             "MOVE": ["embed", "search", "rewrite"], "STATS": ["stats", "landmarks"],
             "CONTEXT": ["fit", "plan", "check", "compare", "eval", "report", "probe", "embed", "search", "balance",
                         "weights", "migrate", "rewrite", "stats", "merge", "landmarks", "info", "synth"]}
+limited = {"precision": ["fit", "plan", "compare", "weights"],  # of the context, but of no use elsewhere
+           "device": [command for command in commands["CONTEXT"] if command not in ("synth", "merge")]}
 string = r'"((?:[^"\\]|\\.)*)"\s*(?:"(?:[^"\\]|\\.)*"\s*)*'
 row = re.compile(r'X\((\w+),\s*' + ",\\s*".join([string] * 5) + r',\s*([^,]+),\s*([^,]+),\s*([A-Z| ]+),')
 found = row.findall(text)
@@ -21,11 +23,12 @@ assert len(found) == len(re.findall(r'\bX\([A-Z_]+,', text)) > 20, len(found)
 for fields in found:
     for scope in fields[8].replace(" ", "").split("|"):
         for command in commands[scope]:
-            print(command, "--" + fields[1].replace("_", "-"))
+            if command in limited.get(fields[1], [command]):
+                print(command, "--" + fields[1].replace("_", "-"))
 text = open(os.path.join(root, "programs/tool_options.c")).read()
 commands.update({"FIT": ["fit"], "ALL": commands["CONTEXT"],
                  "PAIRED": ["fit", "plan", "check", "eval", "compare", "report", "weights"],
-                 "JUDGED": ["fit", "compare"], "USED": ["eval", "embed", "search"], "PLAN": ["plan"], "EMBED": ["embed"],
+                 "JUDGED": ["fit", "plan", "compare"], "USED": ["eval", "embed", "search"], "PLAN": ["plan"], "EMBED": ["embed"],
                  "SEARCH": ["search"], "INFO": ["info"], "REWRITE": ["rewrite"], "TOP": [],
                  "STATS": ["stats"], "MERGE": ["merge"], "LANDMARKS": ["landmarks"]})
 for name, where in re.findall(r'\{CLI_OPT_\w+, "([a-z-]+)".*?((?:CLI_|PAIRED|JUDGED|USED)[A-Z| CLI_]*),\s*(?:"|CLI_GENERAL)', text, re.S):
@@ -47,9 +50,9 @@ for command in fit plan check compare eval report embed search balance weights m
   case $command in fit | plan)
     run 0 $command --help
     prints "unicon $command --help-all"
-    [ "$(grep -cE "^  (-[a-z], )?--" out)" -le 16 ] || fail "$command --help lists more than the common options"
+    [ "$(grep -cE "^  (-[a-z], )?--" out)" -le 20 ] || fail "$command --help lists more than the common options"
     grep -q "^Losses" out && fail "$command --help has the formulas"
-    for option in output preset kernel pairs budget help-all; do
+    for option in output preset kernel pairs bad-rows json budget help-all; do
       [ "$command $option" = "plan output" ] || grep -q -- "--$option" out || fail "$command --help lacks --$option"
     done
     all=--help-all
@@ -57,7 +60,7 @@ for command in fit plan check compare eval report embed search balance weights m
   esac
   run 0 $command $all
   cp out help.$command
-  awk 'length > 100 { exit 1 }' out || fail "$command --help has a line over 100 columns"
+  awk 'length > 80 { exit 1 }' out || fail "$command --help has a line over 80 columns"
 done
 while read -r command option; do
   grep -qE -- "(^|[ ,])$option( |\$)" help.$command || fail "the help of $command lacks $option"
@@ -66,6 +69,11 @@ while read -r command option; do
   grep -qF -- "$option" completion.zsh || fail "zsh lacks $option"
   grep -qE -- "$command.* -l ${option#--} " completion.fish || fail "fish lacks $command $option"
 done <options
+tr '\n' ' ' <help.weights | tr -s ' ' | grep -q "One of: clip, .*Default: that of the model, else clip." ||
+  fail "weights --help: the loss is that of the model"
+for command in eval search info synth; do
+  grep -q -- "--precision" help.$command && fail "$command --help has --precision"
+done
 # Options that set how a model is fitted: no more than docs/architecture.md says.
 python3 - <<'PYTHON' || fail "fit has too many options"
 import os, re
@@ -76,6 +84,29 @@ with open(os.path.join(os.environ["UNICON_SOURCE_DIR"], "docs/architecture.md"))
     most = int(re.search(r"A fit has at most (\d+) options", document.read()).group(1))
 assert 20 < len(fit) <= most, (len(fit), most)
 PYTHON
+
+# Help is as wide as the terminal, within reason; formulas and what is quoted stay on a line.
+for columns in 30 60 72 90 200; do
+  COLUMNS=$columns run 0 fit --help-all
+  most=$((columns < 60 ? 60 : columns > 100 ? 100 : columns))
+  awk -v most=$most 'length > most && !/^  unicon / { exit 1 }' out || fail "help is wider than $columns columns"
+done
+awk 'length > 90 { wide = 1 } END { exit !wide }' out || fail "help does not use the terminal"
+for columns in 72 80 90 100; do
+  COLUMNS=$columns run 0 fit --help-all
+  while read -r formula; do prints "$formula"; done <<'FORMULAS'
+F_x = U S^(E A)
+F_y = V S^(E (1-A))
+T log(1 + sum_j exp((s_ij - s_ik)/T))
+sum_j max(0, s_ij - s_ik + margin)
+-T log(1+e^((M-x)/T))
+W_x C W_y
+`x_row TAB y_row [TAB weight]`
+(3 sin A cos A + (pi - A) (1 + 2 cos^2 A)) / (3 pi)
+FORMULAS
+  COLUMNS=$columns run 0 search --help
+  prints '`query TAB rank TAB base TAB score`'
+done
 
 # Where the default preset chooses a value, help and report say so, and not a default that is not
 # used. What it chooses is what select.c writes.
@@ -100,7 +131,7 @@ PYTHON
 done
 grep -q "chosen by auto" help.check && fail "check --help: auto chooses nothing there"
 run 0 info
-prints "kernel chosen, landmarks chosen"
+prints "chosen on held-out pairs: kernel, landmarks"
 run 0 info --json
 json "sorted(n for n, v in j['presets']['auto'].items() if v == 'chosen') == open('chosen').read().split()"
 run 0 --help

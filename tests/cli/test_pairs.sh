@@ -74,7 +74,7 @@ npy close ignore.npy whole.npy 1e-7
 npy close ignore.npy none.npy 1e-7
 cmp -s ignore.npy part.npy && fail "half a negative is a whole one"
 printf '0\t1\t1\n1\t0\t1.5\n' >much.tsv
-refused 1 "ignored pair 1 has weight 1.5; it counts as a negative from 0 to 1 times" fit d/x.train.npy d/y.train.npy --ignore much.tsv -o no.safetensors
+refused 1 "much.tsv line 2 has weight 1.5; it counts as a negative from 0 to 1 times" fit d/x.train.npy d/y.train.npy --ignore much.tsv -o no.safetensors
 
 # One set of rows: no row is its own partner.
 run 0 fit d/x.train.npy d/x.train.npy --x-labels lx.txt --one-set --loss supcon --iterations 1 --shared-encoder -o s.safetensors --json
@@ -86,7 +86,7 @@ json "j['x_to_y']['hit@1'] == 1" # each finds itself
 run 0 fit d/x.train.npy d/x.train.npy --x-labels lx.txt --one-set --val-x d/x.test.npy --val-y d/x.test.npy --val-x-labels d/label.test.npy -o s.safetensors
 refused 2 "--one-set needs --x-labels" fit d/x.train.npy d/x.train.npy --one-set -o no.safetensors
 refused 2 "leave --y-labels out" fit d/x.train.npy d/x.train.npy --one-set --x-labels lx.txt --y-labels lx.txt -o no.safetensors
-refused 1 "has 60 labels, but there are 30 rows" fit d/x.train.npy d/x.test.npy --one-set --x-labels lx.txt -o no.safetensors
+refused 1 "has 60 lines, but there are 30 rows" fit d/x.train.npy d/x.test.npy --one-set --x-labels lx.txt -o no.safetensors
 
 # The weights are minus the slope of the loss, and follow the loss of the model unless told otherwise.
 run 0 fit d/x.train.npy d/y.train.npy --preset fast --rank 5 --loss triplet --margin .4 --iterations 1 -o t.safetensors
@@ -121,7 +121,7 @@ run 0 fit d/x.train.npy y3.npy --pairs pairs.tsv --val-x d/x.test.npy --val-y yt
 refused 1 "d/nope.npy" fit d/x.train.npy d/y.train.npy --val-x d/nope.npy --val-y d/y.test.npy -o no.safetensors
 refused 1 "did you mean --y-per-x 3?" fit d/x.train.npy d/y.train.npy --val-x d/x.test.npy --val-y ytest3.npy -o no.safetensors
 run 0 fit d/x.train.npy d/y.train.npy --groups lx.txt -o g.safetensors
-refused 1 "59 labels, but there are 60 rows" fit d/x.train.npy d/y.train.npy --groups short.txt -o no.safetensors
+refused 1 "59 lines, but there are 60 rows" fit d/x.train.npy d/y.train.npy --groups short.txt -o no.safetensors
 refused 1 "nowhere.txt" fit d/x.train.npy d/y.train.npy --groups nowhere.txt -o no.safetensors
 absent no.safetensors
 echo "pairs: ok"

@@ -27,7 +27,7 @@ npy show d/label.train.npy | sed 's/^/kind-/' >train.txt
 npy show d/label.test.npy | sed 's/^/kind-/; 1s/.*/what/' >test.txt
 run 0 probe --no-model d/x.train.npy --test d/x.test.npy --train-labels train.txt --test-labels test.txt
 prints "kind-2"
-prints "1 test rows have a label that no training row has"
+prints "1 test row has a label that no training row has"
 run 0 probe --no-model d/x.train.npy --test d/x.test.npy --train-labels train.txt --test-labels test.txt --json \
   --probe-ridge 1e-3
 json "j['labels'] == ['kind-0', 'kind-1', 'kind-2', 'what'] and j['unseen'] == 1"
@@ -45,8 +45,8 @@ says "--side x or --side y"
 run 2 probe m.safetensors --side x d/x.train.npy --test d/x.test.npy --train-labels train.txt
 says "--test-labels FILE is missing"
 run 2 probe --no-model m.safetensors d/x.train.npy --test d/x.test.npy $probe
-says 'with --no-model only TRAIN is given; `d/x.train.npy` is one argument too many'
-refused 1 "300 labels, but there are 120 rows" probe --no-model d/x.train.npy --test d/x.test.npy \
+says 'with --no-model only TRAIN is given, and no MODEL; `m.safetensors` may be one'
+refused 1 "300 lines, but there are 120 rows" probe --no-model d/x.train.npy --test d/x.test.npy \
   --train-labels train.txt --test-labels train.txt
 refused 1 "one kind" probe --no-model d/x.train.npy --test d/x.test.npy --train-labels train.txt \
   --test-labels d/label.test.npy
@@ -56,5 +56,5 @@ refused 1 'have the label `same`; a probe needs at least 2' probe --no-model d/x
 refused 1 "rows of 30 values, but side x of the model takes 40" probe m.safetensors --side x d/y.train.npy \
   --test d/y.test.npy $probe
 refused 1 "d/nope.npy" probe m.safetensors --side x d/nope.npy --test d/x.test.npy $probe
-refused 2 "probe_ridge" probe --no-model d/x.train.npy --test d/x.test.npy $probe --probe-ridge -1
+refused 2 "--probe-ridge is" probe --no-model d/x.train.npy --test d/x.test.npy $probe --probe-ridge -1
 echo "probe: ok"

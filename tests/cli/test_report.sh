@@ -179,6 +179,7 @@ PYTHON
 mkdir -p pictures/deep
 printf '\x89PNG\r\n\x1a\nnot much of one' >"pictures/deep/a b.png"
 printf 'RIFF....WAVE' >'pictures/x"><script>.wav'
+echo '<b>no image</b>' | tee pictures/deep/page.html >pictures/text.png
 head -c 600000 /dev/zero | sed '1s/^/GIF89a/' >pictures/large.gif
 for i in $(seq 90); do
   case $i in
@@ -187,13 +188,15 @@ for i in $(seq 90); do
   3) echo large.gif ;;
   4) echo nowhere.png ;;
   5) echo deep ;;
+  6) echo deep/page.html ;;
+  7) echo text.png ;;
   *) echo ;;
   esac
 done >pictures/list.txt
 python3 -c 'for i in range(90): print("" if i == 7 else "<img src=x onerror=alert(1)>" + "\u20ac" * 300 if i == 1 else f"text {i}")' >texts.txt
 mkdir page
 run 0 report m.safetensors d/x.test.npy d/y.test.npy --x-media pictures/list.txt --y-text texts.txt -o page/media.html --json
-says "2 files of --x-media and --y-media cannot be read; the first is "
+says "4 files of --x-media and --y-media are left out; the first is "
 cp out media.json
 page page/media.html media.json
 python3 - <<'PYTHON' || fail "texts and images"
@@ -290,7 +293,7 @@ refused 2 "--classes needs the right answers" report m.safetensors d/x.test.npy 
   -o r.html
 refused 2 "--class-names needs --classes" report m.safetensors d/x.test.npy d/y.test.npy --class-names names.txt \
   -o r.html
-refused 1 "90 labels, but there are 450 rows" report m.safetensors d/x.test.npy y5.npy --y-per-x 5 \
+refused 1 "90 lines, but there are 450 rows" report m.safetensors d/x.test.npy y5.npy --y-per-x 5 \
   --y-ids ids.txt -o r.html
 refused 1 "is an input" report m.safetensors d/x.test.npy d/y.test.npy -o m.safetensors
 refused 1 "nowhere" report m.safetensors d/x.test.npy d/y.test.npy -o nowhere/r.html

@@ -124,7 +124,7 @@ refused 2 "--pairs is about the rows" fit --from all.stats --pairs p.tsv -o no.s
 refused 1 "holds statistics, not a model" eval all.stats x/0.npy y/0.npy
 refused 1 "is a model, not statistics" fit --from all.safetensors -o no.safetensors
 run 2 fit --from all.stats x/0.npy y/0.npy -o no.safetensors
-says "with --from no X and Y are given"
+says "with --from X and Y are not given, but"
 absent no.safetensors
 
 # ---- kernels --------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ refused 1 "landmarks of the kernel" stats rbf.stats --remove x/0.npy y/0.npy -o 
 run 0 stats rbf.stats --remove x/0.npy y/0.npy --drop-landmarks -o less.stats --json
 json "j['certificate']['landmarks']['dropped'] > 10 and j['features_x'] < 100"
 refused 2 "map is exact" stats x/0.npy y/0.npy --kernel rbf --map exact -o no.stats
-refused 2 "kernel has no effect" stats x/0.npy y/0.npy --map-from maps.stats --kernel rbf -o no.stats
+refused 2 "--kernel has no effect with --map-from of statistics" stats x/0.npy y/0.npy --map-from maps.stats --kernel rbf -o no.stats
 
 # ---- plan -----------------------------------------------------------------------------------
 run 0 plan x y --preset fast
@@ -159,7 +159,7 @@ refused 2 "--pairs is about the rows" plan --from all.stats --pairs p.tsv
 run 2 plan x
 says "Y is missing"
 run 2 plan --from all.stats x y
-says "with --from no X and Y are given"
+says "with --from X and Y are not given, but"
 
 # ---- what is broken -------------------------------------------------------------------------
 head -c 20000 part1.stats >cut.stats
@@ -248,7 +248,7 @@ export UNICON
 within 24 stats big.x big.y --sample-rows 2000 -o big.stats
 within 24 fit --from big.stats -o big.safetensors
 within 24 fit big.x big.y --preset fast --exponent 1 --balance off -o rows.safetensors
-refused 1 "max_mem" stats big.x big.y --max-mem 3M -o no.stats
+refused 1 "raise --max-mem or use fewer --threads" stats big.x big.y --max-mem 3M -o no.stats
 absent no.stats
 
 # A process that is killed leaves no part, or a whole one.

@@ -49,7 +49,21 @@ says "did you mean --version?"
 run 2 --rank 5
 says "--rank follows a command: unicon fit ... --rank"
 run 2 -v
-says "follows a command"
+says "-v follows a command: unicon fit ... -v"
+run 2 --threads=1 info
+says "unicon: --threads follows a command: unicon info ... --threads"
+run 2 -z
+says "unicon: unknown option -z; \`unicon --help\` lists the commands"
+run 0 -V
+prints "SIMD"
+run 0 --help fit
+prints "Usage: unicon fit "
+run 0 check --help-all
+prints "Usage: unicon check "
+for pair in version:--version train:fit FIT:fit evaluate:eval; do
+  run 2 ${pair%:*}
+  says "unknown command \`${pair%:*}\`; did you mean \`${pair#*:}\`?"
+done
 run 2 --completion tcsh
 says "bash or zsh or fish"
 run 2 --completion
@@ -72,7 +86,7 @@ says "Y is missing"
 run 2 eval --no-model x.npy
 says "Y is missing"
 run 2 eval --no-model m.safetensors x.npy y.npy
-says 'with --no-model only X and Y are given; `y.npy` is one argument too many'
+says 'with --no-model only X and Y are given, and no MODEL; `m.safetensors` may be one'
 run 2 embed m.safetensors x.npy --side x
 says "-o OUT.npy"
 run 2 embed m.safetensors x.npy -o z.npy
@@ -92,8 +106,9 @@ refused 2 "did you mean --y-per-x?" fit x y -o m --y-per 5
 refused 2 "did you mean --temperature?" fit x y -o m --temp 5
 refused 2 "unknown option --frobnicate; \`unicon fit --help\` lists them" fit x y --frobnicate
 refused 2 "unknown option -z" fit x y -z
-refused 2 "--rank is an option of \`unicon fit\`, not of \`unicon eval\`" eval m x y --rank 3
-refused 2 "--side is an option of \`unicon embed\`" fit x y -o m --side x
+refused 2 "--rank is an option of the commands fit, plan and compare, not of \`unicon eval\`" eval m x y --rank 3
+refused 2 "--side is an option of the commands embed and probe, not of \`unicon fit\`" fit x y -o m --side x
+refused 2 "--queries-new is an option of \`unicon migrate\`, not of" fit x y -o m --queries-new x
 
 # Values: missing, wrong, out of bounds; both spellings.
 refused 2 "--rank needs a value" fit x y -o m --rank
@@ -107,14 +122,24 @@ refused 2 "temperature" fit x y -o m --temperature 0
 refused 2 "temperature" fit x y -o m --temperature nan
 refused 2 "clip" fit x y -o m --loss clpi
 refused 2 "threads" fit x y -o m --threads none
-refused 2 "max_mem" fit x y -o m --max-mem lots
-refused 2 "it can be x or y" embed m x --side z -o z.npy
-refused 2 "it can be f4 or f2" embed m x --side x -o z.npy --dtype f8
+refused 2 "--max-mem is \`lots\`; accepted: a size from 1M on" fit x y -o m --max-mem lots
+refused 2 "accepted: x or y" embed m x --side z -o z.npy
+refused 2 "accepted: f4 or f2" embed m x --side x -o z.npy --dtype f8
 refused 2 "-k is \`0\`" search m q b --query-side x -k 0
 refused 2 "-k is \`1.5\`" search m q b --query-side x -k1.5
 refused 2 "--y-per-x is \`0\`" fit x y -o m --y-per-x 0
 refused 2 "--y-per-x is \`five\`" fit x y -o m --y-per-x five
 refused 2 "--train is \`0\`" synth linear -o d --train 0
+refused 2 "--seed is \`99999999999999999999\`; accepted: a whole number from 0 to 9007199254740992" fit x y -o m \
+  --seed 99999999999999999999
+refused 2 "--ridge is \`0x1p-3\`" fit x y -o m --ridge 0x1p-3
+refused 2 "--ridge is \`1e-400\`" fit x y -o m --ridge 1e-400
+refused 2 "--balance is \`on\`; accepted: auto, off, softmax:BETA" eval m x y --balance on
+refused 2 "--only \`nope\`: the rows are fast" compare x y --only 'fast, nope'
+run 0 synth linear -o many --train 1e2
+prints "100 training"
+refused 2 "--train is \`0x10\`" synth linear -o d --train 0x10
+refused 1 "m: No such file" search m q b --query-side x -k=5
 refused 2 "the output name is empty" fit x y -o ""
 
 # At most one way to say which rows belong together.
