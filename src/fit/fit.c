@@ -81,15 +81,22 @@ static unicon_status take_single(unicon_ctx *ctx, unicon_model *model,
   return UNICON_OK;
 }
 
+/* NULL holds nothing. */
+static bool all_finite(const float *data, int64_t count) {
+  for (int64_t k = 0; data && k < count; k++)
+    if (!isfinite(data[k])) return false;
+  return true;
+}
+
 /* Sums from a file may be those of no rows at all. */
 static unicon_status check_sums(unicon_ctx *ctx, const fit *f, const unicon_model *model) {
   const unicon__part *part = &model->part[0];
-  bool fine = true;
-  for (int64_t k = 0; k < model->rank; k++) fine = fine && isfinite(model->spectrum[k]);
-  for (int s = 0; s < 2 && f->stored.stats; s++)
-    for (int64_t k = 0; k < part->map[s].out * part->rank; k++)
-      fine = fine && isfinite(part->weight[s][k]);
-  if (fine || !f->stored.stats) return UNICON_OK;
+  if (!f->stored.stats) return UNICON_OK;
+  bool fine = all_finite(model->spectrum, model->rank);
+  for (int s = 0; s < 2; s++)
+    fine = fine && all_finite(part->weight[s], part->map[s].out * part->rank) &&
+           all_finite(part->map[s].mean, part->map[s].out);
+  if (fine) return UNICON_OK;
   return unicon__fail(ctx, UNICON_ERR_NUMERIC,
                       "%s holds sums that are too large for any rows: a fit of them overflows",
                       f->stored.stats->name);
@@ -211,11 +218,14 @@ static unicon_status open_stored(unicon_ctx *ctx, fit *f, const unicon_stats *st
   f->train.whole = f->stored.set.whole;
   f->train.hash = f->stored.set.hash;
   f->prepared = &f->stored.prepared;
-  if (f->stored.sampled || f->params.open.balance || f->params.balance.kind == UNICON__BALANCE_OFF)
-    return UNICON_OK;
-  return unicon__fail(ctx, UNICON_ERR_OPTION,
-                      "balance is %s, but %s keeps no rows to make banks of (sample_rows 0)",
-                      unicon__text(f->options, UNICON__BALANCE), stats->name);
+  if (f->stored.sampled || f->params.balance.kind == UNICON__BALANCE_OFF) return UNICON_OK;
+  if (!f->params.open.balance)
+    return unicon__fail(ctx, UNICON_ERR_OPTION,
+                        "balance is %s, but %s keeps no rows to make banks of (sample_rows 0)",
+                        unicon__text(f->options, UNICON__BALANCE), stats->name);
+  f->params.open.balance = false;
+  f->params.balance = (unicon__balancing){UNICON__BALANCE_OFF, 0};
+  return UNICON_OK;
 }
 
 static unicon_status open_held(unicon_ctx *ctx, fit *f, const unicon_data *validation) {
