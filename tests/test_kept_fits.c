@@ -75,9 +75,40 @@ static void a_small_sample_is_no_limit(void **state) {
   world_close(&w);
 }
 
+/* A linear kernel on landmarks is linear; its mean is that of all rows that were summed. */
+static void the_mean_is_that_of_the_sums(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  static const char *const rooms[] = {"0", "30", "5000"};
+  static const char *const ridges[] = {"0", "1e-3"};
+  world w;
+  world_open(ctx, &w);
+  unicon_options *plain = support_options(ctx, "map", "linear", NULL);
+  unicon_model *rows = support_fit(ctx, w.x, w.y, NULL, plain);
+  for (int k = 0; k < 6; k++) {
+    unicon_options *options =
+        support_options(ctx, "map", "nystrom", "landmarks", "200", "sample_rows", rooms[k % 3],
+                        "kernel_ridge", ridges[k / 3], NULL);
+    unicon_stats *stats = sum_of(ctx, &w, options);
+    unicon_model *model = NULL, *again = NULL;
+    scratch *s = *state;
+    CHECK_OK(ctx, unicon_stats_fit(ctx, stats, NULL, options, &model));
+    CHECK_CLOSE(kept_cosine_distance(ctx, w.val_x, w.val_y, rows, model), 0, 1e-3);
+    CHECK_OK(ctx, unicon_model_save(ctx, model, scratch_path(s, "m.safetensors")));
+    CHECK_OK(ctx, unicon_model_load(ctx, scratch_path(s, "m.safetensors"), &again));
+    unicon_model_destroy(again);
+    unicon_model_destroy(model);
+    unicon_stats_destroy(stats);
+    unicon_options_destroy(options);
+  }
+  unicon_model_destroy(rows);
+  unicon_options_destroy(plain);
+  world_close(&w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(a_small_sample_is_no_limit),
+      SCRATCH_TEST(the_mean_is_that_of_the_sums),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
