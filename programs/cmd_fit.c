@@ -79,30 +79,15 @@ static double noted(const unicon_model *model, const char *key) {
   return text ? atof(text) : 0;
 }
 
-/* Mean of mrr and hit@10 of a random order, about, for queries with so many matches among so many
- * candidates: of each place a share p is a match. */
-static double chance_of(double matches, double candidates) {
-  const double p = matches / candidates;
-  if (!(p > 0 && p < 1)) return p > 0;
-  return (-p * log(p) / (1 - p) + 1 - pow(1 - p, 10)) / 2;
-}
-
-/* The held-out score that says nothing; 0 where it is not known. */
-static double chance(const tool *t, const unicon_model *model) {
-  const double pairs = noted(model, "pairs"), n_x = noted(model, "n_x"), n_y = noted(model, "n_y");
-  if (tool_has(t, CLI_OPT_X_LABELS) || !(pairs > 0 && n_x > 0 && n_y > 0)) return 0;
-  return (chance_of(pairs / n_x, noted(model, "auto_held_y")) +
-          chance_of(pairs / n_y, noted(model, "auto_held_x"))) /
-         2;
-}
-
+/* A score says little where it keeps less than its double, or a tenth of what is above it, from that
+ * of a random order. */
 static void warn_of_chance(tool *t, double score, double random) {
   char text[256];
-  if (!(score < 2 * random) || random > 0.1) return; /* of few rows a score says little */
+  if (score - random >= fmin(random, (1 - random) / 10)) return;
   snprintf(text, sizeof text,
-           "the held-out score %.3f is hardly above chance (%.2f): do rows belong together as "
-           "given? `unicon check` tells more",
-           score, random);
+           "the held-out score %.3f is %s chance (%.2g): do rows belong together as given? `unicon "
+           "check` tells more",
+           score, score > random ? "hardly above" : "not above", random);
   display_log(&t->display, UNICON_LOG_WARNING, text);
 }
 
@@ -115,7 +100,7 @@ static void print_choice(tool *t, const unicon_model *model) {
   const char *held_y = unicon_model_meta(model, "auto_held_y");
   if (!chosen || !score || !folds || !held_x || !held_y) return;
   printf("chosen           %s\n", chosen);
-  const double random = chance(t, model);
+  const double random = noted(model, "auto_chance");
   printf("held-out score   %.3f among %s x %s rows (%s split%s): mean of mrr and hit@10",
          atof(score), held_x, held_y, folds, folds[0] == '1' && !folds[1] ? "" : "s");
   if (random > 0) printf("; chance %.2g", random);

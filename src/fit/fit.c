@@ -446,6 +446,7 @@ static unicon_status describe_choice(unicon_ctx *ctx, fit *f, unicon_model *mode
   UNICON_TRY(unicon__model_note_text(ctx, model, "auto_tried", chosen->tried));
   UNICON_TRY(unicon__model_note_text(ctx, model, "auto_chosen", chosen->chosen));
   UNICON_TRY(unicon__model_note_real(ctx, model, "auto_score", 6, score));
+  UNICON_TRY(unicon__model_note_real(ctx, model, "auto_chance", 6, chosen->chance));
   UNICON_TRY(unicon__model_note_integer(ctx, model, "auto_folds", chosen->folds));
   UNICON_TRY(unicon__model_note_integer(ctx, model, "auto_held_x", chosen->held[0]));
   UNICON_TRY(unicon__model_note_integer(ctx, model, "auto_held_y", chosen->held[1]));

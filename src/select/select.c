@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/together.h"
 #include "linalg/rate.h"
+#include "select/chance.h"
 #include "select/selection.h"
 
 enum { FINALISTS = 3 };
@@ -283,6 +284,8 @@ static void describe(unicon_ctx *ctx, const unicon__selection *w, const unicon__
   log->held[0] = w->job->held[0].whole.x.count;
   log->held[1] = w->job->held[0].whole.y.count;
   log->folds = w->folds;
+  for (int f = 0; f < w->folds; f++)
+    log->chance += unicon__chance(w->job->held[f].whole.pairs) / w->folds;
   unicon__log(ctx, UNICON_LOG_INFO, "chosen: %s (held-out score %.4f)", log->chosen, log->score);
 }
 

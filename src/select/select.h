@@ -13,6 +13,7 @@ typedef struct unicon__select_log {
   char tried[32768]; /* every setting with its score, ; between */
   char chosen[320];
   double score;                       /* held-out, of the choice */
+  double chance;                      /* what it would be of a random order */
   double by_epoch[UNICON__EPOCH_LOG]; /* held-out, of the refine; entry 0: before it */
   int epochs;                         /* of refine that were tried */
   int folds;
