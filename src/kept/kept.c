@@ -176,13 +176,19 @@ unicon_status unicon_stats_merge(unicon_ctx *ctx, unicon_stats *stats, const uni
 }
 
 static unicon_status decay(unicon_ctx *ctx, unicon_stats *stats, double keep) {
+  const double fewest = 1e-100; /* rows: of fewer, sums of small values are lost */
   UNICON_NEED(ctx, stats);
   if (!(keep > 0 && keep <= 1))
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
                         "decay keeps %g of what there is; accepted: above 0, at most 1", keep);
   if (keep == 1) return UNICON_OK;
-  /* s += (keep - 1) s, entry by entry */
-  UNICON_TRY(unicon__stats_merge(ctx, &stats->sums, keep - 1, &stats->sums));
+  for (int s = 0; s < 2; s++)
+    if (stats->sums.rows[s] > 0 && !(stats->sums.rows[s] * keep > fewest))
+      return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                          "decay keeps %g of %g rows of %c, which leaves nothing of %s; accepted: "
+                          "what leaves more than %g",
+                          keep, stats->sums.rows[s], "xy"[s], stats -> name, fewest);
+  unicon__stats_scale(keep, &stats->sums);
   stats->pairs =
       stats->sums.classes > 0 ? unicon__kept_class_pairs(&stats->sums) : stats->pairs * keep;
   stats->decayed = true;
