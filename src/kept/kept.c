@@ -273,8 +273,8 @@ static unicon_status add_beside(unicon_ctx *ctx, unicon_stats *stats, const unic
                                 const unicon__kept_seen *seen) {
   unicon__block *frame = unicon__frame_open(ctx);
   uint64_t *made[2];
-  UNICON_TRY(unicon__row_hashes(ctx, &set->x, false, &made[0]));
-  UNICON_TRY(unicon__row_hashes(ctx, &set->y, false, &made[1]));
+  UNICON_TRY(unicon__row_hashes(ctx, &set->x, &made[0]));
+  UNICON_TRY(unicon__row_hashes(ctx, &set->y, &made[1]));
   const uint64_t *const hash[2] = {made[0], made[1]};
   if (seen) UNICON_TRY(seen->look(ctx, seen->state, set, hash));
   if (stats->sample.room > 0) {

@@ -41,10 +41,9 @@ typedef struct unicon__sample {
   float *weight; /* pairs */
 } unicon__sample;
 
-/* Numbers of the content of rows; of the rows scaled to length 1, if `unit`. Fails at a row that
- * cannot be used, where the source is to be looked at. */
-unicon_status unicon__row_hashes(unicon_ctx *ctx, const unicon__source *source, bool unit,
-                                 uint64_t **out);
+/* Numbers of the content of rows. Fails at a row that cannot be used, where the source is to be
+ * looked at. */
+unicon_status unicon__row_hashes(unicon_ctx *ctx, const unicon__source *source, uint64_t **out);
 
 /* One number of both, in this order. */
 uint64_t unicon__hash_of(uint64_t a, uint64_t b);
