@@ -465,7 +465,11 @@ static void files_come_back(void **state) {
     assert_int_equal(unicon_stats_from_bytes(ctx, bytes, 40, &cut), UNICON_ERR_FORMAT);
     for (size_t at = 0; at < 2000; at += 37) { /* the header: refused, or read as what it says */
       bytes[at] ^= 4;
-      if (unicon_stats_from_bytes(ctx, bytes, size, &cut) == UNICON_OK) unicon_stats_destroy(cut);
+      const unicon_status status = unicon_stats_from_bytes(ctx, bytes, size, &cut);
+      assert_true(status == UNICON_OK || status == UNICON_ERR_FORMAT);
+      assert_true((status == UNICON_OK) == (cut != NULL));
+      if (status != UNICON_OK) assert_true(strlen(unicon_ctx_error(ctx)) > 0);
+      unicon_stats_destroy(cut);
       bytes[at] ^= 4;
     }
     CHECK_OK(ctx, unicon_stats_merge(ctx, read, all));
