@@ -483,6 +483,7 @@ static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
       .judged = f->judged,
       .sweeps = scope == UNICON__SELECT_ALL,
       .fused = is_fused(f),
+      .chooses = scope != UNICON__SELECT_NOTHING,
       .scores = scope == UNICON__SELECT_SCORES || f->params.open.balance,
   };
   if (f->params.start == UNICON__START_MODEL && f->params.refine.epochs == 0)
