@@ -121,6 +121,30 @@ static void the_rank_is_said_as_it_is(void **state) {
   problem_free(&p);
 }
 
+/* Splits may have fewer directions than all rows: a column of y that two rows alone have, for one. */
+static void the_rank_is_that_of_the_model(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  static const char *const presets[] = {"fast", "auto"};
+  enum { ROWS = 300 };
+  problem p;
+  problem_make(ctx, 6, ROWS, DX, DY, 6, 0.6, &p);
+  for (int64_t i = 0; i < ROWS; i++)
+    for (int64_t k = DY - 4; k < DY; k++) p.y[i * DY + k] = i == 40 * (DY - k) ? 3.0f : 0.0f;
+  for (int k = 0; k < 2; k++) {
+    unicon_options *options = NULL;
+    char words[32];
+    CHECK_OK(ctx, unicon_options_create(ctx, &options));
+    CHECK_OK(ctx, unicon_options_set(ctx, options, "preset", presets[k]));
+    CHECK_OK(ctx, unicon_options_set(ctx, options, "kernel", "linear"));
+    unicon_model *model = support_fit(ctx, p.rows_x, p.rows_y, NULL, options);
+    snprintf(words, sizeof words, "rank %lld,", (long long)unicon_model_rank(model));
+    assert_non_null(strstr(unicon_model_meta(model, "auto_chosen"), words));
+    unicon_model_destroy(model);
+    unicon_options_destroy(options);
+  }
+  problem_free(&p);
+}
+
 /* Keeps the first warning of its kind. */
 static void hear_left_out(void *user, unicon_log_level level, const char *text) {
   char *kept = user;
@@ -177,6 +201,7 @@ int main(void) {
       SCRATCH_TEST(many_common_directions_take_more_rank),
       SCRATCH_TEST(a_rank_without_room_is_left_out),
       SCRATCH_TEST(the_rank_is_said_as_it_is),
+      SCRATCH_TEST(the_rank_is_that_of_the_model),
       SCRATCH_TEST(kernels_must_fit_the_limit),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -394,14 +394,15 @@ static unicon_status choose_balance(unicon_ctx *ctx, fit *f, unicon_model *model
   return UNICON_OK;
 }
 
-/* The words about the choice say what is in force. */
-static void reword_balance(char *chosen, size_t size, const char *text) {
-  char *at = strstr(chosen, "balance ");
-  char rest[sizeof((unicon__select_log *)0)->chosen] = "";
+/* The words about the choice say what is in force: `text` behind `word`. */
+static void reword(unicon__select_log *log, const char *word, const char *text) {
+  const size_t size = sizeof log->chosen;
+  char *at = strstr(log->chosen, word);
+  char rest[sizeof log->chosen] = "";
   if (!at) return;
-  at += strlen("balance ");
+  at += strlen(word);
   snprintf(rest, sizeof rest, "%s", at + strcspn(at, ","));
-  snprintf(at, size - (size_t)(at - chosen), "%s%s", text, rest);
+  snprintf(at, size - (size_t)(at - log->chosen), "%s%s", text, rest);
 }
 
 static unicon_status balance(unicon_ctx *ctx, fit *f, unicon_model *model) {
@@ -418,7 +419,7 @@ static unicon_status balance(unicon_ctx *ctx, fit *f, unicon_model *model) {
   char text[UNICON__BALANCING_TEXT];
   unicon__balancing_print(model->balance.how, text);
   if (f->chosen.folds > 0) {
-    reword_balance(f->chosen.chosen, sizeof f->chosen.chosen, text);
+    reword(&f->chosen, "balance ", text);
     UNICON_TRY(unicon__options_choose(ctx, f->own_options, UNICON__BALANCE, text));
   }
   return unicon__model_note_text(ctx, model, "balance", text);
@@ -441,7 +442,10 @@ static unicon_status fit_parts(unicon_ctx *ctx, fit *f, unicon_model *model,
 static unicon_status describe_choice(unicon_ctx *ctx, fit *f, unicon_model *model) {
   const unicon__select_log *chosen = &f->chosen;
   double score = chosen->score;
+  char rank[24];
   if (chosen->folds == 0) return UNICON_OK;
+  snprintf(rank, sizeof rank, "%lld", (long long)model->rank);
+  if (f->params.open.rank) reword(&f->chosen, "rank ", rank); /* splits may have had fewer */
   if (f->judged) UNICON_TRY(judge_model(ctx, f, model, model->balance.how, &score));
   UNICON_TRY(unicon__model_note_text(ctx, model, "auto_tried", chosen->tried));
   UNICON_TRY(unicon__model_note_text(ctx, model, "auto_chosen", chosen->chosen));
