@@ -20,7 +20,9 @@ typedef struct removal {
   unicon__ledger ledger;
   unicon__landmarks landmark[2];
   uint64_t hash;
-  bool with_rows; /* the rows are there, not only their sums */
+  bool with_rows;    /* the rows are there, not only their sums */
+  bool known;        /* the sample has every row, so that it knows ... */
+  int64_t strangers; /* ... units that it does not have */
 } removal;
 
 /* ---- what is seen of the rows ------------------------------------------------------------- */
@@ -60,7 +62,8 @@ static unicon_status look(unicon_ctx *ctx, void *state, const unicon__batch *set
   UNICON_TRY(unicon__landmarks_mark(ctx, &set->x, &r->landmark[0]));
   UNICON_TRY(unicon__landmarks_mark(ctx, &set->y, &r->landmark[1]));
   if (r->sample.units == 0) return UNICON_OK;
-  UNICON_TRY(unicon__sample_remove(ctx, &r->stats->arena, &r->sample, set, hash, &less));
+  UNICON_TRY(
+      unicon__sample_remove(ctx, &r->stats->arena, &r->sample, set, hash, &r->strangers, &less));
   if (r->sample.unit != r->stats->sample.unit) unicon__sample_drop(&r->stats->arena, &r->sample);
   r->sample = less;
   return UNICON_OK;
@@ -146,6 +149,12 @@ static unicon_status check_sums(unicon_ctx *ctx, removal *r) {
     return unicon__ledger_subtract(ctx, &r->stats->arena, &stats->ledger, &r->part->ledger,
                                    &r->ledger);
   }
+  if (r->known && r->strangers > 0)
+    return unicon__fail(ctx, UNICON_ERR_DATA,
+                        "the sample of %s has every row, but not %lld of the %s: these were never "
+                        "added, or not with these partners; nothing is removed",
+                        stats->name, (long long)r->strangers,
+                        stats->sums.classes > 0 ? "rows" : "rows and their partners");
   UNICON_TRY(check_side(ctx, r, 0));
   return check_side(ctx, r, 1);
 }
@@ -220,16 +229,16 @@ static void note_counts(unicon_ctx *ctx, const char *what, const unicon_stats *o
   }
 }
 
-/* What else has seen the rows. */
-static void say_seen(const removal *r, char *out, size_t size) {
+/* What else has seen the rows; `sampled` of them were in the sample. */
+static void say_seen(const removal *r, int64_t sampled, char *out, size_t size) {
   const bool kernel =
       r->stats->map[0].kind != UNICON__MAP_LINEAR || r->stats->map[1].kind != UNICON__MAP_LINEAR;
   snprintf(
       out, size,
-      "the sums and the sample%s were rebuilt without the rows.%s Models fitted before, with "
+      "the sums%s%s were rebuilt without the rows.%s Models fitted before, with "
       "their banks and what was chosen for them, have seen the rows: fit them again from these "
       "statistics.",
-      r->stats->ledger.on ? " and the ledger" : "",
+      sampled > 0 ? " and the sample" : "", r->stats->ledger.on ? " and the ledger" : "",
       !kernel         ? " Linear maps are made of no rows."
       : !r->with_rows ? " Whether a landmark is one of them is not known: only their sums "
                         "were given."
@@ -244,6 +253,7 @@ static unicon_status certify(unicon_ctx *ctx, const removal *r, unicon_result **
   const double left[2] = {trace_of(r->stats, 0) - trace_of(r->part, 0),
                           trace_of(r->stats, 1) - trace_of(r->part, 1)};
   char hash[24], seen[512];
+  const int64_t sampled = before->rows[0] + before->rows[1] - after->rows[0] - after->rows[1];
   unicon_result *result = unicon__result_new(ctx);
   snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->hash);
   const double pairs = pairs_left(r->stats, r->part);
@@ -251,12 +261,13 @@ static unicon_status certify(unicon_ctx *ctx, const removal *r, unicon_result **
   if (r->with_rows) unicon__result_text(ctx, result, "removed.hash", hash);
   note_counts(ctx, "left", r->stats, r->part, pairs, result);
   unicon__result_text(ctx, result, "checked_by",
-                      r->stats->ledger.on ? "ledger" : "counts and covariance");
+                      r->stats->ledger.on ? "ledger"
+                      : r->known          ? "sample of every row"
+                                          : "counts and covariance");
   unicon__result_real(ctx, result, "trace.bound", trace_bound(r->stats, r->part, left));
-  unicon__result_integer(ctx, result, "sample.removed",
-                         before->rows[0] + before->rows[1] - after->rows[0] - after->rows[1]);
+  unicon__result_integer(ctx, result, "sample.removed", sampled);
   unicon__result_integer(ctx, result, "landmarks.dropped", landmarks_of(r));
-  say_seen(r, seen, sizeof seen);
+  say_seen(r, sampled, seen, sizeof seen);
   unicon__result_text(ctx, result, "seen_by", seen);
   return unicon__result_done(result, out);
 }
@@ -361,7 +372,10 @@ static unicon_status check_removable(unicon_ctx *ctx, const unicon_stats *stats)
 static unicon_status remove_rows(unicon_ctx *ctx, unicon_stats *stats, const unicon_data *data,
                                  const unicon_options *options, unicon_result **certificate) {
   const unicon__block *mark = unicon__arena_mark(&stats->arena);
-  removal r = {.stats = stats, .sample = stats->sample, .with_rows = true};
+  removal r = {.stats = stats,
+               .sample = stats->sample,
+               .with_rows = true,
+               .known = unicon__kept_has_rows(stats)};
   const unicon__kept_seen seen = {look, &r};
   unicon_stats *part = NULL;
   for (int s = 0; s < 2; s++)
@@ -404,9 +418,12 @@ static unicon_status subtract(unicon_ctx *ctx, unicon_stats *stats, const unicon
   if (!unicon__kept_is_empty(other))
     UNICON_TRY(unicon__kept_check_kind(ctx, stats, other->sums.classes > 0, other->name));
   const unicon__block *mark = unicon__arena_mark(&stats->arena);
-  removal r = {.stats = stats, .part = other, .sample = stats->sample};
-  unicon_status status =
-      unicon__sample_subtract(ctx, &stats->arena, &stats->sample, &other->sample, &r.sample);
+  removal r = {.stats = stats,
+               .part = other,
+               .sample = stats->sample,
+               .known = unicon__kept_has_rows(stats) && unicon__kept_has_rows(other)};
+  unicon_status status = unicon__sample_subtract(ctx, &stats->arena, &stats->sample, &other->sample,
+                                                 &r.strangers, &r.sample);
   if (status == UNICON_OK) status = take_away(ctx, &r, NULL, certificate);
   if (status != UNICON_OK) unicon__arena_back(&stats->arena, mark);
   return status;

@@ -55,6 +55,9 @@ unicon_status unicon__kept_check_classes(unicon_ctx *ctx, const unicon_stats *st
 unicon_status unicon__kept_check_kind(unicon_ctx *ctx, const unicon_stats *stats, bool labels,
                                       const char *name);
 
+/* Has the sample each row that was summed, so that it knows what was never added? */
+bool unicon__kept_has_rows(const unicon_stats *stats);
+
 /* Empty statistics with the maps of others. */
 unicon_status unicon__kept_like(unicon_ctx *ctx, const unicon_stats *like, unicon_stats **out);
 

@@ -481,10 +481,13 @@ static bool find_key(const unicon__sample *sample, double wanted, int64_t *at) {
   return *at < sample->units && is_key(sample->unit[*at].key, wanted);
 }
 
-/* Marks the first unit from *at on with this number, once each; numbers are asked for in order. */
-static void mark_key(const unicon__sample *sample, double wanted, int64_t *at,
+/* Marks the first unit from *at on with this number, once each; numbers are asked for in order. Was
+ * there one? */
+static bool mark_key(const unicon__sample *sample, double wanted, int64_t *at,
                      unsigned char *gone) {
-  if (find_key(sample, wanted, at)) gone[(*at)++] = 1;
+  const bool found = find_key(sample, wanted, at);
+  if (found) gone[(*at)++] = 1;
+  return found;
 }
 
 /* Marks units that have a pair among `pair`, ascending contents of pairs without their weights. */
@@ -524,7 +527,8 @@ static unicon_status pairs_of(unicon_ctx *ctx, const unicon__batch *set,
 
 unicon_status unicon__sample_remove(unicon_ctx *ctx, unicon__arena *arena,
                                     const unicon__sample *sample, const unicon__batch *set,
-                                    const uint64_t *const hash[2], unicon__sample *out) {
+                                    const uint64_t *const hash[2], int64_t *strangers,
+                                    unicon__sample *out) {
   unicon__block *frame = unicon__frame_open(ctx);
   static const double all[2] = {INFINITY, INFINITY};
   candidates c;
@@ -535,7 +539,8 @@ unicon_status unicon__sample_remove(unicon_ctx *ctx, unicon__arena *arena,
   UNICON_NEW(ctx, gone, sample->units);
   UNICON_TRY(pairs_of(ctx, set, hash, &c, sample, &pair, &pairs));
   mark_pairs(sample, pair, pairs, gone);
-  for (int64_t k = 0, at = 0; k < c.count; k++) mark_key(sample, c.list[k].key, &at, gone);
+  for (int64_t k = 0, at = 0; k < c.count; k++)
+    *strangers += !mark_key(sample, c.list[k].key, &at, gone);
   UNICON_TRY(without_marked(ctx, arena, sample, gone, out));
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
@@ -543,17 +548,29 @@ unicon_status unicon__sample_remove(unicon_ctx *ctx, unicon__arena *arena,
 
 unicon_status unicon__sample_subtract(unicon_ctx *ctx, unicon__arena *arena,
                                       const unicon__sample *sample, const unicon__sample *less,
-                                      unicon__sample *out) {
+                                      int64_t *strangers, unicon__sample *out) {
   unicon__block *frame = unicon__frame_open(ctx);
   unsigned char *gone;
   UNICON_NEW(ctx, gone, sample->units);
-  for (int64_t k = 0, at = 0; k < less->units; k++) mark_key(sample, less->unit[k].key, &at, gone);
+  for (int64_t k = 0, at = 0; k < less->units; k++)
+    *strangers += !mark_key(sample, less->unit[k].key, &at, gone);
   for (int64_t k = 0; k < sample->units; k++)
     if (sample->unit[k].key >= less->threshold[side_of(sample, k)]) gone[k] = 1;
   UNICON_TRY(without_marked(ctx, arena, sample, gone, out));
   for (int s = 0; s < 2; s++) out->threshold[s] = fmin(sample->threshold[s], less->threshold[s]);
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
+}
+
+void unicon__sample_shared(const unicon__sample *sample, const unicon__sample *more, int side,
+                           int64_t *could, int64_t *are) {
+  *could = *are = 0;
+  for (int64_t k = 0, at = 0; k < more->units; k++) {
+    const double key = more->unit[k].key;
+    if (side_of(more, k) != side || !(key < sample->threshold[side])) continue;
+    ++*could;
+    *are += find_key(sample, key, &at);
+  }
 }
 
 void unicon__sample_decay(unicon__sample *sample, double keep) {
