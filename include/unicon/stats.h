@@ -35,15 +35,16 @@ extern "C" {
 typedef struct unicon_stats unicon_stats;
 
 /* Empty statistics for rows like those of `data`, which are looked at only where a kernel needs
- * landmarks or a width, and are not added. Options: bad_rows for that look; normalize, unpaired and those of group Kernel
- * say what rows become (kernels other than linear take map nystrom or random); sample_rows and
- * ledger what is kept beside the sums. */
+ * landmarks or a width (with option bad_rows), and are not added. Options: normalize, unpaired and
+ * those of group Kernel say what rows become (kernels other than linear take map nystrom or random);
+ * sample_rows and ledger what is kept beside the sums. */
 UNICON_CALL unicon_status unicon_stats_create(unicon_ctx *ctx, const unicon_data *data,
                                               const unicon_options *options, unicon_stats **out);
 /* Empty statistics with the maps of others, that can be merged with them. */
 UNICON_CALL unicon_status unicon_stats_create_like(unicon_ctx *ctx, const unicon_stats *like,
                                                    unicon_stats **out);
-/* Empty statistics with the maps of a model that is not fused. */
+/* Empty statistics with the maps of a model that is not fused, which options about maps cannot
+ * change. */
 UNICON_CALL unicon_status unicon_stats_create_from_model(unicon_ctx *ctx, const unicon_model *model,
                                                          const unicon_options *options,
                                                          unicon_stats **out);

@@ -59,9 +59,23 @@ unicon_status unicon__kept_copy_map(unicon_ctx *ctx, unicon__arena *arena, const
   return UNICON_OK;
 }
 
+/* Options that the maps of a model have settled. */
+static unicon_status check_settled(unicon_ctx *ctx, const unicon_options *options) {
+  static const int settled[] = {UNICON__NORMALIZE, UNICON__KERNEL,          UNICON__KERNEL_X,
+                                UNICON__KERNEL_Y,  UNICON__WIDTH,           UNICON__MAP,
+                                UNICON__LANDMARKS, UNICON__LANDMARK_METHOD, UNICON__FEATURES};
+  for (size_t k = 0; k < sizeof settled / sizeof *settled; k++)
+    if (unicon__given(options, settled[k]))
+      return unicon__fail(ctx, UNICON_ERR_OPTION,
+                          "%s has no effect with the maps of a model, which settle that",
+                          unicon__option_row(settled[k])->name);
+  return UNICON_OK;
+}
+
 /* A model keeps the landmarks; the factor, which its weights have taken in, is made again. */
 unicon_status unicon__kept_take_maps(unicon_ctx *ctx, const unicon_model *model,
                                      const unicon_options *options, unicon_stats *stats) {
+  UNICON_TRY(check_settled(ctx, options));
   if (model->parts != 1)
     return unicon__fail(ctx, UNICON_ERR_UNSUPPORTED,
                         "the model is fused of %lld parts, which have no map in common",

@@ -147,6 +147,10 @@ run 0 stats rbf.stats --remove x/0.npy y/0.npy --drop-landmarks -o less.stats --
 json "j['certificate']['landmarks']['dropped'] > 10 and j['features_x'] < 100"
 refused 2 "map is exact" stats x/0.npy y/0.npy --kernel rbf --map exact -o no.stats
 refused 2 "kernel has no effect" stats x/0.npy y/0.npy --map-from maps.stats --kernel rbf -o no.stats
+refused 2 "kernel has no effect" stats x/0.npy y/0.npy --map-from rbf.safetensors --kernel rbf -o no.stats
+refused 2 "normalize has no effect with the maps of a model" stats x/0.npy y/0.npy --map-from rbf.safetensors --normalize off -o no.stats
+refused 2 "kernel has no effect" landmarks x/0.npy y/0.npy --map-from maps.stats --kernel rbf -o no.stats
+run 0 stats x/0.npy y/0.npy --map-from rbf.safetensors --sample-rows 20 --ledger --kernel-ridge 1e-6 -o some.stats
 
 # ---- plan -----------------------------------------------------------------------------------
 run 0 plan x y --preset fast
