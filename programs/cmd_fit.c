@@ -108,6 +108,41 @@ static void print_choice(tool *t, const unicon_model *model) {
   warn_of_chance(t, atof(score), random);
 }
 
+/* How many numbers there are, the first and the last. */
+static int numbers_of(const unicon_model *model, const char *key, double end[2]) {
+  const char *text = unicon_model_meta(model, key);
+  char *next = NULL;
+  int count = 0;
+  for (double value; text; text = next, count++) {
+    value = strtod(text, &next);
+    if (next == text) break;
+    end[count > 0] = value;
+    if (count == 0) end[1] = value;
+  }
+  return count;
+}
+
+/* What steps and epochs that were asked for have done: a step that does not lower the loss is not
+ * taken. */
+static void print_steps(const unicon_model *model) {
+  const char *chosen = unicon_model_meta(model, "auto_chosen");
+  const double wanted = noted(model, "option.iterations"), taken = noted(model, "steps_taken");
+  double loss[2];
+  if (wanted > 0 && numbers_of(model, "loss_log", loss) > 0) {
+    printf("iterations       %.0f of %.0f steps", taken, wanted);
+    if (taken == 0)
+      printf(": none lowers the loss of %.5g\n", loss[0]);
+    else
+      printf(", loss %.5g to %.5g; the model is that of step %.0f\n", loss[0], loss[1],
+             noted(model, "best_step"));
+  }
+  const int epochs = numbers_of(model, "refine_loss_log", loss);
+  if (epochs > 0 && !(chosen && strstr(chosen, "refine")))
+    printf(
+        "refine           %d of %.0f epochs, loss %.5g to %.5g; the model is that of epoch %.0f\n",
+        epochs, noted(model, "option.refine"), loss[0], loss[1], noted(model, "refine_best_epoch"));
+}
+
 /* How the model balances scores, and whether held-out pairs said so. */
 static void print_balance(const tool *t, const unicon_model *model) {
   char words[BALANCED_WORDS];
@@ -149,6 +184,7 @@ static int print_summary(tool *t, const fit_result *result) {
   printf("pairs            %s\n", pairs ? pairs : "");
   printf("rank             %lld\n", (long long)unicon_model_rank(result->model));
   print_spectrum(result->model);
+  print_steps(result->model);
   print_choice(t, result->model);
   print_balance(t, result->model);
   printf("time             %s, %s of memory at most\n",

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What a fit says of chance is that of the pairs it held out, whatever the pairs are, and a score that
-# is hardly above it is said to be so.
+# What a fit says of itself. Chance is that of the pairs it held out, whatever the pairs are, and a score
+# that is hardly above it is said to be so; steps that were asked for and not taken are said not to be.
 . "$(dirname "$0")/cli.sh"
 
 # Noise: rows of x and y that have nothing in common, and rows that have.
@@ -40,3 +40,19 @@ for source in "synth/x.train.npy synth/y.train.npy" "synth/x.train.npy synth/y.t
   prints "; chance 0.0"
   says_nothing
 done
+
+# ---- steps ----------------------------------------------------------------------------------
+near="synth/x.train.npy synth/y.train.npy --preset fast --rank 5"
+# shellcheck disable=SC2086
+{
+  run 0 fit $near --loss spectral --iterations 2 -o steps.safetensors
+  prints "iterations       2 of 2 steps, loss "
+  prints "; the model is that of step 2"
+  run 0 fit synth/y.train.npy synth/y.train.npy --preset fast --temperature 5 --iterations 3 -o steps.safetensors -vv
+  prints "iterations       1 of 3 steps, loss "
+  if grep -q "step 0: .*held-out" err; then fail "a held-out score where nothing was held out"; fi
+  run 0 fit $near --refine 2 --refine-rate 0.05 -o steps.safetensors
+  prints "refine           2 of 2 epochs, loss "
+  run 0 fit $near -o steps.safetensors
+  if grep -q "iterations\|refine" out; then fail "steps that nobody asked for"; fi
+}
