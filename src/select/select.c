@@ -319,15 +319,14 @@ static void take(unicon__selection *w, const unicon__candidate *best,
 }
 
 unicon__select_scope unicon__select_scope_of(const unicon__params *params, int64_t rows_y) {
-  enum { FEW_ROWS = 10000 }; /* below, a choice costs little, and a rule fits less well */
   const bool closed =
       params->cut.size == 0 && params->identity == 0 && params->start == UNICON__START_MOMENT &&
       params->map.method != UNICON__LANDMARKS_GIVEN && !params->shared && params->iterations == 0;
   if (!closed) return UNICON__SELECT_NOTHING;
   if (params->goal != UNICON__GOAL_FIXED) return UNICON__SELECT_ALL;
   const bool open = params->open.exponent || params->open.balance || params->open.ridge;
-  return open && rows_y < FEW_ROWS && params->refine.epochs == 0 ? UNICON__SELECT_SCORES
-                                                                 : UNICON__SELECT_NOTHING;
+  return open && rows_y < UNICON__FEW_ROWS && params->refine.epochs == 0 ? UNICON__SELECT_SCORES
+                                                                         : UNICON__SELECT_NOTHING;
 }
 
 static unicon_status run(unicon_ctx *ctx, unicon__selection *w, unicon__prepared **kept) {

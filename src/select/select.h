@@ -20,6 +20,9 @@ typedef struct unicon__select_log {
   int64_t held[2]; /* rows of x and y that were held out, of the first split */
 } unicon__select_log;
 
+/* Rows of y below which preset fast chooses too: it costs little, and a rule fits less well. */
+enum { UNICON__FEW_ROWS = 10000 };
+
 /* How much is left to choose. */
 typedef enum unicon__select_scope {
   UNICON__SELECT_NOTHING,
