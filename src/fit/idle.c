@@ -122,8 +122,6 @@ static void warn_validation(unicon_ctx *ctx, const unicon_options *o, unicon__fi
   if (unicon__given(o, UNICON__VAL_FRACTION) && (kind.judged || !kind.chooses))
     warn(ctx, UNICON__VAL_FRACTION,
          kind.judged ? "beside validation pairs" : "where nothing is chosen on held-out pairs");
-  if (unicon__given(o, UNICON__BUDGET) && !unicon__is(o, UNICON__BUDGET, "none") && !kind.chooses)
-    warn(ctx, UNICON__BUDGET, "where nothing is chosen on held-out pairs");
   if (weighs && (!kind.judged || !batched(o)))
     warn(ctx, UNICON__AGGREGATE, "without batches and validation pairs");
   if (kind.judged && !kind.sweeps && (idle || kind.fused) && !weighs && !kind.scores)
