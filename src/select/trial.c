@@ -85,7 +85,7 @@ static unicon_status open_results(unicon_ctx *ctx, unicon__trial *t) {
   UNICON_TRY(unicon__state_new(ctx, t->q[0], t->q[1], r, &t->state));
   for (int s = 0; s < 2; s++) {
     UNICON_NEW(ctx, t->z.held[s], t->held.side[s].count * r);
-    UNICON_NEW(ctx, t->z.bank[s], t->held.bank[s].count * r);
+    if (t->held.bank[s].count > 0) UNICON_NEW(ctx, t->z.bank[s], t->held.bank[s].count * r);
   }
   return unicon__svd_start_open(ctx, t->q[0], t->q[1], r, t->params->seed, &t->start);
 }
@@ -333,7 +333,8 @@ static unicon_status embed_here_or_there(unicon_ctx *ctx, unicon__trial *t, cons
   UNICON_TRY(unicon__validation_embed(ctx, &t->held, f, r, &z));
   for (int s = 0; s < 2; s++) {
     memcpy(t->z.held[s], z.held[s], (size_t)(t->held.side[s].count * r) * sizeof(float));
-    memcpy(t->z.bank[s], z.bank[s], (size_t)(t->held.bank[s].count * r) * sizeof(float));
+    if (z.bank[s])
+      memcpy(t->z.bank[s], z.bank[s], (size_t)(t->held.bank[s].count * r) * sizeof(float));
   }
   return UNICON_OK;
 }
