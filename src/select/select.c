@@ -79,11 +79,21 @@ static unicon_status try_kernel(unicon_ctx *ctx, unicon__selection *w,
   if (glance) {
     w->glanced = w->now;
     unicon__kernel_close(ctx, w, o);
-  } else {
-    if (w->now.kernel) w->kernel[w->kernels++] = w->now;
-    w->swept_linear |= kernel->kind == UNICON__KERNEL_LINEAR;
+  } else if (w->now.kernel) {
+    w->kernel[w->kernels++] = w->now;
   }
   return UNICON_OK;
+}
+
+/* What was seen at the glance may be better than what there was time or room for. */
+static void keep_glanced(unicon__selection *w) {
+  int k = 0;
+  if (!w->glanced.kernel) return;
+  while (k < w->kernels && w->kernel[k].kernel != w->glanced.kernel) k++;
+  if (k == w->kernels)
+    w->kernel[w->kernels++] = w->glanced;
+  else if (w->glanced.score > w->kernel[k].score)
+    w->kernel[k] = w->glanced;
 }
 
 /* A glance at the linear kernel first, while there is nothing else in memory; it comes back where
@@ -99,8 +109,7 @@ static unicon_status try_kernels(unicon_ctx *ctx, unicon__selection *w) {
     UNICON_TRY(unicon__poll(ctx));
     UNICON_TRY(try_kernel(ctx, w, &all_kernels[k], false, k == 0 ? first : next));
   }
-  /* What was seen at the glance may be better than what there was time or room for. */
-  if (!w->swept_linear && w->glanced.kernel) w->kernel[w->kernels++] = w->glanced;
+  keep_glanced(w);
   if (w->kernels == 0) return w->none; /* the last sentence says what is missing */
   unicon__clear_error(ctx);
   return UNICON_OK;
