@@ -110,6 +110,16 @@ static void what_is_there_already_is_noticed(void **state) {
       unicon_stats_destroy(part);
       unicon_stats_destroy(all);
     }
+  unicon_stats *classes = stats_of(ctx, 0, N, true, "1000"),
+               *same = stats_of(ctx, 0, N, true, "1000");
+  log_book book = {0};
+  classes->sample.threshold[0] = 0; /* of x nothing is known: texts alone tell nothing */
+  unicon_ctx_set_log(ctx, support_log, &book);
+  CHECK_OK(ctx, unicon_stats_merge(ctx, classes, same));
+  assert_int_equal(book.count[UNICON_LOG_WARNING], 0);
+  unicon_ctx_set_log(ctx, NULL, NULL);
+  unicon_stats_destroy(same);
+  unicon_stats_destroy(classes);
   unicon_options *options = support_options(ctx, "ledger", "on", NULL);
   unicon_stats *all = NULL, *part = NULL;
   rows r, q;

@@ -152,17 +152,20 @@ unicon_status unicon__kept_sum(unicon_ctx *ctx, const unicon_stats *from, double
 static unicon_status check_twice(unicon_ctx *ctx, const unicon_stats *to, const unicon_stats *from,
                                  const char *name, bool added) {
   enum { TELLING = 10 }; /* units: fewer may be alike */
-  int64_t could[2], are[2];
+  int64_t could[2] = {0, 0}, are[2] = {0, 0};
   if (!added && to->ledger.on && from->ledger.on && unicon__ledger_has(&to->ledger, &from->ledger))
     return unicon__fail(
         ctx, UNICON_ERR_DATA,
         "the ledger of %s has every row of %s already, with the same partners: they "
         "would count twice; leave %s out, or sum parts without a ledger",
         to->name, name, name);
-  for (int s = 0; s < 2; s++)
+  bool there = true; /* on each side: the texts of classes come with any images */
+  for (int s = 0; s <= to->sample.labelled; s++) {
     unicon__sample_shared(&to->sample, &from->sample, s, &could[s], &are[s]);
+    there = there && could[s] > 0 && 2 * are[s] >= could[s];
+  }
   const int64_t all = could[0] + could[1], shared = are[0] + are[1];
-  if (all >= TELLING && 2 * are[0] >= could[0] && 2 * are[1] >= could[1])
+  if (there && all >= TELLING)
     unicon__log(ctx, UNICON_LOG_WARNING,
                 "%s seems to be in %s already (%lld of its %lld samples are): rows that are summed "
                 "twice count twice, and some that a choice holds out are fitted on as well",
