@@ -82,30 +82,15 @@ static double noted(const unicon_model *model, const char *key) {
   return text ? atof(text) : 0;
 }
 
-/* Mean of mrr and hit@10 of a random order, about, for queries with so many matches among so many
- * candidates: of each place a share p is a match. */
-static double chance_of(double matches, double candidates) {
-  const double p = matches / candidates;
-  if (!(p > 0 && p < 1)) return p > 0;
-  return (-p * log(p) / (1 - p) + 1 - pow(1 - p, 10)) / 2;
-}
-
-/* The held-out score that says nothing; 0 where it is not known. */
-static double chance(const tool *t, const unicon_model *model) {
-  const double pairs = noted(model, "pairs"), n_x = noted(model, "n_x"), n_y = noted(model, "n_y");
-  if (tool_has(t, CLI_OPT_X_LABELS) || !(pairs > 0 && n_x > 0 && n_y > 0)) return 0;
-  return (chance_of(pairs / n_x, noted(model, "auto_held_y")) +
-          chance_of(pairs / n_y, noted(model, "auto_held_x"))) /
-         2;
-}
-
+/* A score says little where it keeps less than its double, or a tenth of what is above it, from that
+ * of a random order. */
 static void warn_of_chance(tool *t, double score, double random) {
   char text[256];
-  if (!(score < 2 * random) || random > 0.1) return; /* of few rows a score says little */
+  if (score - random >= fmin(random, (1 - random) / 10)) return;
   snprintf(text, sizeof text,
-           "the held-out score %.3f is not clearly above chance (%.2f): do rows belong together as "
-           "given? `unicon check` tells more",
-           score, random);
+           "the held-out score %.3f is %s chance (%.2g): do rows belong together as given? `unicon "
+           "check` tells more",
+           score, score > random ? "hardly above" : "not above", random);
   display_log(&t->display, UNICON_LOG_WARNING, text);
 }
 
@@ -118,12 +103,47 @@ static void print_choice(tool *t, const unicon_model *model) {
   const char *held_y = unicon_model_meta(model, "auto_held_y");
   if (!chosen || !score || !folds || !held_x || !held_y) return;
   printf("chosen           %s\n", chosen);
-  const double random = chance(t, model);
+  const double random = noted(model, "auto_chance");
   printf("held-out score   %.3f among %s x %s rows (%s split%s): mean of mrr and hit@10",
          atof(score), held_x, held_y, folds, folds[0] == '1' && !folds[1] ? "" : "s");
   if (random > 0) printf("; chance %.2g", random);
   putchar('\n');
   warn_of_chance(t, atof(score), random);
+}
+
+/* How many numbers there are, the first and the last. */
+static int numbers_of(const unicon_model *model, const char *key, double end[2]) {
+  const char *text = unicon_model_meta(model, key);
+  char *next = NULL;
+  int count = 0;
+  for (double value; text; text = next, count++) {
+    value = strtod(text, &next);
+    if (next == text) break;
+    end[count > 0] = value;
+    if (count == 0) end[1] = value;
+  }
+  return count;
+}
+
+/* What steps and epochs that were asked for have done: a step that does not lower the loss is not
+ * taken. */
+static void print_steps(const unicon_model *model) {
+  const char *chosen = unicon_model_meta(model, "auto_chosen");
+  const double wanted = noted(model, "option.iterations"), taken = noted(model, "steps_taken");
+  double loss[2];
+  if (wanted > 0 && numbers_of(model, "loss_log", loss) > 0) {
+    printf("iterations       %.0f of %.0f steps", taken, wanted);
+    if (taken == 0)
+      printf(": none lowers the loss of %.5g\n", loss[0]);
+    else
+      printf(", loss %.5g to %.5g; the model is that of step %.0f\n", loss[0], loss[1],
+             noted(model, "best_step"));
+  }
+  const int epochs = numbers_of(model, "refine_loss_log", loss);
+  if (epochs > 0 && !(chosen && strstr(chosen, "refine")))
+    printf(
+        "refine           %d of %.0f epochs, loss %.5g to %.5g; the model is that of epoch %.0f\n",
+        epochs, noted(model, "option.refine"), loss[0], loss[1], noted(model, "refine_best_epoch"));
 }
 
 /* How the model balances scores, and whether held-out pairs said so. */
@@ -168,6 +188,7 @@ static int print_summary(tool *t, const fit_result *result) {
   printf("pairs            %s\n", pairs ? pairs : "");
   printf("rank             %lld\n", (long long)unicon_model_rank(result->model));
   print_spectrum(result->model);
+  print_steps(result->model);
   print_choice(t, result->model);
   print_balance(t, result->model);
   printf("time             %s, %s of memory at most\n",

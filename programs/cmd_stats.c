@@ -34,6 +34,13 @@ static int check_settings(tool *t, const char *why) {
   return EXIT_DONE;
 }
 
+/* Maps that are taken from statistics; a model's are looked after by the library. */
+static int check_maps(tool *t) {
+  const char *maps = tool_value(t, CLI_OPT_MAP_FROM);
+  return maps && summed_is_name(maps) ? check_settings(t, "with --map-from of statistics")
+                                      : EXIT_DONE;
+}
+
 static int check_decay(tool *t, double *keep) {
   const char *text = tool_value(t, CLI_OPT_DECAY);
   char *end = NULL;
@@ -62,10 +69,7 @@ static int check_stats(tool *t, double *keep) {
     return cli_error(command, "--drop-landmarks needs --remove as well");
   if (tool_has(t, CLI_OPT_MAP_FROM) && change)
     return cli_error(command, "--map-from has no effect beside --add or --remove");
-  const char *maps = tool_value(t, CLI_OPT_MAP_FROM);
-  int code = change                         ? check_settings(t, "with ALL.stats")
-             : maps && summed_is_name(maps) ? check_settings(t, "with --map-from of statistics")
-                                            : EXIT_DONE;
+  int code = change ? check_settings(t, "with ALL.stats") : check_maps(t);
   if (code == EXIT_DONE) code = check_decay(t, keep);
   if (code == EXIT_DONE) code = inputs_check_options(t);
   if (code == EXIT_DONE) code = check_output(t);
@@ -167,7 +171,8 @@ int cmd_landmarks(tool *t) {
   unicon_stats *stats = NULL;
   if (!tool_has(t, CLI_OPT_OUTPUT))
     return cli_usage_error(t->args->command, "say where the maps go: -o MAPS.stats");
-  int code = check_output(t);
+  int code = check_maps(t);
+  if (code == EXIT_DONE) code = check_output(t);
   if (cli_sets(t->args, "drop_landmarks"))
     display_idle(&t->display, "drop-landmarks", "where landmarks are chosen");
   if (code == EXIT_DONE) code = inputs_open(t, path[0], path[1], INPUTS_LOOSE, &in);

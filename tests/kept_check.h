@@ -30,21 +30,29 @@ static inline double kept_sides_distance(const unicon_stats *a, const unicon_sta
   return worst;
 }
 
-/* Do both samples hold the same rows, labels and pairs? */
+/* Do both samples hold the same rows, labels and pairs, in the same units? */
 static inline void kept_same_sample(const unicon_stats *a, const unicon_stats *b) {
   const unicon__sample *s = &a->sample, *t = &b->sample;
   assert_int_equal(s->units, t->units);
   assert_int_equal(s->pairs, t->pairs);
   assert_int_equal(s->labelled, t->labelled);
   assert_memory_equal(s->threshold, t->threshold, sizeof s->threshold);
+  for (int64_t k = 0; k < s->units; k++) {
+    const unicon__unit *u = &s->unit[k], *v = &t->unit[k];
+    assert_true(u->key == v->key && u->whole == v->whole && u->pairs == v->pairs);
+    assert_true(u->rows[0] == v->rows[0] && u->rows[1] == v->rows[1]);
+    assert_true(u->at[0] == v->at[0] && u->at[1] == v->at[1] && u->at_pair == v->at_pair);
+  }
   for (int side = 0; side < 2; side++) {
     const size_t rows = (size_t)s->rows[side];
     assert_int_equal(s->rows[side], t->rows[side]);
+    assert_memory_equal(s->length[side], t->length[side], rows * sizeof **s->length);
     assert_memory_equal(s->hash[side], t->hash[side], rows * 8);
     assert_memory_equal(s->half[side], t->half[side], rows * (size_t)s->width[side] * 2);
     if (s->labelled) assert_memory_equal(s->label[side], t->label[side], rows * 8);
   }
   assert_memory_equal(s->pair, t->pair, (size_t)(2 * s->pairs) * sizeof *s->pair);
+  assert_memory_equal(s->weight, t->weight, (size_t)s->pairs * sizeof *s->weight);
 }
 
 static inline unicon_model *kept_fit(unicon_ctx *ctx, const unicon_stats *stats,

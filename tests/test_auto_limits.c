@@ -24,13 +24,19 @@ static double best_tried(const unicon_model *model) {
 }
 
 /* A budget that ends anywhere ends in a model, the best of what was tried: a kernel for which no
- * time was left is no finalist, a first look at one that there was time for is. */
+ * time was left is no finalist, a first look at one that there was time for is. It is never behind
+ * preset fast, whose settings are tried whatever the budget. */
 static void any_budget_gives_a_model(void **state) {
   scratch *s = *state;
   problem p;
   problem_make(s->ctx, 33, 700, 20, 16, 6, 0.6, &p);
   static const char *const budgets[] = {"0.1", "0.3", "0.6", "1.2"};
   CHECK_OK(s->ctx, unicon_ctx_set(s->ctx, "threads", "2")); /* more would have time for a kernel */
+  unicon_options *fast = NULL;
+  CHECK_OK(s->ctx, unicon_options_create(s->ctx, &fast));
+  CHECK_OK(s->ctx, unicon_options_set(s->ctx, fast, "preset", "fast"));
+  unicon_model *least = support_fit(s->ctx, p.rows_x, p.rows_y, NULL, fast);
+  const double floor_score = atof(unicon_model_meta(least, "auto_score"));
   for (size_t k = 0; k < sizeof budgets / sizeof *budgets; k++) {
     unicon_options *options = NULL;
     CHECK_OK(s->ctx, unicon_options_create(s->ctx, &options));
@@ -42,9 +48,12 @@ static void any_budget_gives_a_model(void **state) {
     if (k == 0) assert_non_null(strstr(book.last[UNICON_LOG_WARNING], "leaves no time for"));
     const double score = atof(unicon_model_meta(model, "auto_score")), best = best_tried(model);
     assert_true(best > 0 && fabs(score - best) < 1e-4); /* four digits are kept of what was tried */
+    assert_true(score > floor_score - 1e-5);
     unicon_model_destroy(model);
     unicon_options_destroy(options);
   }
+  unicon_model_destroy(least);
+  unicon_options_destroy(fast);
   problem_free(&p);
 }
 
@@ -121,6 +130,30 @@ static void the_rank_is_said_as_it_is(void **state) {
   problem_free(&p);
 }
 
+/* Splits may have fewer directions than all rows: a column of y that two rows alone have, for one. */
+static void the_rank_is_that_of_the_model(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  static const char *const presets[] = {"fast", "auto"};
+  enum { ROWS = 300 };
+  problem p;
+  problem_make(ctx, 6, ROWS, DX, DY, 6, 0.6, &p);
+  for (int64_t i = 0; i < ROWS; i++)
+    for (int64_t k = DY - 4; k < DY; k++) p.y[i * DY + k] = i == 40 * (DY - k) ? 3.0f : 0.0f;
+  for (int k = 0; k < 2; k++) {
+    unicon_options *options = NULL;
+    char words[32];
+    CHECK_OK(ctx, unicon_options_create(ctx, &options));
+    CHECK_OK(ctx, unicon_options_set(ctx, options, "preset", presets[k]));
+    CHECK_OK(ctx, unicon_options_set(ctx, options, "kernel", "linear"));
+    unicon_model *model = support_fit(ctx, p.rows_x, p.rows_y, NULL, options);
+    snprintf(words, sizeof words, "rank %lld,", (long long)unicon_model_rank(model));
+    assert_non_null(strstr(unicon_model_meta(model, "auto_chosen"), words));
+    unicon_model_destroy(model);
+    unicon_options_destroy(options);
+  }
+  problem_free(&p);
+}
+
 /* Keeps the first warning of its kind. */
 static void hear_left_out(void *user, unicon_log_level level, const char *text) {
   char *kept = user;
@@ -177,6 +210,7 @@ int main(void) {
       SCRATCH_TEST(many_common_directions_take_more_rank),
       SCRATCH_TEST(a_rank_without_room_is_left_out),
       SCRATCH_TEST(the_rank_is_said_as_it_is),
+      SCRATCH_TEST(the_rank_is_that_of_the_model),
       SCRATCH_TEST(kernels_must_fit_the_limit),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -336,7 +336,7 @@ static void idle_options_are_announced(void **state) {
       {"temperature", "0.2", NULL, NULL, "temperature has no effect with 0 iterations"},
       {"damping", "plain", NULL, NULL, "damping has no effect"},
       {"ridge", "0.1", "metric", "none", "ridge has no effect"},
-      {"val_fraction", "0.1", NULL, NULL, "val_fraction has no effect without preset auto"},
+      {"val_fraction", "0.1", NULL, NULL, "val_fraction has no effect where nothing is chosen"},
       {"budget", "1", NULL, NULL, "budget has no effect where nothing is tried"},
       {"nu", "0.5", NULL, NULL, "nu has no effect without loss general"},
       {"margin", "0.5", NULL, NULL, "margin has no effect without loss triplet"},
@@ -364,6 +364,10 @@ static void idle_options_are_announced(void **state) {
   log_book book = {0};
   unicon_model *model = NULL;
   unicon_ctx_set_log(s->ctx, support_log, &book);
+  unicon_options *held = support_options(s->ctx, "val_fraction", "0.3", "exponent", "auto", NULL);
+  unicon_model_destroy(support_fit(s->ctx, p.rows_x, p.rows_y, NULL, held));
+  assert_int_equal(book.count[UNICON_LOG_WARNING], 0);
+  unicon_options_destroy(held);
   const unicon_data data = UNICON_DATA(.x = p.rows_x, .y = p.rows_y);
   const unicon_data half[2] = {UNICON_DATA(.x = p.rows_x, .y = NULL),
                                UNICON_DATA(.x = NULL, .y = p.rows_y)};

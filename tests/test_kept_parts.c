@@ -87,6 +87,90 @@ static void a_part_without_a_sample(void **state) {
     }
 }
 
+/* A part that is there already is refused by ledgers, and by samples there is a warning; rows that
+ * were never added are known to a sample that has every row. Parts that share nothing pass. */
+static void what_is_there_already_is_noticed(void **state) {
+  scratch *s = *state;
+  unicon_ctx *ctx = s->ctx;
+  for (int labels = 0; labels < 2; labels++)
+    for (int k = 0; k < 3; k++) {
+      static const char *const rooms[] = {"1000", "200", "0"}; /* all, some, none */
+      log_book book = {0};
+      unicon_stats *all = stats_of(ctx, 0, N, labels, rooms[k]);
+      unicon_stats *part = stats_of(ctx, N / 2, N, labels, rooms[k]);
+      unicon_stats *less = stats_of(ctx, 0, N / 2, labels, rooms[k]);
+      unicon_ctx_set_log(ctx, support_log, &book);
+      CHECK_OK(ctx, unicon_stats_merge(ctx, less, part));
+      assert_int_equal(book.count[UNICON_LOG_WARNING], 0);
+      CHECK_OK(ctx, unicon_stats_merge(ctx, all, part));
+      assert_int_equal(book.count[UNICON_LOG_WARNING], k < 2);
+      if (k < 2) assert_non_null(strstr(book.last[UNICON_LOG_WARNING], "seems to be in the stat"));
+      unicon_ctx_set_log(ctx, NULL, NULL);
+      unicon_stats_destroy(less);
+      unicon_stats_destroy(part);
+      unicon_stats_destroy(all);
+    }
+  unicon_stats *classes = stats_of(ctx, 0, N, true, "1000"),
+               *same = stats_of(ctx, 0, N, true, "1000");
+  log_book book = {0};
+  classes->sample.threshold[0] = 0; /* of x nothing is known: texts alone tell nothing */
+  unicon_ctx_set_log(ctx, support_log, &book);
+  CHECK_OK(ctx, unicon_stats_merge(ctx, classes, same));
+  assert_int_equal(book.count[UNICON_LOG_WARNING], 0);
+  unicon_ctx_set_log(ctx, NULL, NULL);
+  unicon_stats_destroy(same);
+  unicon_stats_destroy(classes);
+  unicon_options *options = support_options(ctx, "ledger", "on", NULL);
+  unicon_stats *all = NULL, *part = NULL;
+  rows r, q;
+  rows_open(ctx, 0, N, false, &r);
+  rows_open(ctx, 20, 30, false, &q);
+  CHECK_OK(ctx, unicon_stats_create(ctx, &r.data_of, options, &all));
+  CHECK_OK(ctx, unicon_stats_create(ctx, &r.data_of, options, &part));
+  CHECK_OK(ctx, unicon_stats_merge(ctx, all, part)); /* nothing is there twice */
+  CHECK_OK(ctx, unicon_stats_add(ctx, all, &r.data_of, NULL));
+  CHECK_OK(ctx, unicon_stats_add(ctx, part, &q.data_of, NULL));
+  scratch_failed(s, unicon_stats_merge(ctx, all, part), UNICON_ERR_DATA,
+                 "the ledger of the statistics has every row of", "count twice");
+  CHECK_CLOSE(all->sums.rows[0], N, 0);
+  CHECK_OK(ctx, unicon_stats_merge(ctx, part, all)); /* other rows come with them */
+  unicon_stats_destroy(part);
+  unicon_stats_destroy(all);
+  unicon_options_destroy(options);
+  rows_close(&q);
+  rows_close(&r);
+}
+
+/* Of a sample with every row: rows of one part that are paired otherwise, or strangers. */
+static void a_sample_of_all_knows_strangers(void **state) {
+  scratch *s = *state;
+  unicon_ctx *ctx = s->ctx;
+  for (int labels = 0; labels < 2; labels++) {
+    unicon_stats *all = stats_of(ctx, 0, N - 10, labels, "1000");
+    unicon_stats *other = stats_of(ctx, N - 20, N, labels, "1000");
+    unicon_result *certificate = NULL;
+    rows r, q;
+    double removed;
+    rows_open(ctx, N - 12, N - 4, labels, &r);
+    rows_open(ctx, 4, 8, labels, &q);
+    scratch_failed(s, unicon_stats_remove(ctx, all, &r.data_of, NULL, NULL), UNICON_ERR_DATA,
+                   labels ? "but not 12 of the rows" : "but not 6 of the rows and their partners",
+                   "nothing is removed");
+    scratch_failed(s, unicon_stats_subtract(ctx, all, other, NULL), UNICON_ERR_DATA, "but not",
+                   "never added");
+    CHECK_CLOSE(all->sums.rows[0], N - 10, 0);
+    CHECK_OK(ctx, unicon_stats_remove(ctx, all, &q.data_of, NULL, &certificate));
+    assert_string_equal(unicon_result_text(certificate, "checked_by"), "sample of every row");
+    assert_int_equal(unicon_result_number(certificate, "sample.removed", &removed), 0);
+    CHECK_CLOSE(removed, 8, 0);
+    unicon_result_destroy(certificate);
+    unicon_stats_destroy(other);
+    unicon_stats_destroy(all);
+    rows_close(&q);
+    rows_close(&r);
+  }
+}
+
 /* Where nothing is left there is no sample either, and rows of the other kind may come. */
 static void nothing_is_of_either_kind(void **state) {
   scratch *s = *state;
@@ -218,6 +302,8 @@ static void counts_of_strangers_are_checked(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(a_part_without_a_sample),
+      SCRATCH_TEST(what_is_there_already_is_noticed),
+      SCRATCH_TEST(a_sample_of_all_knows_strangers),
       SCRATCH_TEST(nothing_is_of_either_kind),
       SCRATCH_TEST(no_sample_comes_back),
       SCRATCH_TEST(equal_rows_are_there_once),

@@ -246,6 +246,7 @@ static void check_use(const stage *st, int64_t count) {
   for (int64_t k = 0; k < count; k++) {
     const outcome *o = &st->saw[k];
     assert_memory_equal(o->ids, st->plain.ids, sizeof o->ids);
+    assert_memory_equal(o->scores, st->plain.scores, sizeof o->scores);
     for (int m = 0; m < UNICON__METRIC_COUNT; m++) {
       CHECK_CLOSE(o->to_y.value[m], st->plain.to_y.value[m], 1e-12);
       CHECK_CLOSE(o->to_x.value[m], st->plain.to_x.value[m], 1e-12);

@@ -35,15 +35,16 @@ extern "C" {
 typedef struct unicon_stats unicon_stats;
 
 /* Empty statistics for rows like those of `data`, which are looked at only where a kernel needs
- * landmarks or a width, and are not added. Options: normalize, unpaired and those of group Kernel
- * say what rows become (kernels other than linear take map nystrom or random); sample_rows and
- * ledger what is kept beside the sums. */
+ * landmarks or a width (with option bad_rows), and are not added. Options: normalize, unpaired and
+ * those of group Kernel say what rows become (kernels other than linear take map nystrom or random);
+ * sample_rows and ledger what is kept beside the sums. */
 UNICON_CALL unicon_status unicon_stats_create(unicon_ctx *ctx, const unicon_data *data,
                                               const unicon_options *options, unicon_stats **out);
 /* Empty statistics with the maps of others, that can be merged with them. */
 UNICON_CALL unicon_status unicon_stats_create_like(unicon_ctx *ctx, const unicon_stats *like,
                                                    unicon_stats **out);
-/* Empty statistics with the maps of a model that is not fused. */
+/* Empty statistics with the maps of a model that is not fused, which options about maps cannot
+ * change. */
 UNICON_CALL unicon_status unicon_stats_create_from_model(unicon_ctx *ctx, const unicon_model *model,
                                                          const unicon_options *options,
                                                          unicon_stats **out);
@@ -59,16 +60,16 @@ UNICON_CALL unicon_status unicon_stats_add(unicon_ctx *ctx, unicon_stats *stats,
  *     removed.rows_x, removed.rows_y, removed.pairs
  *     removed.hash        16 hexadecimal digits of the rows and pairs, whatever their order
  *     left.rows_x, ...    what the statistics hold now
- *     checked_by          "ledger": each of them was there. "counts and covariance": there were as
- *                         many, and what is left is a covariance; rows that were never added may go
- *                         unnoticed
+ *     checked_by          "ledger", or "sample of every row": each of them was there. "counts and
+ *                         covariance": there were as many, and what is left is a covariance; rows
+ *                         that were never added may go unnoticed
  *     trace.bound         what may be left of them in the sums of squares by rounding, relative to
  *                         these sums (Frobenius norm)
  *     sample.removed      rows of the sample that went with them, so that no bank and no held-out
  *                         row of a later fit is one of them
  *     landmarks.dropped   landmarks that were rows of these, and are none now
  *     seen_by             a sentence: what else has seen the rows, and what is to be done about it
- * Fails where counts or the ledger say that they were not there, after unicon_stats_decay, and where
+ * Fails where counts, the ledger or the sample say that they were not there, after unicon_stats_decay, and where
  * a row is a landmark, unless option drop_landmarks is on: then the features are projected to those
  * of the landmarks that are left, which changes the maps. */
 UNICON_CALL unicon_status unicon_stats_remove(unicon_ctx *ctx, unicon_stats *stats,
@@ -76,7 +77,8 @@ UNICON_CALL unicon_status unicon_stats_remove(unicon_ctx *ctx, unicon_stats *sta
                                               const unicon_options *options,
                                               unicon_result **certificate);
 
-/* stats += other, and stats -= other with a certificate as above. Both must have the same maps. */
+/* stats += other, and stats -= other with a certificate as above. Both must have the same maps. With
+ * ledgers a sum is refused where every row of `other` is there already. */
 UNICON_CALL unicon_status unicon_stats_merge(unicon_ctx *ctx, unicon_stats *stats,
                                              const unicon_stats *other);
 UNICON_CALL unicon_status unicon_stats_subtract(unicon_ctx *ctx, unicon_stats *stats,

@@ -202,3 +202,26 @@ def test_synth_is_a_range_of_numbers():
     assert x.shape == (50, 17) and label.shape == (50,) and (part == x[30:]).all()
     with pytest.raises(unicon.OptionError, match="rank has no effect here"):
         unicon.synth("linear", 5, rank=3)
+
+
+def test_rows_are_forgotten_also_where_nothing_is_left_to_fit(linear):
+    x, y = (rows[:100] for rows in linear)
+    aligner = unicon.Aligner(preset="fast").partial_fit(x, y)
+    with pytest.raises(unicon.DataError, match="the rows were removed") as failed:
+        aligner.forget(x, y)
+    certificate = failed.value.certificate
+    assert certificate["removed"]["rows_x"] == 100 and certificate["left"]["rows_x"] == 0
+    assert certificate["rebuilt"] == ["statistics", "sample"]
+    with pytest.raises(unicon.NotFittedError):
+        aligner.transform_x(x)  # the model had seen them
+    assert aligner.partial_fit(x, y).stats_.info["rows_x"] == 100
+    with pytest.raises(unicon.DataError, match="never added|cannot be removed") as failed:
+        aligner.forget(linear[0], linear[1])
+    assert failed.value.certificate is None and aligner.transform_x(x).shape[0] == 100
+
+
+def test_a_fit_that_fails_says_that_its_rows_were_added(linear):
+    x, y = linear
+    with pytest.raises(unicon.DataError, match=r"the rows were added: fit_from\(aligner.stats_\)"):
+        (aligner := unicon.Aligner(preset="fast")).partial_fit(x[:1], y[:1])
+    assert aligner.partial_fit(x[1:], y[1:]).stats_.info["rows_x"] == 500

@@ -187,3 +187,20 @@ def test_labels_add_up_in_any_split(captions, tmp_path):
         Stats().update(x, y, labels=(np.array(["a\0b", "c"] * 30), np.array(["c"] * len(y))))
     with pytest.raises(unicon.ShapeError, match="made with class labels"):
         whole.update(x, y, 5)
+
+
+def test_maps_come_from_rows_that_can_be_used(linear):
+    x, y = (rows.copy() for rows in linear)
+    x[3, 2], y[7] = np.nan, 0
+    with pytest.warns(unicon.UniconWarning, match="1 of 500 rows dropped"):
+        stats = Stats(kernel="rbf", landmarks=40, bad_rows="drop").update(x, y)
+    assert stats.info["rows_x"] == 498
+    with pytest.raises(unicon.DataError, match="row 3, column 2"):
+        Stats(kernel="rbf", landmarks=40).update(x, y)
+
+
+def test_labels_beyond_int64_are_refused(linear):
+    x, y = (rows[:4] for rows in linear)
+    labels = np.array([1, 2, 2**64 - 1, 3], dtype=np.uint64)  # would be -1 of the other side
+    with pytest.raises(unicon.PairsError, match="18446744073709551615; accepted: numbers up to"):
+        Stats().update(x, y, labels=(labels, np.array([1, 2, -1, 3])))

@@ -157,7 +157,7 @@ def _text(label: Any) -> bytes:
 def _label_numbers(labels: np.ndarray) -> np.ndarray:
     """The numbers by which the library knows labels: integers themselves, texts as in files."""
     if labels.dtype.kind in "iub":
-        return np.ascontiguousarray(labels).astype(np.int64)
+        return whole_numbers(labels, "the labels have")
     names, place = np.unique(labels, return_inverse=True)
     numbers = [lib.unicon_label_number(_text(name)) for name in names.tolist()]
     return np.array(numbers, dtype=np.int64)[place.reshape(-1)]

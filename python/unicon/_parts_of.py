@@ -8,7 +8,7 @@ from typing import Any, Iterable, Mapping, Optional
 import numpy as np
 
 from ._library import SCOPE_CONTEXT, SCOPE_STATS
-from ._options import TABLE
+from ._options import TABLE, names_of
 from .errors import DataError, UniconError, error_of
 from .stats import Stats
 
@@ -43,15 +43,22 @@ def matrix(block: Any) -> np.ndarray:
     return rows
 
 
+def begin(options: Mapping[str, Any], maps: Optional[bytes]) -> Stats:
+    """Empty statistics of a part. Maps that are shared settle the options about them; the others
+    are those of the part."""
+    if not maps:
+        return Stats(**options)
+    part = Stats.from_bytes(maps).empty()
+    part._options = {name: value for name, value in options.items()
+                     if name == "bad_rows" or name in names_of(SCOPE_CONTEXT)}
+    return part
+
+
 def part_of(number: int, x: Any, y: Any, pairs: Any, options: Mapping[str, Any],
             maps: Optional[bytes] = None) -> bytes:
     """The statistics of one part, as the bytes of their file."""
     try:
-        part = Stats.from_bytes(maps).empty() if maps else Stats(**options)
-        if maps:
-            part._options = {name: value for name, value in options.items()
-                             if name in ("threads", "max_mem", "bad_rows")}
-        return part.update(matrix(x), matrix(y), pairs).to_bytes()
+        return begin(options, maps).update(matrix(x), matrix(y), pairs).to_bytes()
     except UniconError as error:
         raise error_of(error.status, f"part {number}: {error}") from None
 

@@ -16,7 +16,7 @@ from ._pairs import Pairs
 from ._result import Evaluation
 from ._rows import Matrix
 from ._split import Items, as_rows
-from .errors import ArgumentError, OptionError, not_fitted
+from .errors import ArgumentError, OptionError, UniconError, error_of, not_fitted
 from .model import Model, PathLike, fit_model
 from .stats import Stats
 
@@ -133,14 +133,18 @@ class Aligner:
         if "stats_" not in self.__dict__:
             self.stats_ = Stats(**self._given_for_stats())
         self.stats_.update(X, Y, pairs, weights, labels=labels, progress=progress)
-        return self.fit_from(self.stats_, validation, progress=progress) if refit else self
+        if refit:
+            self._refit(validation, progress, "the rows were added: fit_from(aligner.stats_) fits "
+                        "again without adding them twice")
+        return self
 
     def forget(self, X: Matrix, Y: Matrix, pairs: Pairs = None, weights: Any = None, *,
                labels: Any = None, validation: Any = None, drop_landmarks: bool = False,
                refit: bool = True, progress: Progress = None) -> dict[str, Any]:
         """Takes rows that partial_fit has added out of `stats_`, fits again, and returns the
         certificate (Stats.revert) with "rebuilt": what was made anew without the rows. Copies of
-        earlier models are yours to delete."""
+        earlier models are yours to delete. Where no model can be fitted of what is left there is
+        none, and the error has the certificate (`error.certificate`): the rows are gone."""
         if "stats_" not in self.__dict__:
             raise ArgumentError("there are no statistics to take rows from: rows can be forgotten "
                                 "that were added by partial_fit")
@@ -148,9 +152,21 @@ class Aligner:
                                          drop_landmarks=drop_landmarks, progress=progress)
         certificate["rebuilt"] = ["statistics", "sample"]
         if refit:
-            self.fit_from(self.stats_, validation, progress=progress)
+            self.__dict__.pop("model_", None)  # it has seen the rows
+            self._refit(validation, progress, "the rows were removed, as the certificate of this "
+                        "error says, and there is no model now", certificate)
             certificate["rebuilt"] += ["choices", "model", "banks"]
         return certificate
+
+    def _refit(self, validation: Any, progress: Progress, so_far: str,
+               certificate: Optional[dict[str, Any]] = None) -> None:
+        """Fits from the statistics, which have changed: an error says so."""
+        try:
+            self.fit_from(self.stats_, validation, progress=progress)
+        except UniconError as error:
+            told = error_of(error.status, f"{error}; {so_far}")
+            told.certificate = certificate
+            raise told from error
 
     def fit_from(self, stats: Stats, validation: Any = None, *,
                  progress: Progress = None) -> Aligner:

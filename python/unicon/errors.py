@@ -8,12 +8,15 @@ user would expect.
 from __future__ import annotations
 
 import sys
+from typing import Any, Optional
 
 
 class UniconError(Exception):
     """Anything that went wrong in the library."""
 
     status: int = -1
+    certificate: Optional[dict[str, Any]] = None
+    """Of Aligner.forget, where the rows were removed, but no model could be fitted any more."""
 
 
 class UniconWarning(UserWarning):

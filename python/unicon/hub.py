@@ -120,8 +120,9 @@ def _own_score(noted: Mapping[str, str]) -> str:
         return "None were given with this card."
     return (f"While settings were chosen: {float(noted['auto_score']):.3f}, the mean of mrr and hit@10 "
             f"in both directions, among {noted.get('auto_held_x', '?')} by "
-            f"{noted.get('auto_held_y', '?')} held-out rows. It chose the settings too, so it is on "
-            "the high side.")
+            f"{noted.get('auto_held_y', '?')} held-out rows, where a random order has "
+            f"{float(noted.get('auto_chance', 'nan')):.2g}. It chose the settings too, so it is on the "
+            "high side.")
 
 
 def _options(noted: Mapping[str, str]) -> str:

@@ -14,9 +14,9 @@ Where one process fails, all raise its error, which names the process.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
-from ._parts_of import has_maps_to_share, split_options
+from ._parts_of import begin, has_maps_to_share, split_options
 from ._pairs import Pairs
 from ._rows import Matrix
 from .aligner import Aligner
@@ -25,20 +25,25 @@ from .model import Model
 from .stats import Stats
 
 
-def _agree(comm: Any, error: Optional[UniconError]) -> None:
-    """Raises on all processes what the first of those that failed has to say."""
-    told = comm.allgather(None if error is None else (error.status, str(error)))
+def _agree(comm: Any, error: Optional[Exception]) -> None:
+    """Raises on all processes what the first of those that failed has to say; errors of others than
+    the library stay as they are where they happened."""
+    said = error and (str(error) if isinstance(error, UniconError)
+                      else f"{type(error).__name__}: {error}")
+    told = comm.allgather(said and (getattr(error, "status", -1), said))
+    if error and not isinstance(error, UniconError):
+        raise error
     for number, failure in enumerate(told):
-        if failure is not None:
+        if failure:
             raise error_of(failure[0], f"process {number}: {failure[1]}") from None
 
 
-def _together(comm: Any, work: Any) -> Any:
+def _together(comm: Any, work: Callable[[], Any]) -> Any:
     """Does `work` on this process; an error of any process is an error of all."""
     made, failed = None, None
     try:
         made = work()
-    except UniconError as error:
+    except Exception as error:
         failed = error
     _agree(comm, failed)
     return made
@@ -46,22 +51,26 @@ def _together(comm: Any, work: Any) -> Any:
 
 def _merged(comm: Any, part: Optional[Stats]) -> Optional[bytes]:
     """The sum over processes on process 0: process k takes in k + step, for steps 1, 2, 4, ..."""
+    def as_bytes() -> Optional[bytes]:
+        return None if part is None else part.to_bytes()
+
+    def take_in() -> Optional[Stats]:
+        other = None if content is None else Stats.from_bytes(content)
+        return part if other is None else other if part is None else part + other
+
     step, rank, size = 1, comm.Get_rank(), comm.Get_size()
     while step < size:
-        failed = None
-        if rank % (2 * step) == step:
-            comm.send(None if part is None else part.to_bytes(), dest=rank - step)
+        sends = rank % (2 * step) == step
+        content = _together(comm, as_bytes if sends else lambda: None)
+        if sends:
+            comm.send(content, dest=rank - step)
+            content = None
         elif rank % (2 * step) == 0 and rank + step < size:
             content = comm.recv(source=rank + step)
-            try:
-                if content is not None:
-                    other = Stats.from_bytes(content)
-                    part = other if part is None else part + other
-            except UniconError as error:
-                failed = error
-        _agree(comm, failed)
+        part = _together(comm, take_in)
         step *= 2
-    return None if rank or part is None else part.to_bytes()
+    made: Optional[bytes] = _together(comm, lambda: None if rank else as_bytes())
+    return made
 
 
 def stats(comm: Any, X: Optional[Matrix], Y: Optional[Matrix], pairs: Pairs = None,
@@ -80,13 +89,13 @@ def stats(comm: Any, X: Optional[Matrix], Y: Optional[Matrix], pairs: Pairs = No
     def add() -> Optional[Stats]:
         if X is None:
             return None
-        part = Stats.from_bytes(maps).empty() if maps else Stats(**for_stats)
-        return part.update(X, Y, pairs, weights)
+        return begin(for_stats, maps).update(X, Y, pairs, weights)
 
     content = comm.bcast(_merged(comm, _together(comm, add)), root=0)
     if content is None:
         raise DataError("no process has rows")
-    return Stats.from_bytes(content)
+    made: Stats = _together(comm, lambda: Stats.from_bytes(content))
+    return made
 
 
 def fit(comm: Any, X: Optional[Matrix], Y: Optional[Matrix], pairs: Pairs = None,
@@ -104,6 +113,7 @@ def fit(comm: Any, X: Optional[Matrix], Y: Optional[Matrix], pairs: Pairs = None
         content: bytes = aligner.fit_from(aligner.stats_, validation).model_.to_bytes()
         return content
 
-    aligner.model_ = Model.from_bytes(comm.bcast(_together(comm, solve), root=0))
+    model = comm.bcast(_together(comm, solve), root=0)
+    aligner.model_ = _together(comm, lambda: Model.from_bytes(model))
     aligner.n_features_in_ = aligner.model_.width_x
     return aligner

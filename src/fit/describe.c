@@ -17,6 +17,7 @@ static unicon_status describe_steps(unicon_ctx *ctx, const unicon__fitted *f, un
     if (f->judged)
       UNICON_TRY(unicon__model_note_numbers(ctx, model, "score_log", solve->score, solve->steps));
     UNICON_TRY(unicon__model_note_integer(ctx, model, "best_step", solve->best));
+    UNICON_TRY(unicon__model_note_integer(ctx, model, "steps_taken", solve->taken - 1));
   }
   if (refine->epochs == 0) return UNICON_OK;
   const int epochs = refine->epochs < UNICON__EPOCH_LOG ? refine->epochs : UNICON__EPOCH_LOG - 1;

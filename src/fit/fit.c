@@ -81,15 +81,22 @@ static unicon_status take_single(unicon_ctx *ctx, unicon_model *model,
   return UNICON_OK;
 }
 
+/* NULL holds nothing. */
+static bool all_finite(const float *data, int64_t count) {
+  for (int64_t k = 0; data && k < count; k++)
+    if (!isfinite(data[k])) return false;
+  return true;
+}
+
 /* Sums from a file may be those of no rows at all. */
 static unicon_status check_sums(unicon_ctx *ctx, const fit *f, const unicon_model *model) {
   const unicon__part *part = &model->part[0];
-  bool fine = true;
-  for (int64_t k = 0; k < model->rank; k++) fine = fine && isfinite(model->spectrum[k]);
-  for (int s = 0; s < 2 && f->stored.stats; s++)
-    for (int64_t k = 0; k < part->map[s].out * part->rank; k++)
-      fine = fine && isfinite(part->weight[s][k]);
-  if (fine || !f->stored.stats) return UNICON_OK;
+  if (!f->stored.stats) return UNICON_OK;
+  bool fine = all_finite(model->spectrum, model->rank);
+  for (int s = 0; s < 2; s++)
+    fine = fine && all_finite(part->weight[s], part->map[s].out * part->rank) &&
+           all_finite(part->map[s].mean, part->map[s].out);
+  if (fine) return UNICON_OK;
   return unicon__fail(ctx, UNICON_ERR_NUMERIC,
                       "%s holds sums that are too large for any rows: a fit of them overflows",
                       f->stored.stats->name);
@@ -211,11 +218,14 @@ static unicon_status open_stored(unicon_ctx *ctx, fit *f, const unicon_stats *st
   f->train.whole = f->stored.set.whole;
   f->train.hash = f->stored.set.hash;
   f->prepared = &f->stored.prepared;
-  if (f->stored.sampled || f->params.open.balance || f->params.balance.kind == UNICON__BALANCE_OFF)
-    return UNICON_OK;
-  return unicon__fail(ctx, UNICON_ERR_OPTION,
-                      "balance is %s, but %s keeps no rows to make banks of (sample_rows 0)",
-                      unicon__text(f->options, UNICON__BALANCE), stats->name);
+  if (f->stored.sampled || f->params.balance.kind == UNICON__BALANCE_OFF) return UNICON_OK;
+  if (!f->params.open.balance)
+    return unicon__fail(ctx, UNICON_ERR_OPTION,
+                        "balance is %s, but %s keeps no rows to make banks of (sample_rows 0)",
+                        unicon__text(f->options, UNICON__BALANCE), stats->name);
+  f->params.open.balance = false;
+  f->params.balance = (unicon__balancing){UNICON__BALANCE_OFF, 0};
+  return UNICON_OK;
 }
 
 static unicon_status open_held(unicon_ctx *ctx, fit *f, const unicon_data *validation) {
@@ -392,14 +402,15 @@ static unicon_status choose_balance(unicon_ctx *ctx, fit *f, unicon_model *model
   return UNICON_OK;
 }
 
-/* The words about the choice say what is in force. */
-static void reword_balance(char *chosen, size_t size, const char *text) {
-  char *at = strstr(chosen, "balance ");
-  char rest[sizeof((unicon__select_log *)0)->chosen] = "";
+/* The words about the choice say what is in force: `text` behind `word`. */
+static void reword(unicon__select_log *log, const char *word, const char *text) {
+  const size_t size = sizeof log->chosen;
+  char *at = strstr(log->chosen, word);
+  char rest[sizeof log->chosen] = "";
   if (!at) return;
-  at += strlen("balance ");
+  at += strlen(word);
   snprintf(rest, sizeof rest, "%s", at + strcspn(at, ","));
-  snprintf(at, size - (size_t)(at - chosen), "%s%s", text, rest);
+  snprintf(at, size - (size_t)(at - log->chosen), "%s%s", text, rest);
 }
 
 static unicon_status balance(unicon_ctx *ctx, fit *f, unicon_model *model) {
@@ -416,7 +427,7 @@ static unicon_status balance(unicon_ctx *ctx, fit *f, unicon_model *model) {
   char text[UNICON__BALANCING_TEXT];
   unicon__balancing_print(model->balance.how, text);
   if (f->chosen.folds > 0) {
-    reword_balance(f->chosen.chosen, sizeof f->chosen.chosen, text);
+    reword(&f->chosen, "balance ", text);
     UNICON_TRY(unicon__options_choose(ctx, f->own_options, UNICON__BALANCE, text));
   }
   return unicon__model_note_text(ctx, model, "balance", text);
@@ -439,11 +450,15 @@ static unicon_status fit_parts(unicon_ctx *ctx, fit *f, unicon_model *model,
 static unicon_status describe_choice(unicon_ctx *ctx, fit *f, unicon_model *model) {
   const unicon__select_log *chosen = &f->chosen;
   double score = chosen->score;
+  char rank[24];
   if (chosen->folds == 0) return UNICON_OK;
+  snprintf(rank, sizeof rank, "%lld", (long long)model->rank);
+  if (f->params.open.rank) reword(&f->chosen, "rank ", rank); /* splits may have had fewer */
   if (f->judged) UNICON_TRY(judge_model(ctx, f, model, model->balance.how, &score));
   UNICON_TRY(unicon__model_note_text(ctx, model, "auto_tried", chosen->tried));
   UNICON_TRY(unicon__model_note_text(ctx, model, "auto_chosen", chosen->chosen));
   UNICON_TRY(unicon__model_note_real(ctx, model, "auto_score", 6, score));
+  UNICON_TRY(unicon__model_note_real(ctx, model, "auto_chance", 6, chosen->chance));
   UNICON_TRY(unicon__model_note_integer(ctx, model, "auto_folds", chosen->folds));
   UNICON_TRY(unicon__model_note_integer(ctx, model, "auto_held_x", chosen->held[0]));
   UNICON_TRY(unicon__model_note_integer(ctx, model, "auto_held_y", chosen->held[1]));
@@ -480,6 +495,7 @@ static unicon_status run_fit(unicon_ctx *ctx, fit *f, unicon_model *model) {
       .judged = f->judged,
       .sweeps = scope == UNICON__SELECT_ALL,
       .fused = is_fused(f),
+      .chooses = scope != UNICON__SELECT_NOTHING,
       .scores = scope == UNICON__SELECT_SCORES || f->params.open.balance,
   };
   if (f->params.start == UNICON__START_MODEL && f->params.refine.epochs == 0)

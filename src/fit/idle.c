@@ -119,9 +119,9 @@ static void warn(unicon_ctx *ctx, int id, const char *why) {
 static void warn_validation(unicon_ctx *ctx, const unicon_options *o, unicon__fit_kind kind,
                             bool idle) {
   const bool weighs = unicon__word(o, UNICON__AGGREGATE) != UNICON__AGGREGATE_UNIFORM;
-  if (unicon__given(o, UNICON__VAL_FRACTION) && (kind.judged || !kind.sweeps))
+  if (unicon__given(o, UNICON__VAL_FRACTION) && (kind.judged || !kind.chooses))
     warn(ctx, UNICON__VAL_FRACTION,
-         kind.judged ? "beside validation pairs" : "without preset auto or best");
+         kind.judged ? "beside validation pairs" : "where nothing is chosen on held-out pairs");
   if (weighs && (!kind.judged || !batched(o)))
     warn(ctx, UNICON__AGGREGATE, "without batches and validation pairs");
   if (kind.judged && !kind.sweeps && (idle || kind.fused) && !weighs && !kind.scores)

@@ -7,10 +7,11 @@
 
 /* What a fit is, apart from its options. */
 typedef struct unicon__fit_kind {
-  bool judged; /* there are validation pairs */
-  bool sweeps; /* auto chooses */
-  bool fused;  /* one model for each batch */
-  bool scores; /* exponent or balance is chosen on the validation pairs, if there are any */
+  bool judged;  /* there are validation pairs */
+  bool sweeps;  /* auto chooses */
+  bool fused;   /* one model for each batch */
+  bool chooses; /* something is chosen on held-out pairs, by auto or by fast of few rows */
+  bool scores;  /* exponent or balance is chosen on the validation pairs, if there are any */
 } unicon__fit_kind;
 
 /* Says which given options have no effect, the choices of auto being in `options`. */

@@ -165,13 +165,13 @@ static unicon_status open_prepared(unicon_ctx *ctx, const unicon_stats *stats,
   unicon__arena_init(&p->arena, ctx->arena.budget);
   for (int s = 0; s < 2; s++) {
     unicon__side *side = &p->side[s];
-    side->source = side->fitted = s == 0 ? out->set.whole.x : out->set.whole.y;
+    side->source = s == 0 ? out->set.whole.x : out->set.whole.y;
     side->map = stats->map[s];
     if (params->centring == UNICON__CENTRE_SHARED && s == 1)
       side->map.mean = p->side[0].map.mean;
     else if (params->centring != UNICON__CENTRE_NONE)
       UNICON_ARENA_NEW(ctx, &p->arena, side->map.mean, side->map.out);
-    side->source.map = side->fitted.map = &side->map;
+    side->source.map = &side->map;
   }
   return UNICON_OK;
 }

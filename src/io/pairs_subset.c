@@ -6,19 +6,23 @@
 
 /* The rows of one side that are kept. */
 typedef struct kept {
-  const int64_t *row; /* NULL: all */
+  const int64_t *row; /* ascending; NULL: all */
   int64_t count;
-  int32_t *number; /* new number of each old row, -1 where it is dropped */
+  int64_t first, span; /* rows from the first kept one to the last */
+  int32_t *number;     /* new number of each of these, -1 where it is dropped */
 } kept;
 
 static int64_t old_row(const kept *k, int64_t row) {
   return k->row ? k->row[row] : row;
 }
 
+static int32_t new_row(const kept *k, int64_t row) {
+  return row >= k->first && row - k->first < k->span ? k->number[row - k->first] : -1;
+}
+
+/* Takes time for the rows in the span alone: a set may be walked in blocks. */
 static unicon_status number_rows(unicon_ctx *ctx, const char *side, int64_t rows, kept *k) {
-  UNICON_NEW(ctx, k->number, rows);
   if (!k->row) k->count = rows;
-  for (int64_t i = 0; i < rows; i++) k->number[i] = -1;
   for (int64_t a = 0; a < k->count; a++) {
     const int64_t row = old_row(k, a);
     if (row < 0 || row >= rows || (a > 0 && row <= old_row(k, a - 1)))
@@ -26,8 +30,13 @@ static unicon_status number_rows(unicon_ctx *ctx, const char *side, int64_t rows
                           "row %" PRId64 " of %s is to be kept, but rows are 0 .. %" PRId64
                           " and kept in ascending order",
                           row, side, rows - 1);
-    k->number[row] = (int32_t)a;
   }
+  if (k->count == 0) return UNICON_OK;
+  k->first = old_row(k, 0);
+  k->span = old_row(k, k->count - 1) - k->first + 1;
+  UNICON_NEW(ctx, k->number, k->span);
+  memset(k->number, 0xff, (size_t)k->span * sizeof *k->number);
+  for (int64_t a = 0; a < k->count; a++) k->number[old_row(k, a) - k->first] = (int32_t)a;
   return UNICON_OK;
 }
 
@@ -39,14 +48,14 @@ static unicon_status keep_set(unicon_ctx *ctx, unicon__arena *arena, const unico
   int64_t count = 0;
   for (int64_t a = 0; a < x->count; a++) {
     const unicon__partners list = unicon__list_at(&set->by_x, old_row(x, a));
-    for (int64_t p = 0; p < list.count; p++) count += y->number[list.item[p]] >= 0;
+    for (int64_t p = 0; p < list.count; p++) count += new_row(y, list.item[p]) >= 0;
   }
   UNICON_TRY(unicon__lists_new(ctx, arena, x->count, count, weighted, by_x));
   UNICON_TRY(unicon__lists_new(ctx, arena, y->count, count, weighted, &out->by_y));
   for (int64_t a = 0; a < x->count; a++) {
     const unicon__partners list = unicon__list_at(&set->by_x, old_row(x, a));
     for (int64_t p = 0; p < list.count; p++) {
-      const int32_t item = y->number[list.item[p]];
+      const int32_t item = new_row(y, list.item[p]);
       if (item < 0) continue;
       if (weighted) by_x->weight[out->count] = list.weight[p];
       by_x->item[out->count++] = item;
@@ -76,7 +85,7 @@ static unicon_status keep_selfs(unicon_ctx *ctx, const unicon_pairs *pairs, cons
   for (int64_t b = 0; b < y->count; b++) out->self_y[b] = -1;
   for (int64_t a = 0; a < x->count; a++) {
     const int32_t self = pairs->self_x[old_row(x, a)];
-    out->self_x[a] = self < 0 ? -1 : y->number[self];
+    out->self_x[a] = self < 0 ? -1 : new_row(y, self);
     if (out->self_x[a] < 0) continue;
     out->self_y[out->self_x[a]] = (int32_t)a;
     out->selfs++;
@@ -107,7 +116,7 @@ unicon_status unicon__pairs_subset(unicon_ctx *ctx, const unicon_pairs *pairs,
                                    const int64_t *x_keep, int64_t x_count, const int64_t *y_keep,
                                    int64_t y_count, unicon_pairs **out) {
   *out = NULL;
-  kept x = {x_keep, x_count, NULL}, y = {y_keep, y_count, NULL};
+  kept x = {.row = x_keep, .count = x_count}, y = {.row = y_keep, .count = y_count};
   UNICON_TRY(number_rows(ctx, "x", pairs->n_x, &x));
   UNICON_TRY(number_rows(ctx, "y", pairs->n_y, &y));
   unicon_pairs *subset = unicon__pairs_new(ctx, x.count, y.count);

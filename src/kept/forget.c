@@ -18,57 +18,14 @@ typedef struct removal {
   const unicon_stats *part; /* what is taken away */
   unicon__sample sample;    /* what is left of it, in the arena of the statistics */
   unicon__ledger ledger;
-  uint64_t *landmark[2]; /* contents of the landmarks, ascending, with their numbers behind */
-  unsigned char *gone[2];
-  int64_t landmarks; /* that are among the rows */
+  unicon__landmarks landmark[2];
   uint64_t hash;
-  bool with_rows; /* the rows are there, not only their sums */
+  bool with_rows;    /* the rows are there, not only their sums */
+  bool known;        /* the sample has every row, so that it knows ... */
+  int64_t strangers; /* ... units that it does not have */
 } removal;
 
 /* ---- what is seen of the rows ------------------------------------------------------------- */
-
-static int by_content(const void *a, const void *b) {
-  const uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-  return (left > right) - (left < right);
-}
-
-/* Contents of the landmarks of a side. */
-static unicon_status list_landmarks(unicon_ctx *ctx, removal *r, int s) {
-  const unicon__map *map = &r->stats->map[s];
-  unicon__segment segment;
-  uint64_t *content;
-  if (!unicon__map_is_kernel(map)) return UNICON_OK;
-  const unicon_rows rows =
-      unicon__rows_over("landmarks", map->base, map->points, map->in, &segment);
-  const unicon__source source = {.rows = &rows, .count = map->points};
-  UNICON_TRY(unicon__row_hashes(ctx, &source, false, &content));
-  UNICON_NEW(ctx, r->landmark[s], 2 * map->points);
-  UNICON_NEW(ctx, r->gone[s], map->points);
-  for (int64_t k = 0; k < map->points; k++) {
-    r->landmark[s][2 * k] = content[k];
-    r->landmark[s][2 * k + 1] = (uint64_t)k;
-  }
-  qsort(r->landmark[s], (size_t)map->points, 2 * sizeof(uint64_t), by_content);
-  return UNICON_OK;
-}
-
-/* Marks landmarks that are rows of the set, scaled as the map scales them. */
-static unicon_status find_landmarks(unicon_ctx *ctx, removal *r, int s,
-                                    const unicon__source *source) {
-  const unicon__map *map = &r->stats->map[s];
-  uint64_t *content;
-  if (!r->landmark[s]) return UNICON_OK;
-  UNICON_TRY(unicon__row_hashes(ctx, source, map->normalize, &content));
-  for (int64_t i = 0; i < source->count; i++) {
-    const uint64_t *found =
-        bsearch(&content[i], r->landmark[s], (size_t)map->points, 2 * sizeof(uint64_t), by_content);
-    if (!found || r->gone[s][found[1]]) continue;
-    r->gone[s][found[1]] = 1;
-    r->landmarks++;
-  }
-  unicon__drop(ctx, content);
-  return UNICON_OK;
-}
 
 static uint64_t weight_bits(unicon__partners p, int64_t k) {
   const float weight = p.weight ? p.weight[k] : 1;
@@ -102,10 +59,11 @@ static unicon_status look(unicon_ctx *ctx, void *state, const unicon__batch *set
   removal *r = state;
   unicon__sample less;
   hash_set(set, hash, &r->hash);
-  UNICON_TRY(find_landmarks(ctx, r, 0, &set->x));
-  UNICON_TRY(find_landmarks(ctx, r, 1, &set->y));
+  UNICON_TRY(unicon__landmarks_mark(ctx, &set->x, &r->landmark[0]));
+  UNICON_TRY(unicon__landmarks_mark(ctx, &set->y, &r->landmark[1]));
   if (r->sample.units == 0) return UNICON_OK;
-  UNICON_TRY(unicon__sample_remove(ctx, &r->stats->arena, &r->sample, set, hash, &less));
+  UNICON_TRY(
+      unicon__sample_remove(ctx, &r->stats->arena, &r->sample, set, hash, &r->strangers, &less));
   if (r->sample.unit != r->stats->sample.unit) unicon__sample_drop(&r->stats->arena, &r->sample);
   r->sample = less;
   return UNICON_OK;
@@ -132,13 +90,29 @@ static double trace_of(const unicon_stats *stats, int s) {
   return trace;
 }
 
+/* How far features of one row, computed twice, may be from one another, relative to their length: 0
+ * where every step is the same. Kernel values may be rounded otherwise in another place of a tile,
+ * and the factor makes more of that. */
+static double feature_error(const unicon_stats *stats, const unicon_stats *part, int s) {
+  const unicon__map *map = &stats->map[s];
+  const bool same =
+      strcmp(stats->vectors, "mixed") != 0 && strcmp(stats->vectors, part->vectors) == 0;
+  double square = 0;
+  if (map->kind == UNICON__MAP_LINEAR) return same || !map->normalize ? 0 : ldexp(1, -22);
+  if (map->kind == UNICON__MAP_RANDOM) return ldexp(1, -20);
+  for (int64_t k = 0; k < map->points * map->out; k++)
+    square += (double)map->factor[k] * (double)map->factor[k];
+  return unicon__kernel_error(map->kernel.kind) * sqrt(square);
+}
+
 /* What is left must be the sums of some rows: G - a a^T / n has no negative eigenvalue beyond
- * rounding. n^3 / 3 multiplications. */
+ * rounding, that of features that were computed twice included. n^3 / 3 multiplications. */
 static unicon_status check_side(unicon_ctx *ctx, const removal *r, int s) {
   const unicon__stats *all = &r->stats->sums, *part = &r->part->sums;
   const int64_t p = all->p[s];
   const double n = all->rows[s] - part->rows[s];
-  const double slack = 1e-10 * trace_of(r->stats, s) + DBL_MIN;
+  const double slack = 1e-10 * trace_of(r->stats, s) + DBL_MIN +
+                       4 * feature_error(r->stats, r->part, s) * trace_of(r->part, s);
   double *rest;
   int64_t info = 0;
   UNICON_NEW(ctx, rest, p * p);
@@ -175,35 +149,31 @@ static unicon_status check_sums(unicon_ctx *ctx, removal *r) {
     return unicon__ledger_subtract(ctx, &r->stats->arena, &stats->ledger, &r->part->ledger,
                                    &r->ledger);
   }
+  if (r->known && r->strangers > 0)
+    return unicon__fail(ctx, UNICON_ERR_DATA,
+                        "the sample of %s has every row, but not %lld of the %s: these were never "
+                        "added, or not with these partners; nothing is removed",
+                        stats->name, (long long)r->strangers,
+                        stats->sums.classes > 0 ? "rows" : "rows and their partners");
   UNICON_TRY(check_side(ctx, r, 0));
   return check_side(ctx, r, 1);
 }
 
+/* Landmarks that are among the rows. */
+static int64_t landmarks_of(const removal *r) {
+  return r->landmark[0].found + r->landmark[1].found;
+}
+
 static unicon_status check_landmarks(unicon_ctx *ctx, const removal *r,
                                      const unicon_options *options) {
-  if (r->landmarks == 0 || unicon__is(options, UNICON__DROP_LANDMARKS, "on")) return UNICON_OK;
+  if (landmarks_of(r) == 0 || unicon__is(options, UNICON__DROP_LANDMARKS, "on")) return UNICON_OK;
   return unicon__fail(ctx, UNICON_ERR_DATA,
                       "%lld of the rows are landmarks of the kernel and would live on in the maps "
                       "and in every model; set drop_landmarks to go on without these landmarks",
-                      (long long)r->landmarks);
+                      (long long)landmarks_of(r));
 }
 
 /* ---- the certificate ---------------------------------------------------------------------- */
-
-/* How far features of one row, computed twice, may be from one another, relative to their length: 0
- * where every step is the same. Kernel values may be rounded otherwise in another place of a tile,
- * and the factor makes more of that. */
-static double feature_error(const unicon_stats *stats, const unicon_stats *part, int s) {
-  const unicon__map *map = &stats->map[s];
-  const bool same =
-      strcmp(stats->vectors, "mixed") != 0 && strcmp(stats->vectors, part->vectors) == 0;
-  double square = 0;
-  if (map->kind == UNICON__MAP_LINEAR) return same || !map->normalize ? 0 : ldexp(1, -22);
-  if (map->kind == UNICON__MAP_RANDOM) return ldexp(1, -20);
-  for (int64_t k = 0; k < map->points * map->out; k++)
-    square += (double)map->factor[k] * (double)map->factor[k];
-  return unicon__kernel_error(map->kernel.kind) * sqrt(square);
-}
 
 /* Roundings of an entry of G, at most: those inside a product over 1024 rows, and one for each such
  * product, each group of them and each update that was added to it. */
@@ -259,22 +229,23 @@ static void note_counts(unicon_ctx *ctx, const char *what, const unicon_stats *o
   }
 }
 
-/* What else has seen the rows. */
-static void say_seen(const removal *r, char *out, size_t size) {
+/* What else has seen the rows; `sampled` of them were in the sample. */
+static void say_seen(const removal *r, int64_t sampled, char *out, size_t size) {
   const bool kernel =
       r->stats->map[0].kind != UNICON__MAP_LINEAR || r->stats->map[1].kind != UNICON__MAP_LINEAR;
   snprintf(
       out, size,
-      "the sums and the sample%s were rebuilt without the rows.%s Models fitted before, with "
+      "the sums%s%s were rebuilt without the rows.%s Models fitted before, with "
       "their banks and what was chosen for them, have seen the rows: fit them again from these "
       "statistics.",
-      r->stats->ledger.on ? " and the ledger" : "",
-      !kernel            ? " Linear maps are made of no rows."
-      : !r->with_rows    ? " Whether a landmark is one of them is not known: only their sums "
-                           "were given."
-      : r->landmarks > 0 ? " Landmarks that were such rows were dropped; the width of the kernel "
-                           "stays."
-                         : " No landmark is one of them; the width of the kernel stays.");
+      sampled > 0 ? " and the sample" : "", r->stats->ledger.on ? " and the ledger" : "",
+      !kernel         ? " Linear maps are made of no rows."
+      : !r->with_rows ? " Whether a landmark is one of them is not known: only their sums "
+                        "were given."
+      : landmarks_of(r) > 0
+          ? " Landmarks that were such rows were dropped; the width of the kernel "
+            "stays."
+          : " No landmark is one of them; the width of the kernel stays.");
 }
 
 static unicon_status certify(unicon_ctx *ctx, const removal *r, unicon_result **out) {
@@ -282,6 +253,7 @@ static unicon_status certify(unicon_ctx *ctx, const removal *r, unicon_result **
   const double left[2] = {trace_of(r->stats, 0) - trace_of(r->part, 0),
                           trace_of(r->stats, 1) - trace_of(r->part, 1)};
   char hash[24], seen[512];
+  const int64_t sampled = before->rows[0] + before->rows[1] - after->rows[0] - after->rows[1];
   unicon_result *result = unicon__result_new(ctx);
   snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->hash);
   const double pairs = pairs_left(r->stats, r->part);
@@ -289,12 +261,13 @@ static unicon_status certify(unicon_ctx *ctx, const removal *r, unicon_result **
   if (r->with_rows) unicon__result_text(ctx, result, "removed.hash", hash);
   note_counts(ctx, "left", r->stats, r->part, pairs, result);
   unicon__result_text(ctx, result, "checked_by",
-                      r->stats->ledger.on ? "ledger" : "counts and covariance");
+                      r->stats->ledger.on ? "ledger"
+                      : r->known          ? "sample of every row"
+                                          : "counts and covariance");
   unicon__result_real(ctx, result, "trace.bound", trace_bound(r->stats, r->part, left));
-  unicon__result_integer(ctx, result, "sample.removed",
-                         before->rows[0] + before->rows[1] - after->rows[0] - after->rows[1]);
-  unicon__result_integer(ctx, result, "landmarks.dropped", r->landmarks);
-  say_seen(r, seen, sizeof seen);
+  unicon__result_integer(ctx, result, "sample.removed", sampled);
+  unicon__result_integer(ctx, result, "landmarks.dropped", landmarks_of(r));
+  say_seen(r, sampled, seen, sizeof seen);
   unicon__result_text(ctx, result, "seen_by", seen);
   return unicon__result_done(result, out);
 }
@@ -307,10 +280,9 @@ static unicon_status project(unicon_ctx *ctx, const removal *r, unicon__map map[
   unicon__projection side[2];
   unicon__stats less;
   for (int s = 0; s < 2; s++) {
-    bool any = false;
-    for (int64_t k = 0; r->gone[s] && k < r->stats->map[s].points; k++) any |= r->gone[s][k] != 0;
     UNICON_TRY(unicon__project_open(ctx, &r->stats->arena, &r->stats->map[s],
-                                    any ? r->gone[s] : NULL, &side[s]));
+                                    r->landmark[s].found > 0 ? r->landmark[s].gone : NULL,
+                                    &side[s]));
     map[s] = side[s].map;
   }
   UNICON_TRY(unicon__project_sums(ctx, &r->stats->arena, side, &r->stats->sums, out));
@@ -331,16 +303,29 @@ static void clear_rounding(unicon_stats *s, unicon__stats *nothing) {
   s->pairs = 0;
 }
 
+/* Takes smaller maps; the old ones, with the landmarks that go, and the sums of their features are
+ * given back. */
+static void forget_old(unicon_stats *stats, const unicon__map map[2]) {
+  for (int s = 0; s < 2; s++) {
+    const unicon__map *old = &stats->map[s];
+    float *const tables[] = {old->base, old->center, old->near, old->square, old->factor};
+    for (size_t k = 0; k < sizeof tables / sizeof *tables && map[s].base != old->base; k++)
+      unicon__arena_drop(&stats->arena, tables[k]);
+    stats->map[s] = map[s];
+  }
+  unicon__kept_drop_sums(&stats->arena, &stats->sums);
+}
+
 /* Everything is ready: takes the part away. */
 static unicon_status commit(unicon_ctx *ctx, removal *r) {
   unicon_stats *stats = r->stats;
   unicon__map map[2] = {stats->map[0], stats->map[1]};
   unicon__stats sums = {.classes = 0}, nothing;
   const double pairs = pairs_left(stats, r->part);
-  if (r->landmarks > 0) UNICON_TRY(project(ctx, r, map, &sums));
+  if (landmarks_of(r) > 0) UNICON_TRY(project(ctx, r, map, &sums));
   UNICON_TRY(unicon__kept_open_sums(ctx, &stats->arena, map, stats->unpaired, NULL, 0, &nothing));
-  if (r->landmarks > 0) {
-    memcpy(stats->map, map, sizeof map);
+  if (landmarks_of(r) > 0) {
+    forget_old(stats, map);
     stats->sums = sums;
     stats->updates += r->part->updates;
   } else {
@@ -387,11 +372,14 @@ static unicon_status check_removable(unicon_ctx *ctx, const unicon_stats *stats)
 static unicon_status remove_rows(unicon_ctx *ctx, unicon_stats *stats, const unicon_data *data,
                                  const unicon_options *options, unicon_result **certificate) {
   const unicon__block *mark = unicon__arena_mark(&stats->arena);
-  removal r = {.stats = stats, .sample = stats->sample, .with_rows = true};
+  removal r = {.stats = stats,
+               .sample = stats->sample,
+               .with_rows = true,
+               .known = unicon__kept_has_rows(stats)};
   const unicon__kept_seen seen = {look, &r};
   unicon_stats *part = NULL;
-  UNICON_TRY(list_landmarks(ctx, &r, 0));
-  UNICON_TRY(list_landmarks(ctx, &r, 1));
+  for (int s = 0; s < 2; s++)
+    UNICON_TRY(unicon__landmarks_list(ctx, &stats->map[s], &r.landmark[s]));
   UNICON_TRY(unicon__kept_like(ctx, stats, &part));
   part->sample.room = 0; /* it needs none of its own */
   memset(part->sample.threshold, 0, sizeof part->sample.threshold);
@@ -430,9 +418,12 @@ static unicon_status subtract(unicon_ctx *ctx, unicon_stats *stats, const unicon
   if (!unicon__kept_is_empty(other))
     UNICON_TRY(unicon__kept_check_kind(ctx, stats, other->sums.classes > 0, other->name));
   const unicon__block *mark = unicon__arena_mark(&stats->arena);
-  removal r = {.stats = stats, .part = other, .sample = stats->sample};
-  unicon_status status =
-      unicon__sample_subtract(ctx, &stats->arena, &stats->sample, &other->sample, &r.sample);
+  removal r = {.stats = stats,
+               .part = other,
+               .sample = stats->sample,
+               .known = unicon__kept_has_rows(stats) && unicon__kept_has_rows(other)};
+  unicon_status status = unicon__sample_subtract(ctx, &stats->arena, &stats->sample, &other->sample,
+                                                 &r.strangers, &r.sample);
   if (status == UNICON_OK) status = take_away(ctx, &r, NULL, certificate);
   if (status != UNICON_OK) unicon__arena_back(&stats->arena, mark);
   return status;

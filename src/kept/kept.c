@@ -30,6 +30,23 @@ unicon_status unicon__kept_open(unicon_ctx *ctx, unicon_stats *stats) {
                                 &stats->sums);
 }
 
+static bool has_whole_units(const unicon__sample *sample) {
+  for (int64_t k = 0; k < sample->units; k++)
+    if (!sample->unit[k].whole) return false;
+  return true;
+}
+
+static bool has_as_many_rows(const unicon_stats *stats) {
+  const int64_t *rows = stats->sample.rows;
+  return fabs(stats->sums.rows[0] - (double)rows[0]) < 0.5 &&
+         fabs(stats->sums.rows[1] - (double)rows[1]) < 0.5;
+}
+
+bool unicon__kept_has_rows(const unicon_stats *stats) {
+  return unicon__sample_is_all(&stats->sample) && has_whole_units(&stats->sample) &&
+         has_as_many_rows(stats) && !stats->decayed;
+}
+
 static unicon_status fill_like(unicon_ctx *ctx, const unicon_stats *like, unicon_stats *out) {
   for (int s = 0; s < 2; s++)
     UNICON_TRY(unicon__kept_copy_map(ctx, &out->arena, &like->map[s], &out->map[s]));
@@ -130,6 +147,32 @@ unicon_status unicon__kept_sum(unicon_ctx *ctx, const unicon_stats *from, double
   return UNICON_OK;
 }
 
+/* A part that is there already would count twice. Ledgers know it; samples whose units are there
+ * already, on both sides, say so of parts that are large enough. */
+static unicon_status check_twice(unicon_ctx *ctx, const unicon_stats *to, const unicon_stats *from,
+                                 const char *name, bool added) {
+  enum { TELLING = 10 }; /* units: fewer may be alike */
+  int64_t could[2] = {0, 0}, are[2] = {0, 0};
+  if (!added && to->ledger.on && from->ledger.on && unicon__ledger_has(&to->ledger, &from->ledger))
+    return unicon__fail(
+        ctx, UNICON_ERR_DATA,
+        "the ledger of %s has every row of %s already, with the same partners: they "
+        "would count twice; leave %s out, or sum parts without a ledger",
+        to->name, name, name);
+  bool there = true; /* on each side: the texts of classes come with any images */
+  for (int s = 0; s <= to->sample.labelled; s++) {
+    unicon__sample_shared(&to->sample, &from->sample, s, &could[s], &are[s]);
+    there = there && could[s] > 0 && 2 * are[s] >= could[s];
+  }
+  const int64_t all = could[0] + could[1], shared = are[0] + are[1];
+  if (there && all >= TELLING)
+    unicon__log(ctx, UNICON_LOG_WARNING,
+                "%s seems to be in %s already (%lld of its %lld samples are): rows that are summed "
+                "twice count twice, and some that a choice holds out are fitted on as well",
+                name, to->name, (long long)shared, (long long)all);
+  return UNICON_OK;
+}
+
 /* Takes in all of `from`, or nothing. */
 static unicon_status take_in(unicon_ctx *ctx, const unicon_stats *from, unicon_stats *to) {
   const unicon__block *mark = unicon__arena_mark(&to->arena);
@@ -167,6 +210,7 @@ static unicon_status merge(unicon_ctx *ctx, unicon_stats *stats, const unicon_st
   UNICON_TRY(unicon__kept_same(ctx, stats, other));
   if (!unicon__kept_is_empty(other))
     UNICON_TRY(unicon__kept_check_kind(ctx, stats, other->sums.classes > 0, other->name));
+  UNICON_TRY(check_twice(ctx, stats, other, other->name, false));
   return take_in(ctx, other, stats);
 }
 
@@ -176,13 +220,19 @@ unicon_status unicon_stats_merge(unicon_ctx *ctx, unicon_stats *stats, const uni
 }
 
 static unicon_status decay(unicon_ctx *ctx, unicon_stats *stats, double keep) {
+  const double fewest = 1e-100; /* rows: of fewer, sums of small values are lost */
   UNICON_NEED(ctx, stats);
   if (!(keep > 0 && keep <= 1))
     return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
                         "decay keeps %g of what there is; accepted: above 0, at most 1", keep);
   if (keep == 1) return UNICON_OK;
-  /* s += (keep - 1) s, entry by entry */
-  UNICON_TRY(unicon__stats_merge(ctx, &stats->sums, keep - 1, &stats->sums));
+  for (int s = 0; s < 2; s++)
+    if (stats->sums.rows[s] > 0 && !(stats->sums.rows[s] * keep > fewest))
+      return unicon__fail(ctx, UNICON_ERR_ARGUMENT,
+                          "decay keeps %g of %g rows of %c, which leaves nothing of %s; accepted: "
+                          "what leaves more than %g",
+                          keep, stats->sums.rows[s], "xy"[s], stats -> name, fewest);
+  unicon__stats_scale(keep, &stats->sums);
   stats->pairs =
       stats->sums.classes > 0 ? unicon__kept_class_pairs(&stats->sums) : stats->pairs * keep;
   stats->decayed = true;
@@ -267,8 +317,8 @@ static unicon_status add_beside(unicon_ctx *ctx, unicon_stats *stats, const unic
                                 const unicon__kept_seen *seen) {
   unicon__block *frame = unicon__frame_open(ctx);
   uint64_t *made[2];
-  UNICON_TRY(unicon__row_hashes(ctx, &set->x, false, &made[0]));
-  UNICON_TRY(unicon__row_hashes(ctx, &set->y, false, &made[1]));
+  UNICON_TRY(unicon__row_hashes(ctx, &set->x, &made[0]));
+  UNICON_TRY(unicon__row_hashes(ctx, &set->y, &made[1]));
   const uint64_t *const hash[2] = {made[0], made[1]};
   if (seen) UNICON_TRY(seen->look(ctx, seen->state, set, hash));
   if (stats->sample.room > 0) {
@@ -379,6 +429,7 @@ static unicon_status add(unicon_ctx *ctx, unicon_stats *stats, const unicon_data
   UNICON_TRY(unicon__kept_check_kind(ctx, stats, data.pairs && data.pairs->class_x, data.x->name));
   UNICON_TRY(unicon__kept_like(ctx, stats, &part)); /* so that a failure changes nothing */
   unicon_status status = unicon__kept_add(ctx, part, &data, options, NULL);
+  if (status == UNICON_OK) status = check_twice(ctx, stats, part, data.x->name, true);
   if (status == UNICON_OK) status = take_in(ctx, part, stats);
   unicon_stats_destroy(part);
   return status;
@@ -422,7 +473,11 @@ static unicon_status describe(unicon_ctx *ctx, const unicon_stats *stats, unicon
   unicon__result_integer(ctx, r, "classes", stats->sums.classes);
   unicon__result_integer(ctx, r, "sample.rows_x", stats->sample.rows[0]);
   unicon__result_integer(ctx, r, "sample.rows_y", stats->sample.rows[1]);
-  unicon__result_integer(ctx, r, "sample.all", unicon__sample_is_all(&stats->sample));
+  const bool tells = stats->sums.classes == 0 && !stats->unpaired && !stats->decayed &&
+                     has_whole_units(&stats->sample); /* how many rows it should have */
+  unicon__result_integer(
+      ctx, r, "sample.all",
+      unicon__sample_is_all(&stats->sample) && (!tells || has_as_many_rows(stats)));
   unicon__result_integer(ctx, r, "ledger", stats->ledger.on);
   unicon__result_integer(ctx, r, "decayed", stats->decayed);
   unicon__result_integer(ctx, r, "updates", stats->updates);

@@ -55,6 +55,9 @@ unicon_status unicon__kept_check_classes(unicon_ctx *ctx, const unicon_stats *st
 unicon_status unicon__kept_check_kind(unicon_ctx *ctx, const unicon_stats *stats, bool labels,
                                       const char *name);
 
+/* Has the sample each row that was summed, so that it knows what was never added? */
+bool unicon__kept_has_rows(const unicon_stats *stats);
+
 /* Empty statistics with the maps of others. */
 unicon_status unicon__kept_like(unicon_ctx *ctx, const unicon_stats *like, unicon_stats **out);
 
@@ -92,6 +95,26 @@ unicon_status unicon__kept_sum(unicon_ctx *ctx, const unicon_stats *from, double
 /* Fills an object from the bytes of a file called `name`. */
 unicon_status unicon__kept_parse(unicon_ctx *ctx, unicon_stats *stats, const char *name,
                                  unicon__bytes bytes);
+
+/* The landmarks of a map and those that are rows which go (kept/landmarks.c); without a list where
+ * the map has none. */
+typedef struct unicon__landmark {
+  double number; /* of its content; ascending */
+  int64_t at;
+} unicon__landmark;
+
+typedef struct unicon__landmarks {
+  const unicon__map *map;
+  unicon__landmark *list;
+  unsigned char *gone; /* marks those that are rows of a set */
+  int64_t found;       /* how many of them */
+} unicon__landmarks;
+
+unicon_status unicon__landmarks_list(unicon_ctx *ctx, const unicon__map *map,
+                                     unicon__landmarks *out);
+/* Marks all that are rows of the set, scaled as the map scales them. */
+unicon_status unicon__landmarks_mark(unicon_ctx *ctx, const unicon__source *source,
+                                     unicon__landmarks *l);
 
 /* A side with fewer landmarks (kept/fewer.c): features phi become Q^T phi. */
 typedef struct unicon__projection {

@@ -13,7 +13,7 @@
 enum { FORMAT_MAJOR = 1, TENSORS_MOST = 40, FIGURES = 5, UNIT_COLUMNS = 4 };
 
 static const char format_name[] = "unicon-stats";
-static const double most_rows = 1e18, most_pairs = 1e36;
+static const double most_rows = 1e18, most_pairs = 1e60; /* with weights up to 3e38 each */
 
 /* Numbers of the metadata, and where they are. */
 typedef struct figure {
@@ -310,9 +310,13 @@ static unicon_status read_factor(unicon_ctx *ctx, const reading *r, int s) {
   UNICON_TRY(find(ctx, r, name[s], "F32", map->points, map->points, &t));
   UNICON_ARENA_NEW(ctx, &r->stats->arena, map->factor, map->points * map->points);
   memcpy(map->factor, t->data, t->bytes);
-  for (int64_t k = 0; k < map->points * map->points; k++)
-    if (!isfinite(map->factor[k]) || (k / map->points > k % map->points && map->factor[k] != 0))
-      return bad_tensor(ctx, r, name[s], "is no upper triangle of finite numbers");
+  for (int64_t k = 0; k < map->points * map->points; k++) {
+    const int64_t below = k / map->points - k % map->points;
+    if (!isfinite(map->factor[k]) || (below > 0 && map->factor[k] != 0) ||
+        (below == 0 && map->factor[k] == 0))
+      return bad_tensor(ctx, r, name[s],
+                        "is no upper triangle of finite numbers, none of the diagonal being 0");
+  }
   map->out = map->points;
   map->kind = UNICON__MAP_NYSTROM;
   return UNICON_OK;

@@ -106,6 +106,17 @@ unicon_status unicon__ledger_subtract(unicon_ctx *ctx, unicon__arena *arena,
   return UNICON_OK;
 }
 
+bool unicon__ledger_has(const unicon__ledger *all, const unicon__ledger *part) {
+  for (int s = 0; s < 2; s++) {
+    int64_t a = 0;
+    for (int64_t k = 0; k < part->count[s]; k++, a++) {
+      while (a < all->count[s] && all->entry[s][a] < part->entry[s][k]) a++;
+      if (a == all->count[s] || all->entry[s][a] != part->entry[s][k]) return false;
+    }
+  }
+  return part->count[0] + part->count[1] > 0;
+}
+
 void unicon__ledger_drop(unicon__arena *arena, unicon__ledger *ledger) {
   for (int s = 0; s < 2; s++) unicon__arena_drop(arena, ledger->entry[s]);
   *ledger = (unicon__ledger){.on = false};

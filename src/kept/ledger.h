@@ -29,6 +29,9 @@ unicon_status unicon__ledger_subtract(unicon_ctx *ctx, unicon__arena *arena,
                                       const unicon__ledger *from, const unicon__ledger *less,
                                       unicon__ledger *out);
 
+/* Are all entries of `part`, and there are some, in `all` as well? */
+bool unicon__ledger_has(const unicon__ledger *all, const unicon__ledger *part);
+
 void unicon__ledger_drop(unicon__arena *arena, unicon__ledger *ledger);
 
 #endif

@@ -23,7 +23,7 @@ static unicon_status check_kind(unicon_ctx *ctx, const unicon_options *options) 
 }
 
 static unicon_status fit_side(unicon_ctx *ctx, const unicon__map_params *all, int s,
-                              const unicon_rows *rows, unicon_stats *stats) {
+                              const unicon_rows *rows, bool drop, unicon_stats *stats) {
   unicon__map_params params = *all;
   unicon__source source = {.rows = rows, .count = rows->count};
   const bool linear = params.kernel[s] == UNICON__KERNEL_LINEAR;
@@ -32,7 +32,7 @@ static unicon_status fit_side(unicon_ctx *ctx, const unicon__map_params *all, in
   if (!linear) /* landmarks and widths come from rows that can be used */
     UNICON_TRY(unicon__usable_rows(ctx, rows,
                                    params.normalize ? UNICON__ROW_DIRECTED : UNICON__ROW_SQUARED,
-                                   false, &source.index, &source.count, NULL));
+                                   drop, &source.index, &source.count, NULL));
   unicon__blas_begin();
   const unicon_status status =
       unicon__map_fit(ctx, &stats->arena, &params, s, NULL, 0, &source, &stats->map[s]);
@@ -43,10 +43,11 @@ static unicon_status fit_side(unicon_ctx *ctx, const unicon__map_params *all, in
 unicon_status unicon__kept_fit_maps(unicon_ctx *ctx, const unicon_data *data,
                                     const unicon_options *options, unicon_stats *stats) {
   unicon__map_params params;
+  const bool drop = unicon__is(options, UNICON__BAD_ROWS, "drop");
   UNICON_TRY(check_kind(ctx, options));
   unicon__map_params_from(options, &params);
-  UNICON_TRY(fit_side(ctx, &params, 0, data->x, stats));
-  return fit_side(ctx, &params, 1, data->y, stats);
+  UNICON_TRY(fit_side(ctx, &params, 0, data->x, drop, stats));
+  return fit_side(ctx, &params, 1, data->y, drop, stats);
 }
 
 unicon_status unicon__kept_copy_map(unicon_ctx *ctx, unicon__arena *arena, const unicon__map *from,
@@ -58,9 +59,23 @@ unicon_status unicon__kept_copy_map(unicon_ctx *ctx, unicon__arena *arena, const
   return UNICON_OK;
 }
 
+/* Options that the maps of a model have settled. */
+static unicon_status check_settled(unicon_ctx *ctx, const unicon_options *options) {
+  static const int settled[] = {UNICON__NORMALIZE, UNICON__KERNEL,          UNICON__KERNEL_X,
+                                UNICON__KERNEL_Y,  UNICON__WIDTH,           UNICON__MAP,
+                                UNICON__LANDMARKS, UNICON__LANDMARK_METHOD, UNICON__FEATURES};
+  for (size_t k = 0; k < sizeof settled / sizeof *settled; k++)
+    if (unicon__given(options, settled[k]))
+      return unicon__fail(ctx, UNICON_ERR_OPTION,
+                          "%s has no effect with the maps of a model, which settle that",
+                          unicon__option_row(settled[k])->name);
+  return UNICON_OK;
+}
+
 /* A model keeps the landmarks; the factor, which its weights have taken in, is made again. */
 unicon_status unicon__kept_take_maps(unicon_ctx *ctx, const unicon_model *model,
                                      const unicon_options *options, unicon_stats *stats) {
+  UNICON_TRY(check_settled(ctx, options));
   if (model->parts != 1)
     return unicon__fail(ctx, UNICON_ERR_UNSUPPORTED,
                         "the model is fused of %lld parts, which have no map in common",

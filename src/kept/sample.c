@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kept/sample.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,6 @@ uint64_t unicon__hash_of(uint64_t a, uint64_t b) {
 
 typedef struct hashing {
   const unicon__source *source;
-  bool unit;
   float *buffer; /* per worker */
   uint64_t *out;
   unsigned char *bad; /* of each item, or NULL */
@@ -40,16 +40,14 @@ static void hash_item(void *state, unicon__cell cell) {
     int64_t column;
     h->bad[cell.row] = unicon__first_bad_row(rows, count, d, h->source->look->need, &column) >= 0;
   }
-  if (h->unit) unicon__unit_rows(rows, count, d);
   for (int64_t k = 0; k < count * d; k++) rows[k] += 0.0f; /* -0 is 0 */
   for (int64_t i = 0; i < count; i++)
     h->out[first + i] = unicon__hash((uint64_t)d, rows + i * d, (size_t)d * sizeof *rows);
 }
 
-unicon_status unicon__row_hashes(unicon_ctx *ctx, const unicon__source *source, bool unit,
-                                 uint64_t **out) {
+unicon_status unicon__row_hashes(unicon_ctx *ctx, const unicon__source *source, uint64_t **out) {
   const int64_t items = (source->count + HASH_ROWS - 1) / HASH_ROWS;
-  hashing h = {.source = source, .unit = unit};
+  hashing h = {.source = source};
   UNICON_NEW(ctx, *out, source->count);
   h.out = *out;
   if (source->look) UNICON_NEW(ctx, h.bad, items);
@@ -83,6 +81,12 @@ typedef struct candidates {
 /* The number of a unit by its content: standard exponential. */
 static double key_of(uint64_t content) {
   return -log(unicon__uniform(content, UNICON__STREAM_SAMPLE, 0, 0));
+}
+
+/* Is it the number of the same content? The logarithm of another library may be the neighbouring
+ * double; that of other content is as near once in 10^14. */
+static bool is_key(double a, double b) {
+  return fabs(a - b) <= ldexp(fmax(a, b), -49);
 }
 
 static float weight_of(unicon__partners p, int64_t k) {
@@ -213,7 +217,7 @@ typedef struct ranked {
 static int64_t once(ranked *list, int64_t count) {
   int64_t kept = 0;
   for (int64_t k = 0; k < count; k++)
-    if (kept == 0 || list[k].key != list[kept - 1].key) list[kept++] = list[k];
+    if (kept == 0 || !is_key(list[k].key, list[kept - 1].key)) list[kept++] = list[k];
   return kept;
 }
 
@@ -243,10 +247,10 @@ static void take_row(const unicon__batch *set, int side, int64_t row, const uint
   const unicon__source *source = side == 0 ? &set->x : &set->y;
   const int64_t d = out->width[side], original = source->index ? source->index[row] : row;
   unicon__rows_load(source->rows, NULL, original, 1, buffer, d);
-  const double length = sqrt(unicon__vec_best()->sum_squares(buffer, d));
+  const double length = unicon__row_length(unicon__vec_best(), buffer, d);
   for (int64_t k = 0; k < d && length > 0; k++) buffer[k] = (float)((double)buffer[k] / length);
   unicon__to_half(buffer, d, out->half[side] + to * d);
-  out->length[side][to] = (float)length;
+  out->length[side][to] = (float)fmin(length, FLT_MAX);
   out->hash[side][to] = hash[row];
   if (out->labelled) out->label[side][to] = label_of(set->pairs, side, row);
 }
@@ -469,11 +473,21 @@ static unicon_status without_marked(unicon_ctx *ctx, unicon__arena *arena,
   return build(ctx, arena, list, kept, out);
 }
 
-/* Marks the first unit from *at on, not marked, with this number; numbers are asked for in order. */
-static void mark_key(const unicon__sample *sample, double wanted, int64_t *at,
+/* The first unit from `at` on whose number is not below this one; is it this one? */
+static bool find_key(const unicon__sample *sample, double wanted, int64_t *at) {
+  while (*at < sample->units && sample->unit[*at].key < wanted &&
+         !is_key(sample->unit[*at].key, wanted))
+    ++*at;
+  return *at < sample->units && is_key(sample->unit[*at].key, wanted);
+}
+
+/* Marks the first unit from *at on with this number, once each; numbers are asked for in order. Was
+ * there one? */
+static bool mark_key(const unicon__sample *sample, double wanted, int64_t *at,
                      unsigned char *gone) {
-  while (*at < sample->units && sample->unit[*at].key < wanted) ++*at;
-  if (*at < sample->units && sample->unit[*at].key == wanted) gone[(*at)++] = 1;
+  const bool found = find_key(sample, wanted, at);
+  if (found) gone[(*at)++] = 1;
+  return found;
 }
 
 /* Marks units that have a pair among `pair`, ascending contents of pairs without their weights. */
@@ -499,9 +513,8 @@ static unicon_status pairs_of(unicon_ctx *ctx, const unicon__batch *set,
   UNICON_NEW(ctx, there, c->components);
   UNICON_NEW(ctx, *out, set->pairs->positive.count);
   for (int64_t k = 0, u = 0; k < c->count; k++) {
-    while (u < sample->units && sample->unit[u].key < c->list[k].key) u++;
-    const bool found = u < sample->units && sample->unit[u].key == c->list[k].key;
-    if (found && c->list[k].component >= 0) there[c->list[k].component] = 1;
+    if (find_key(sample, c->list[k].key, &u) && c->list[k].component >= 0)
+      there[c->list[k].component] = 1;
   }
   for (int64_t i = 0; i < set->x.count; i++) {
     const unicon__partners p = unicon__positives_x(set->pairs, i);
@@ -514,7 +527,8 @@ static unicon_status pairs_of(unicon_ctx *ctx, const unicon__batch *set,
 
 unicon_status unicon__sample_remove(unicon_ctx *ctx, unicon__arena *arena,
                                     const unicon__sample *sample, const unicon__batch *set,
-                                    const uint64_t *const hash[2], unicon__sample *out) {
+                                    const uint64_t *const hash[2], int64_t *strangers,
+                                    unicon__sample *out) {
   unicon__block *frame = unicon__frame_open(ctx);
   static const double all[2] = {INFINITY, INFINITY};
   candidates c;
@@ -525,7 +539,8 @@ unicon_status unicon__sample_remove(unicon_ctx *ctx, unicon__arena *arena,
   UNICON_NEW(ctx, gone, sample->units);
   UNICON_TRY(pairs_of(ctx, set, hash, &c, sample, &pair, &pairs));
   mark_pairs(sample, pair, pairs, gone);
-  for (int64_t k = 0, at = 0; k < c.count; k++) mark_key(sample, c.list[k].key, &at, gone);
+  for (int64_t k = 0, at = 0; k < c.count; k++)
+    *strangers += !mark_key(sample, c.list[k].key, &at, gone);
   UNICON_TRY(without_marked(ctx, arena, sample, gone, out));
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
@@ -533,17 +548,29 @@ unicon_status unicon__sample_remove(unicon_ctx *ctx, unicon__arena *arena,
 
 unicon_status unicon__sample_subtract(unicon_ctx *ctx, unicon__arena *arena,
                                       const unicon__sample *sample, const unicon__sample *less,
-                                      unicon__sample *out) {
+                                      int64_t *strangers, unicon__sample *out) {
   unicon__block *frame = unicon__frame_open(ctx);
   unsigned char *gone;
   UNICON_NEW(ctx, gone, sample->units);
-  for (int64_t k = 0, at = 0; k < less->units; k++) mark_key(sample, less->unit[k].key, &at, gone);
+  for (int64_t k = 0, at = 0; k < less->units; k++)
+    *strangers += !mark_key(sample, less->unit[k].key, &at, gone);
   for (int64_t k = 0; k < sample->units; k++)
     if (sample->unit[k].key >= less->threshold[side_of(sample, k)]) gone[k] = 1;
   UNICON_TRY(without_marked(ctx, arena, sample, gone, out));
   for (int s = 0; s < 2; s++) out->threshold[s] = fmin(sample->threshold[s], less->threshold[s]);
   unicon__frame_close(ctx, frame);
   return UNICON_OK;
+}
+
+void unicon__sample_shared(const unicon__sample *sample, const unicon__sample *more, int side,
+                           int64_t *could, int64_t *are) {
+  *could = *are = 0;
+  for (int64_t k = 0, at = 0; k < more->units; k++) {
+    const double key = more->unit[k].key;
+    if (side_of(more, k) != side || !(key < sample->threshold[side])) continue;
+    ++*could;
+    *are += find_key(sample, key, &at);
+  }
 }
 
 void unicon__sample_decay(unicon__sample *sample, double keep) {

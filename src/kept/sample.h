@@ -41,10 +41,9 @@ typedef struct unicon__sample {
   float *weight; /* pairs */
 } unicon__sample;
 
-/* Numbers of the content of rows; of the rows scaled to length 1, if `unit`. Fails at a row that
- * cannot be used, where the source is to be looked at. */
-unicon_status unicon__row_hashes(unicon_ctx *ctx, const unicon__source *source, bool unit,
-                                 uint64_t **out);
+/* Numbers of the content of rows. Fails at a row that cannot be used, where the source is to be
+ * looked at. */
+unicon_status unicon__row_hashes(unicon_ctx *ctx, const unicon__source *source, uint64_t **out);
 
 /* One number of both, in this order. */
 uint64_t unicon__hash_of(uint64_t a, uint64_t b);
@@ -67,15 +66,21 @@ unicon_status unicon__sample_merge(unicon_ctx *ctx, unicon__arena *arena, const 
                                    const unicon__sample *b, unicon__sample *out);
 
 /* A sample without the units of a set: those with its numbers, and units of which it has some pair.
- */
+ * Adds the units of the set that were not there to *strangers. */
 unicon_status unicon__sample_remove(unicon_ctx *ctx, unicon__arena *arena,
                                     const unicon__sample *sample, const unicon__batch *set,
-                                    const uint64_t *const hash[2], unicon__sample *out);
+                                    const uint64_t *const hash[2], int64_t *strangers,
+                                    unicon__sample *out);
 
 /* A sample without the units of another; it knows of units below the threshold of that one alone. */
 unicon_status unicon__sample_subtract(unicon_ctx *ctx, unicon__arena *arena,
                                       const unicon__sample *sample, const unicon__sample *less,
-                                      unicon__sample *out);
+                                      int64_t *strangers, unicon__sample *out);
+
+/* Units of a side (labels; else all are of side 0) of `more` that could be in both samples, and how
+ * many of them are. */
+void unicon__sample_shared(const unicon__sample *sample, const unicon__sample *more, int side,
+                           int64_t *could, int64_t *are);
 
 /* Gives the memory of a sample back. */
 void unicon__sample_drop(unicon__arena *arena, unicon__sample *sample);

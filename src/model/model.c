@@ -105,7 +105,8 @@ static unicon_status copy_likeness(unicon_ctx *ctx, const unicon_model *from, in
 /* The held-out score, too, was one of scores balanced in that way. */
 static bool is_about_balance(const char *key) {
   return strcmp(key, "balance") == 0 || strcmp(key, "option.balance") == 0 ||
-         strcmp(key, "option.balance_bank") == 0 || strcmp(key, "auto_score") == 0;
+         strcmp(key, "option.balance_bank") == 0 || strcmp(key, "auto_score") == 0 ||
+         strcmp(key, "auto_chance") == 0;
 }
 
 /* What was chosen, "kernel linear, ..., balance off, refine ...", without its balance. */

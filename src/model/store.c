@@ -6,6 +6,37 @@
 #include "linalg/blas.h"
 #include "linalg/tiled.h"
 
+/* The shortest m with F^T m = weight^T k, for the mean k of the kernel values and F = base^T weight:
+ * k is base times the mean of the rows, so there is one. d r^2 flops. */
+static unicon_status mean_of_values(unicon_ctx *ctx, const unicon__map *map, const float *weight,
+                                    const float *folded, int64_t r, float *out) {
+  const int64_t d = map->in;
+  double *f, *square, *target, *values = NULL, *vectors = NULL;
+  UNICON_NEW(ctx, f, d * r);
+  UNICON_NEW(ctx, square, r * r);
+  UNICON_NEW(ctx, target, r);
+  for (int64_t k = 0; k < d * r; k++) f[k] = (double)folded[k];
+  for (int64_t i = 0; i < map->points * r; i++)
+    target[i % r] += (double)weight[i] * (double)map->mean[i / r];
+  unicon__tiled_dgemm(ctx, true, false, r, r, d, 1, f, r, f, r, 0, square, r);
+  UNICON_TRY(unicon__eigen(ctx, square, r, &vectors, &values));
+  double *c = square; /* F^T F c = target, along what is above the rounding of float32 */
+  memset(c, 0, (size_t)r * sizeof *c);
+  for (int64_t k = 0; k < r; k++) {
+    const double *v = vectors + k * r;
+    double part = 0;
+    if (!(values[k] > 1e-12 * values[r - 1])) continue;
+    for (int64_t j = 0; j < r; j++) part += v[j] * target[j];
+    for (int64_t j = 0; j < r; j++) c[j] += v[j] * part / values[k];
+  }
+  for (int64_t i = 0; i < d; i++) {
+    double sum = 0;
+    for (int64_t j = 0; j < r; j++) sum += f[i * r + j] * c[j];
+    out[i] = (float)sum;
+  }
+  return UNICON_OK;
+}
+
 /* A linear kernel on landmarks (d > n) is a linear map after all: F = base^T factor G, and the mean
  * is that of the rows themselves. The model then holds no training rows. */
 static unicon_status fold_linear(unicon_ctx *ctx, const unicon__source *source, int64_t rank,
@@ -15,12 +46,14 @@ static unicon_status fold_linear(unicon_ctx *ctx, const unicon__source *source, 
   unicon__tiled_sgemm(ctx, true, false, map->in, rank, map->points, 1, map->base, map->in, *weight,
                       rank, 0, folded, rank);
   unicon__map linear = {.in = map->in, .out = map->in, .normalize = map->normalize};
-  if (map->mean) {
+  if (map->mean) UNICON_NEW(ctx, mean, map->in);
+  if (map->mean && source->rows) {
     unicon__source plain = *source;
     plain.map = &linear;
     plain.cache = NULL;
-    UNICON_NEW(ctx, mean, map->in);
     UNICON_TRY(unicon__feature_mean(ctx, &plain, mean, NULL));
+  } else if (map->mean) {
+    UNICON_TRY(mean_of_values(ctx, map, *weight, folded, rank, mean));
   }
   linear.mean = mean;
   *map = linear;

@@ -21,7 +21,7 @@ static unicon_status consider(unicon_ctx *ctx, unicon__selection *w, unicon__ope
                               unicon__setting setting, double *score) {
   unicon__candidate c = {.kernel = o->kernel, .setting = setting, .score = 0};
   *score = -1;
-  if (w->now.score >= 0 && unicon__seconds_left(w, 0.6) < 0) return UNICON_OK;
+  if (w->now.score >= 0 && !w->due && unicon__seconds_left(w, 0.6) < 0) return UNICON_OK;
   w->planned = ++w->shown > w->planned ? w->shown : w->planned;
   unicon__stage_label(ctx, "candidate %d of %d, %s", w->shown, w->planned, o->kernel->name);
   const int stage = unicon__stage_begin(ctx, NULL, (1 - unicon__opening_share(w)) / w->planned);
@@ -107,11 +107,12 @@ static bool is_small(const unicon__opened *o) {
 }
 
 /* Of both sides together and then of each; for preset fast of both together alone. */
-static unicon_status sweep_ridge(unicon_ctx *ctx, unicon__selection *w, unicon__opened *o) {
+static unicon_status sweep_ridge(unicon_ctx *ctx, unicon__selection *w, unicon__opened *o,
+                                 bool each) {
   static const double factor[] = {0.03, 0.1, 0.3, 1, 3, 10, 30};
   enum { STEPS = 7, HERE = 3 };
   UNICON_TRY(walk(ctx, w, o, factor, STEPS, HERE, unicon__scale_ridge));
-  if (!w->all) return UNICON_OK;
+  if (!each) return UNICON_OK;
   UNICON_TRY(walk(ctx, w, o, factor, STEPS, HERE, scale_ridge_x));
   return walk(ctx, w, o, factor, STEPS, HERE, scale_ridge_y);
 }
@@ -233,10 +234,27 @@ int unicon__count_settings(const unicon__selection *w) {
          (p->open.ridge ? (w->all ? 6 : 2) : 0) + (w->all ? p->open.power + 2 * p->open.rank : 0);
 }
 
-/* The first setting alone, before there is another kernel. */
+/* What preset fast chooses: ridge, where that costs little, exponent and balance. */
+static unicon_status sweep_scores(unicon_ctx *ctx, unicon__selection *w, unicon__opened *o) {
+  const unicon__params *p = w->params;
+  const bool ridges = p->open.ridge && is_small(o);
+  if (ridges) UNICON_TRY(unicon__kernel_turn(ctx, w, o));
+  if (ridges) UNICON_TRY(sweep_ridge(ctx, w, o, false));
+  if (p->open.exponent) UNICON_TRY(sweep_exponent(ctx, w, o));
+  return p->open.balance ? sweep_balance(ctx, w, o) : UNICON_OK;
+}
+
+/* The first setting alone, before there is another kernel. With a budget, which may leave time for
+ * nothing else, also those of preset fast, however little that is: what is chosen is as good as
+ * these. */
 unicon_status unicon__glance(unicon_ctx *ctx, unicon__selection *w, unicon__opened *o) {
   w->now = (unicon__candidate){.score = -1};
-  return consider(ctx, w, o, first_setting(w, o), &w->glance);
+  UNICON_TRY(consider(ctx, w, o, first_setting(w, o), &w->glance));
+  if (isinf(w->params->budget) || w->job->data->y.count >= UNICON__FEW_ROWS) return UNICON_OK;
+  w->due = true;
+  const unicon_status status = sweep_scores(ctx, w, o);
+  w->due = false;
+  return status;
 }
 
 /* What is left open, one axis after the other, those that matter most first. */
@@ -247,12 +265,11 @@ unicon_status unicon__sweep_settings(unicon_ctx *ctx, unicon__selection *w, unic
   UNICON_TRY(consider(ctx, w, o, first_setting(w, o), &score));
   if (score < w->opening - UNICON__NEAR_KERNEL) return UNICON_OK;
   w->opening = fmax(w->opening, score);
-  const bool ridges = p->open.ridge && (w->all || is_small(o));
-  if (w->all || ridges) UNICON_TRY(unicon__kernel_turn(ctx, w, o));
-  if (ridges) UNICON_TRY(sweep_ridge(ctx, w, o));
-  if (w->all && p->open.power) UNICON_TRY(sweep_power(ctx, w, o));
+  if (!w->all) return sweep_scores(ctx, w, o);
+  UNICON_TRY(unicon__kernel_turn(ctx, w, o));
+  if (p->open.ridge) UNICON_TRY(sweep_ridge(ctx, w, o, true));
+  if (p->open.power) UNICON_TRY(sweep_power(ctx, w, o));
   if (p->open.exponent) UNICON_TRY(sweep_exponent(ctx, w, o));
   if (p->open.balance) UNICON_TRY(sweep_balance(ctx, w, o));
-  if (w->all && p->open.rank) UNICON_TRY(sweep_rank(ctx, w, o));
-  return UNICON_OK;
+  return p->open.rank ? sweep_rank(ctx, w, o) : UNICON_OK;
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/together.h"
 #include "linalg/rate.h"
+#include "select/chance.h"
 #include "select/selection.h"
 
 enum { FINALISTS = 3 };
@@ -78,11 +79,21 @@ static unicon_status try_kernel(unicon_ctx *ctx, unicon__selection *w,
   if (glance) {
     w->glanced = w->now;
     unicon__kernel_close(ctx, w, o);
-  } else {
-    if (w->now.kernel) w->kernel[w->kernels++] = w->now;
-    w->swept_linear |= kernel->kind == UNICON__KERNEL_LINEAR;
+  } else if (w->now.kernel) {
+    w->kernel[w->kernels++] = w->now;
   }
   return UNICON_OK;
+}
+
+/* What was seen at the glance may be better than what there was time or room for. */
+static void keep_glanced(unicon__selection *w) {
+  int k = 0;
+  if (!w->glanced.kernel) return;
+  while (k < w->kernels && w->kernel[k].kernel != w->glanced.kernel) k++;
+  if (k == w->kernels)
+    w->kernel[w->kernels++] = w->glanced;
+  else if (w->glanced.score > w->kernel[k].score)
+    w->kernel[k] = w->glanced;
 }
 
 /* A glance at the linear kernel first, while there is nothing else in memory; it comes back where
@@ -98,8 +109,7 @@ static unicon_status try_kernels(unicon_ctx *ctx, unicon__selection *w) {
     UNICON_TRY(unicon__poll(ctx));
     UNICON_TRY(try_kernel(ctx, w, &all_kernels[k], false, k == 0 ? first : next));
   }
-  /* What was seen at the glance may be better than what there was time or room for. */
-  if (!w->swept_linear && w->glanced.kernel) w->kernel[w->kernels++] = w->glanced;
+  keep_glanced(w);
   if (w->kernels == 0) return w->none; /* the last sentence says what is missing */
   unicon__clear_error(ctx);
   return UNICON_OK;
@@ -283,6 +293,8 @@ static void describe(unicon_ctx *ctx, const unicon__selection *w, const unicon__
   log->held[0] = w->job->held[0].whole.x.count;
   log->held[1] = w->job->held[0].whole.y.count;
   log->folds = w->folds;
+  for (int f = 0; f < w->folds; f++)
+    log->chance += unicon__chance(w->job->held[f].whole.pairs) / w->folds;
   unicon__log(ctx, UNICON_LOG_INFO, "chosen: %s (held-out score %.4f)", log->chosen, log->score);
 }
 
@@ -316,15 +328,14 @@ static void take(unicon__selection *w, const unicon__candidate *best,
 }
 
 unicon__select_scope unicon__select_scope_of(const unicon__params *params, int64_t rows_y) {
-  enum { FEW_ROWS = 10000 }; /* below, a choice costs little, and a rule fits less well */
   const bool closed =
       params->cut.size == 0 && params->identity == 0 && params->start == UNICON__START_MOMENT &&
       params->map.method != UNICON__LANDMARKS_GIVEN && !params->shared && params->iterations == 0;
   if (!closed) return UNICON__SELECT_NOTHING;
   if (params->goal != UNICON__GOAL_FIXED) return UNICON__SELECT_ALL;
   const bool open = params->open.exponent || params->open.balance || params->open.ridge;
-  return open && rows_y < FEW_ROWS && params->refine.epochs == 0 ? UNICON__SELECT_SCORES
-                                                                 : UNICON__SELECT_NOTHING;
+  return open && rows_y < UNICON__FEW_ROWS && params->refine.epochs == 0 ? UNICON__SELECT_SCORES
+                                                                         : UNICON__SELECT_NOTHING;
 }
 
 static unicon_status run(unicon_ctx *ctx, unicon__selection *w, unicon__prepared **kept) {

@@ -13,11 +13,15 @@ typedef struct unicon__select_log {
   char tried[32768]; /* every setting with its score, ; between */
   char chosen[320];
   double score;                       /* held-out, of the choice */
+  double chance;                      /* what it would be of a random order */
   double by_epoch[UNICON__EPOCH_LOG]; /* held-out, of the refine; entry 0: before it */
   int epochs;                         /* of refine that were tried */
   int folds;
   int64_t held[2]; /* rows of x and y that were held out, of the first split */
 } unicon__select_log;
+
+/* Rows of y below which preset fast chooses too: it costs little, and a rule fits less well. */
+enum { UNICON__FEW_ROWS = 10000 };
 
 /* How much is left to choose. */
 typedef enum unicon__select_scope {

@@ -62,7 +62,7 @@ typedef struct unicon__selection {
   int kernels;
   double glance; /* first score of the linear kernel; -1: none */
   unicon__candidate glanced;
-  bool swept_linear;
+  bool due;           /* settings are tried whatever the budget */
   double opening;     /* best first score of a kernel that was swept */
   int shown, planned; /* candidates of the kernel so far, and in all, about */
 } unicon__selection;

@@ -85,7 +85,7 @@ static unicon_status open_results(unicon_ctx *ctx, unicon__trial *t) {
   UNICON_TRY(unicon__state_new(ctx, t->q[0], t->q[1], r, &t->state));
   for (int s = 0; s < 2; s++) {
     UNICON_NEW(ctx, t->z.held[s], t->held.side[s].count * r);
-    UNICON_NEW(ctx, t->z.bank[s], t->held.bank[s].count * r);
+    if (t->held.bank[s].count > 0) UNICON_NEW(ctx, t->z.bank[s], t->held.bank[s].count * r);
   }
   return unicon__svd_start_open(ctx, t->q[0], t->q[1], r, t->params->seed, &t->start);
 }
@@ -121,6 +121,19 @@ static unicon_status open_map(unicon_ctx *ctx, unicon__trial *t, int s) {
   return UNICON_OK;
 }
 
+/* The highest rank that features and training rows allow. Statistics that were made before are of
+ * more rows than are there. */
+static int64_t rank_limit(const unicon__trial *t) {
+  const int64_t rows[2] = {t->train.x.count, t->train.y.count};
+  int64_t limit = unicon__most_rank(t->params, t->prepared);
+  for (int s = 0; s < 2; s++) {
+    const double n = fmax((double)rows[s], floor(t->moments.rows[s]));
+    if (n - 1 < (double)limit) limit = (int64_t)n - 1;
+    if (t->q[s] < limit) limit = t->q[s];
+  }
+  return limit;
+}
+
 unicon_status unicon__trial_open(unicon_ctx *ctx, const unicon__params *params,
                                  const unicon__prepared *prepared, const unicon__dataset *train,
                                  const unicon__dataset *held, int64_t most, unicon__trial *out) {
@@ -133,14 +146,13 @@ unicon_status unicon__trial_open(unicon_ctx *ctx, const unicon__params *params,
     out->q[s] = map->factor && map->out > MOST_LEAD ? MOST_LEAD : map->out;
     kept = kept || prepared->side[s].cache || unicon__is_kept(&prepared->side[s].source);
   }
-  out->limit = unicon__most_rank(params, prepared);
-  if (out->train.x.count - 1 < out->limit) out->limit = out->train.x.count - 1;
-  if (out->train.y.count - 1 < out->limit) out->limit = out->train.y.count - 1;
-  for (int s = 0; s < 2; s++)
-    if (out->q[s] < out->limit) out->limit = out->q[s];
-  out->most = most < out->limit ? most : out->limit;
   UNICON_TRY(open_moments(ctx, held, out));
   UNICON_TRY(unicon__moments_check(ctx, prepared, &out->moments));
+  out->limit = rank_limit(out);
+  if (out->limit < 1)
+    return unicon__fail(ctx, UNICON_ERR_DATA,
+                        "a side has a single training row, so there is nothing to choose by");
+  out->most = most < out->limit ? most : out->limit;
   UNICON_TRY(open_held(ctx, held, out));
   if (kept) return unicon__trial_turn(ctx, out); /* kept features are about another mean */
   for (int s = 0; s < 2; s++) UNICON_TRY(open_map(ctx, out, s));
@@ -321,7 +333,8 @@ static unicon_status embed_here_or_there(unicon_ctx *ctx, unicon__trial *t, cons
   UNICON_TRY(unicon__validation_embed(ctx, &t->held, f, r, &z));
   for (int s = 0; s < 2; s++) {
     memcpy(t->z.held[s], z.held[s], (size_t)(t->held.side[s].count * r) * sizeof(float));
-    memcpy(t->z.bank[s], z.bank[s], (size_t)(t->held.bank[s].count * r) * sizeof(float));
+    if (z.bank[s])
+      memcpy(t->z.bank[s], z.bank[s], (size_t)(t->held.bank[s].count * r) * sizeof(float));
   }
   return UNICON_OK;
 }

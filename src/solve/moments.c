@@ -367,3 +367,23 @@ unicon_status unicon__stats_merge(unicon_ctx *ctx, const unicon__stats *from, do
   add_classes(from, sign, to);
   return UNICON_OK;
 }
+
+static void scale_all(double factor, int64_t count, double *data) {
+  for (int64_t k = 0; data && k < count; k++) data[k] *= factor;
+}
+
+void unicon__stats_scale(double factor, unicon__stats *stats) {
+  const int64_t *p = stats->p;
+  for (int s = 0; s < 2; s++) {
+    stats->rows[s] *= factor;
+    scale_all(factor, p[s], stats->sum[s]);
+    scale_all(factor, p[s], stats->square[s]);
+    scale_all(factor, p[s] * p[s], stats->gram[s]);
+    scale_all(factor, stats->classes, stats->class_rows[s]);
+    scale_all(factor, stats->classes * p[s], stats->class_sum[s]);
+    stats->way[s].weight *= factor;
+    scale_all(factor, p[0] * p[1], stats->way[s].cross);
+    scale_all(factor, p[0], stats->way[s].left);
+    scale_all(factor, p[1], stats->way[s].right);
+  }
+}

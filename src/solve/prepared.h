@@ -12,7 +12,8 @@
 typedef struct unicon__side {
   unicon__source source; /* the rows through `map` */
   unicon__map map;
-  unicon__source fitted; /* the rows the map was fitted on: of both sides for a shared encoder */
+  unicon__source fitted; /* the rows the map was fitted on: of both sides for a shared encoder; of
+                            sums without their rows: none */
   float *cache;          /* their features, or NULL */
   unicon__kept kept;     /* ... on the device */
 } unicon__side;

@@ -395,8 +395,11 @@ static unicon_status note_step(solver *s, const unicon__state *state, double los
   unicon__solve_log *log = s->log;
   double score;
   UNICON_TRY(judge_state(s, state, &score));
-  unicon__log(s->ctx, UNICON_LOG_DEBUG, "step %d: loss %.6f, length %g, held-out score %.4f",
-              log->taken, loss, eta, score);
+  if (s->params->held)
+    unicon__log(s->ctx, UNICON_LOG_DEBUG, "step %d: loss %.6f, length %g, held-out score %.4f",
+                log->taken, loss, eta, score);
+  else
+    unicon__log(s->ctx, UNICON_LOG_DEBUG, "step %d: loss %.6f, length %g", log->taken, loss, eta);
   if (!s->params->held || log->taken == 0 || score > *best_score) {
     unicon__state_copy(best, state);
     *best_score = score;

@@ -70,6 +70,9 @@ unicon_status unicon__stats_add(unicon_ctx *ctx, const unicon__batch *set, doubl
 unicon_status unicon__stats_merge(unicon_ctx *ctx, const unicon__stats *from, double sign,
                                   unicon__stats *to);
 
+/* All sums of sets without lists times a factor. */
+void unicon__stats_scale(double factor, unicon__stats *stats);
+
 /* What features are centred by. */
 typedef enum unicon__centring {
   UNICON__CENTRE_NONE,

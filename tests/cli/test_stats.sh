@@ -56,7 +56,7 @@ run 0 stats never.stats --add x/1.npy y/1.npy -o added.stats --json
 json "j['rows_x'] == 1200"
 run 0 stats added.stats --remove x/1.npy y/1.npy -o removed.stats --certificate proof.json
 prints "removed          350 rows of x"
-prints "checked by       counts and covariance"
+prints "checked by       sample of every row"
 python3 -c "
 import json
 c = json.load(open('proof.json'))
@@ -69,6 +69,11 @@ done
 npy close never.npy removed.npy 1e-6 || fail "removed rows left a trace"
 run 0 stats x/0.npy y/0.npy --ledger -o kept.stats --quiet
 run 0 stats kept.stats --add x/2.npy y/2.npy -o kept2.stats --quiet
+refused 1 "the ledger of kept2.stats has every row of kept.stats already" merge kept2.stats kept.stats -o no.stats
+run 0 merge part0.stats part0.stats -o double.stats
+says "part0.stats seems to be in part0.stats already (600 of its 600 samples are)"
+refused 1 "has every row, but not 350 of the rows and their partners" stats never.stats --remove x/1.npy y/1.npy -o no.stats
+absent no.stats
 refused 1 "350 of the 350 rows of x were never added" stats kept2.stats --remove x/1.npy y/1.npy -o no.stats
 run 0 merge kept.stats part1.stats -o mixed.stats
 says "the sum has no ledger, because part1.stats has none"
@@ -141,7 +146,11 @@ refused 1 "landmarks of the kernel" stats rbf.stats --remove x/0.npy y/0.npy -o 
 run 0 stats rbf.stats --remove x/0.npy y/0.npy --drop-landmarks -o less.stats --json
 json "j['certificate']['landmarks']['dropped'] > 10 and j['features_x'] < 100"
 refused 2 "map is exact" stats x/0.npy y/0.npy --kernel rbf --map exact -o no.stats
-refused 2 "--kernel has no effect with --map-from of statistics" stats x/0.npy y/0.npy --map-from maps.stats --kernel rbf -o no.stats
+refused 2 "--kernel has no effect" stats x/0.npy y/0.npy --map-from maps.stats --kernel rbf -o no.stats
+refused 2 "--kernel has no effect" stats x/0.npy y/0.npy --map-from rbf.safetensors --kernel rbf -o no.stats
+refused 2 "--normalize has no effect with the maps of a model" stats x/0.npy y/0.npy --map-from rbf.safetensors --normalize off -o no.stats
+refused 2 "--kernel has no effect" landmarks x/0.npy y/0.npy --map-from maps.stats --kernel rbf -o no.stats
+run 0 stats x/0.npy y/0.npy --map-from rbf.safetensors --sample-rows 20 --ledger --kernel-ridge 1e-6 -o some.stats
 
 # ---- plan -----------------------------------------------------------------------------------
 run 0 plan x y --preset fast
