@@ -116,6 +116,20 @@ static int print_result(tool *t, const synth_plan *plan) {
   return EXIT_DONE;
 }
 
+/* Files that an earlier run left there would pass for parts of this one. */
+static void warn_of_older(tool *t, const synth_plan *plan) {
+  char text[512];
+  for (int i = 0; i < PARTS; i++) {
+    char *path = path_of(plan->folder, file_name[0], plan->part[i].name);
+    if (path && plan->part[i].rows == 0 && access(path, F_OK) == 0) {
+      snprintf(text, sizeof text, "%.400s is of an earlier run: no %s pairs were asked for now",
+               path, plan->part[i].name);
+      display_log(&t->display, UNICON_LOG_WARNING, text);
+    }
+    free(path);
+  }
+}
+
 /* Refuses an unknown kind or contradicting options before anything is made. */
 static int try_options(tool *t, const synth_plan *plan) {
   float *x = malloc(sizeof *x * (size_t)plan->width[0]);
@@ -143,7 +157,7 @@ int cmd_synth(tool *t) {
     cli_id option;
     int64_t least;
   } parts[PARTS] = {
-      {"train", CLI_OPT_TRAIN, 1}, {"test", CLI_OPT_TEST, 1}, {"val", CLI_OPT_VAL, 0}};
+      {"train", CLI_OPT_TRAIN, 1}, {"test", CLI_OPT_TEST, 0}, {"val", CLI_OPT_VAL, 0}};
   int code = EXIT_DONE;
   for (int i = 0; i < PARTS && code == EXIT_DONE; i++) {
     plan.part[i] = (part){parts[i].name, 0, {NULL}};
@@ -164,6 +178,7 @@ int cmd_synth(tool *t) {
     return tool_error(t, "cannot make the folder %s: %s", plan.folder, strerror(errno));
   code = commit_parts(t, &plan, fill_parts(t, &plan));
   display_clear(&t->display);
+  if (code == EXIT_DONE) warn_of_older(t, &plan);
   if (code == EXIT_DONE) return print_result(t, &plan);
   if (made) rmdir(plan.folder);
   return code;

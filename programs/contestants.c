@@ -117,15 +117,18 @@ static unicon_status set_all(const match *m, unicon_options *options, const char
 }
 
 /* What the user gave wins, but a method that needs the full rank keeps it; what was held out is
- * held out already. */
+ * held out already; and a budget is for those that choose. */
 static unicon_status set_given(const match *m, unicon_options *options) {
   const cli_args *args = m->t->args;
   const bool full = strstr(m->who->settings, "rank=full") != NULL;
+  const char *preset = unicon_options_get(options, "preset");
+  const bool chooses = strcmp(preset, "auto") == 0 || strcmp(preset, "best") == 0;
   unicon_status status = UNICON_OK;
   for (size_t i = 0; i < args->settings && status == UNICON_OK; i++) {
     const cli_setting *s = &args->setting[i];
     if (s->option->scope & UNICON_SCOPE_CONTEXT) continue;
     if (full && strcmp(s->option->name, "rank") == 0) continue;
+    if (!chooses && strcmp(s->option->name, "budget") == 0) continue;
     if (strcmp(s->option->name, "val_fraction") == 0) continue;
     status = unicon_options_set(m->ctx, options, s->option->name, s->value);
   }

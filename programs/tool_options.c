@@ -159,8 +159,8 @@ const cli_option cli_tool_options[] = {
      "class with the largest score. --x-labels has the right answers. With --y-labels instead, X "
      "holds rows of the y side and the classes are of the x side."},
     {CLI_OPT_CLASS_NAMES, "class-names", 0, "FILE", "", NULL, CLI_EVAL, "Zero-shot",
-     "One name per row of the classes. Labels are then names; otherwise they are row numbers "
-     "of the classes, from 0."},
+     "One name per row of the classes. Labels are then names; without it, or in an integer .npy, "
+     "they are row numbers of the classes, from 0."},
 
     {CLI_OPT_BANK_X, "bank-x", 0, "FILE", "", NULL, USED, "Balance",
      "Rows of the x side, already embedded, to use instead of the model's bank; at least 16."},

@@ -45,4 +45,10 @@ refused 2 "with pf they are pf.ids.npy and pf.scores.npy" search m.safetensors -
 # What is to be typed next can be pasted.
 run 0 fit $x $y --preset fast -o "it's a model.safetensors"
 prints "unicon eval 'it'\\''s a model.safetensors' X.test"
+
+# synth: parts that are not asked for, and files of an earlier run.
+run 0 synth linear -o parts --train 20 --test 0 --val 5
+absent parts/x.test.npy
+run 0 synth linear -o parts --train 20 --test 5
+says "parts/x.val.npy is of an earlier run"
 echo "outputs: ok"

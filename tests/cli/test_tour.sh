@@ -83,7 +83,7 @@ run 0 eval --no-model zx.fbin zy.npy --json
 run 1 embed model.safetensors --side x demo/y.test.npy -o wrong.npy
 says "40"
 absent wrong.npy
-run 1 embed model.safetensors --side x demo/x.test.npy -o z.txt
+run 2 embed model.safetensors --side x demo/x.test.npy -o z.txt
 absent z.txt
 
 # Rows that the model has seen.
