@@ -8,6 +8,7 @@
 
 #include "flags.h"
 #include "job.h"
+#include "space.h"
 
 /* A new command is a row here, a CLI_ bit, a cmd_NAME.c, and its rows in tool_options.c. */
 const cli_command cli_commands[] = {
@@ -382,6 +383,7 @@ static int run_command(const cli_args *args, const job *j) {
   if (status == UNICON_OK) status = unicon_options_create(t.ctx, &t.options);
   int code = status == UNICON_OK ? apply_settings(&t) : tool_fail(&t, status);
   if (code == EXIT_DONE && j) code = job_check(args);
+  if (code == EXIT_DONE) code = space_check(&t);
   if (code == EXIT_DONE) code = args->command->run(&t);
   if (!t.agreed) code = tool_agree(&t, code); /* what failed before the others' call began */
   job_tell(&t);

@@ -31,7 +31,8 @@ cp $x copy.npy
 run 0 fit $x copy.npy --x-labels labels.txt --one-set --preset fast -o s.safetensors
 says "for the same ones"
 run 0 fit $x $x --x-labels labels.txt --one-set --preset fast -o s.safetensors
-says_nothing
+grep -q "same ones" err && fail "$last: they are the same"
+says "not above chance" # the labels tell nothing
 
 # Names that cannot be meant are refused before the work, as mistakes of the command line.
 for command in "fit $x $y" "report m.safetensors d/x.test.npy d/y.test.npy" "check $x $y"; do

@@ -141,6 +141,18 @@ last="unicon --man with a file limit"
 [ "$got" = 1 ] || fail "$last: exit status $got"
 says "cannot write the result to standard output: File too large"
 
+# ---- an address space that is limited --------------------------------------------------------------
+
+# OpenBLAS would ask for memory for ever. (Instrumented programs do not start with so little.)
+if (ulimit -v 200000 && $UNICON --version >/dev/null 2>&1); then
+  got=0
+  (ulimit -v 200000 && exec timeout 60 $UNICON fit d/x.train.npy d/y.train.npy --threads 2 -o target/m.safetensors) >out 2>err || got=$?
+  last="unicon fit with 200 MB of address space"
+  [ "$got" = 1 ] || fail "$last: exit status $got"
+  says "the address space is limited to 205 MB (ulimit -v)"
+  whole m.safetensors
+fi
+
 # ---- a full disk, a folder that cannot be written --------------------------------------------------
 
 renew
