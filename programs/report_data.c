@@ -269,9 +269,14 @@ static unicon_status count(subject *s, const unicon_view view[2]) {
   int64_t *found[2] = {s->found[1], s->found[0]}; /* x as queries finds rows of y */
   int64_t *plain[2] = {s->plain_found[1], s->plain_found[0]};
   unicon_ctx_set_log(ctx, NULL, NULL);
+  display *d = &s->t->display;
+  display_part(d, "report", 0.6, 0.2);
   unicon_status status = unicon_ranks(ctx, &view[0], &view[1], s->in.pairs, s->rank[0], s->rank[1]);
+  display_part(d, "report", 0.8, 0.1);
   if (status == UNICON_OK) status = unicon_hubs(ctx, &view[0], &view[1], s->in.pairs, found, plain);
+  display_part(d, "report", 0.9, 0.1);
   if (status == UNICON_OK) status = report_find_near(s);
+  display_part(d, NULL, 0, 0);
   unicon_ctx_set_log(ctx, display_log, &s->t->display);
   return status;
 }
@@ -285,6 +290,7 @@ static int measure(subject *s, const char *path) {
                                UNICON_VIEW(.rows = s->in.y, .model = s->model, .side = UNICON_Y)};
   s->r = unicon_model_rank(s->model);
   status = unicon_options_set(t->ctx, t->options, "ci", "on");
+  display_part(&t->display, "report", 0, 0.6);
   if (status == UNICON_OK)
     status = unicon_evaluate(t->ctx, &view[0], &view[1], s->in.pairs, t->options, &s->result);
   if (status == UNICON_OK && !allocate(s)) return tool_out_of_memory(t);

@@ -310,6 +310,7 @@ static void few_pairs_fall_back(void **state) {
   CHECK_OK(ctx, unicon_options_create(ctx, &options));
   CHECK_OK(ctx, unicon_options_set(ctx, options, "preset", "fast"));
   unicon_model *fast = support_fit(ctx, p.rows_x, p.rows_y, NULL, options);
+  assert_int_equal(book.count[UNICON_LOG_WARNING], 2); /* fast says so as well */
   unicon_options_destroy(options);
   double *a = support_cosines(ctx, model, p.rows_x, p.rows_y);
   double *b = support_cosines(ctx, fast, p.rows_x, p.rows_y);

@@ -501,6 +501,39 @@ static void a_long_evaluation_can_be_cancelled(void **state) {
   free(z);
 }
 
+static int note_first(void *user, const char *phase, double done, double left) {
+  double *first = user;
+  (void)left;
+  if (strcmp(phase, "metrics") == 0 && *first < 0) *first = done;
+  return 0;
+}
+
+/* Looking whether the rows are those of the fit is a small share of the work: the ranks, most of it,
+ * begin below a half. */
+static void progress_has_room_for_the_ranks(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  problem p;
+  figures m[2];
+  log_book book = {0};
+  double first = -1;
+  problem_make(ctx, 5, 600, 20, 15, 5, 0.3, &p);
+  unicon_options *fast = support_options(ctx, "preset", "fast", NULL);
+  unicon_model *model = support_fit(ctx, p.rows_x, p.rows_y, NULL, fast);
+  unicon_ctx_set_log(ctx, support_log, &book);
+  unicon_ctx_set_progress(ctx, note_first, &first);
+  ctx->progress_interval = 0;
+  const unicon_view x = UNICON_VIEW(.rows = p.rows_x, .model = model, .side = UNICON_X),
+                    y = UNICON_VIEW(.rows = p.rows_y, .model = model, .side = UNICON_Y);
+  CHECK_OK(ctx, figures_evaluate(ctx, &x, &y, NULL, NULL, &m[0], &m[1]));
+  assert_int_equal(book.count[UNICON_LOG_WARNING], 1); /* the rows are those */
+  assert_true(first >= 0 && first < 0.5);
+  unicon_ctx_set_progress(ctx, NULL, NULL);
+  unicon_ctx_set_log(ctx, NULL, NULL);
+  unicon_model_destroy(model);
+  unicon_options_destroy(fast);
+  problem_free(&p);
+}
+
 /* The interval holds the mean, repeats by seed, and has the edges of the normal approximation,
  * p +- 1.96 sigma. The 25th of 1000 resamples scatters by .085 sigma, and means of 400 hits come in
  * steps of about .1 sigma: .4 sigma is four of both. */
@@ -682,6 +715,7 @@ int main(void) {
       SCRATCH_TEST(both_scales_are_one_walk),
       SCRATCH_TEST(large_classes_take_small_blocks),
       SCRATCH_TEST(a_long_evaluation_can_be_cancelled),
+      SCRATCH_TEST(progress_has_room_for_the_ranks),
       SCRATCH_TEST(intervals_are_those_of_the_mean),
       SCRATCH_TEST(evaluate_is_both_directions),
       SCRATCH_TEST(ranks_match_the_oracle),

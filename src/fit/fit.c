@@ -314,7 +314,7 @@ static unicon_status choose(unicon_ctx *ctx, fit *f, unicon__select_scope scope)
   }
   if (!f->judged && f->train.whole.pairs->positive.count < FEWEST_PAIRS) {
     char why[96];
-    snprintf(why, sizeof why, "%lld are too few, %d are needed",
+    snprintf(why, sizeof why, "%lld pairs are too few, %d are needed",
              (long long)f->train.whole.pairs->positive.count, FEWEST_PAIRS);
     say_not_chosen(ctx, why);
     return UNICON_OK;

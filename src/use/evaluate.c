@@ -269,7 +269,9 @@ static unicon_status run_usable(unicon_ctx *ctx, const unicon_view *x, const uni
   unicon_view view[2] = {*x, *y};
   for (int s = 0; s < 2; s++) UNICON_TRY(unicon__lens_open(ctx, &view[s], &lens[s]));
   UNICON_TRY(check_pairs(ctx, pairs, lens));
+  const int stage = unicon__stage_begin(ctx, NULL, 0.02);
   for (int s = 0; s < 2; s++) UNICON_TRY(unicon__lens_usable(ctx, &lens[s], &keep[s], &count[s]));
+  unicon__stage_end(ctx, stage);
   unicon_status status =
       unicon__pairs_subset(ctx, pairs, keep[0], count[0], keep[1], count[1], &among);
   for (int s = 0; s < 2 && status == UNICON_OK; s++) {
@@ -291,7 +293,9 @@ static unicon_status evaluate(unicon_ctx *ctx, const unicon_view *given_x,
   UNICON_TRY(unicon__view_take(ctx, given_x, &view[0]));
   UNICON_TRY(unicon__view_take(ctx, given_y, &view[1]));
   for (int s = 0; s < 2; s++) w->rows[s] = view[s].rows->count;
+  const int stage = unicon__stage_begin(ctx, NULL, 0.02);
   unicon_status status = warn_training_rows(ctx, x, y);
+  if (status == UNICON_OK) unicon__stage_end(ctx, stage);
   if (status == UNICON_OK && !pairs)
     status = unicon__pairs_identity(ctx, x->rows->count, y->rows->count, &own);
   const bool drop = unicon__is(w->options, UNICON__BAD_ROWS, "drop");

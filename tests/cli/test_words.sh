@@ -85,4 +85,17 @@ says "warning: --side has no effect without a MODEL"
 refused 2 "--drop-landmarks needs --remove as well" stats $x $y --drop-landmarks -o s.stats
 run 0 stats $x $y -o s.stats
 refused 2 "--sample-rows has no effect with ALL.stats" stats s.stats --add $x $y --sample-rows 5 -o t.stats
+
+# A start that is none, and one whose metric alone is wrong.
+refused 2 "--start is \`nope\`; accepted: moment, random, zero, or the file of a model" fit $x $y --start nope -o no.safetensors
+refused 2 "the weights of m.safetensors are a start with --metric none only" fit $x $y --preset fast --refine 1 \
+  --start m.safetensors -o no.safetensors
+# Few rows tell little.
+run 0 synth linear -o few --train 60 --test 10
+run 0 compare few/x.train.npy few/y.train.npy --only ' fast , fast'
+says "12 x 12 test rows are few"
+run 0 fit few/x.test.npy few/y.test.npy --preset fast -o l.safetensors
+says "no pairs can be held out (10 pairs are too few, 40 are needed)"
+run 0 fit $x $y --preset fast --budget 1 -o l.safetensors
+says "warning: --budget has no effect"
 echo "words: ok"
