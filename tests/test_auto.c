@@ -304,7 +304,7 @@ static void few_pairs_fall_back(void **state) {
   problem_make(ctx, 5, 30, 6, 5, 3, 0.2, &p);
   unicon_ctx_set_log(ctx, support_log, &book);
   CHECK_OK(ctx, unicon_fit(ctx, &UNICON_DATA(.x = p.rows_x, .y = p.rows_y), NULL, NULL, &model));
-  assert_non_null(strstr(book.last[UNICON_LOG_WARNING], "30 are too few"));
+  assert_non_null(strstr(book.last[UNICON_LOG_WARNING], "30 pairs are too few"));
   assert_null(unicon_model_meta(model, "auto_chosen"));
   unicon_options *options = NULL;
   CHECK_OK(ctx, unicon_options_create(ctx, &options));
