@@ -362,8 +362,8 @@ static void label_files_are_numbered_together(void **state) {
   assert_int_equal(unicon_labels_numbers(labels, 0)[2], 1);
   assert_null(unicon_labels_numbers(labels, 1));
   unicon_labels_destroy(labels);
-  scratch_failed(s, unicon_labels_read(s->ctx, a, 4, NULL, 0, &labels), UNICON_ERR_SHAPE,
-                 "3 lines", "4 rows");
+  scratch_failed(s, unicon_labels_read(s->ctx, a, 4, NULL, 0, &labels), UNICON_ERR_SHAPE, "3 lines",
+                 "4 rows");
   assert_null(labels);
   scratch_failed(s, unicon_labels_read(s->ctx, a, 3, c, 3, &labels), UNICON_ERR_FORMAT, "a.txt",
                  "one kind");
