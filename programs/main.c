@@ -338,6 +338,8 @@ static int apply_settings(tool *t) {
   if (found != UNICON_OK) return tool_fail(t, found);
   for (size_t i = 0; i < t->args->settings; i++) {
     const cli_setting *setting = &t->args->setting[i];
+    if (strcmp(setting->option->name, "loss") == 0 && strcmp(setting->value, "custom") == 0)
+      return cli_error(t->args->command, "--loss custom takes its psi and phi from a program in C");
     const bool context = (setting->option->scope & UNICON_SCOPE_CONTEXT) != 0;
     const unicon_status status =
         context ? unicon_ctx_set(t->ctx, setting->option->name, setting->value)

@@ -90,6 +90,7 @@ refused 2 "--sample-rows has no effect with ALL.stats" stats s.stats --add $x $y
 refused 2 "--start is \`nope\`; accepted: moment, random, zero, or the file of a model" fit $x $y --start nope -o no.safetensors
 refused 2 "the weights of m.safetensors are a start with --metric none only" fit $x $y --preset fast --refine 1 \
   --start m.safetensors -o no.safetensors
+refused 2 "--loss custom takes its psi and phi from a program in C" fit $x $y --loss custom -o no.safetensors
 # Few rows tell little.
 run 0 synth linear -o few --train 60 --test 10
 run 0 compare few/x.train.npy few/y.train.npy --only ' fast , fast'
