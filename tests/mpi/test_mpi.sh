@@ -110,7 +110,7 @@ check_fail() {
   cp -r x gap.x && rm gap.x/1.npy
   mkdir x2 y2 && cp x/[01].npy x2 && cp y/[01].npy y2
   refused_by_all 1 "gap.x" fit gap.x y -o m.safetensors --preset fast
-  refused_by_all 2 "preset is \"fsat\"" fit x y -o m.safetensors --preset fsat
+  refused_by_all 2 "--preset is \`fsat\`" fit x y -o m.safetensors --preset fsat
   refused_by_all 2 "runs fit, eval and search" stats x y -o m.stats
   refused_by_all 2 "--classes runs in one process" eval m x --classes x/0.npy --x-labels l
   # one process sees other files, or is told something else
