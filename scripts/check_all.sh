@@ -88,7 +88,7 @@ python_test() {
 
 # The CUDA plugin without a GPU; without CUDA's headers there is nothing to check.
 emulated() {
-  command -v nvcc || { echo "nvcc is not installed"; return 0; }
+  command -v nvcc || { echo "CUDA's toolkit is not installed"; return 0; }
   scripts/check_emulated.sh --all
 }
 

@@ -57,6 +57,32 @@ static void any_budget_gives_a_model(void **state) {
   problem_free(&p);
 }
 
+/* The same where the kernel is given, as it is for statistics; and preset fast has no budget, for it
+ * is soon done. */
+static void a_given_kernel_is_never_behind_fast(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  static const char *const kernels[] = {"linear", "angular"};
+  problem p;
+  problem_make(ctx, 33, 700, 20, 16, 6, 0.6, &p);
+  for (int k = 0; k < 2; k++) {
+    unicon_options *fast = support_options(ctx, "preset", "fast", "kernel", kernels[k], NULL);
+    unicon_model *want = support_fit(ctx, p.rows_x, p.rows_y, NULL, fast);
+    CHECK_OK(ctx, unicon_options_set(ctx, fast, "budget", "0.1"));
+    unicon_model *same = support_fit(ctx, p.rows_x, p.rows_y, NULL, fast);
+    CHECK_OK(ctx, unicon_options_set(ctx, fast, "preset", "auto"));
+    unicon_model *model = support_fit(ctx, p.rows_x, p.rows_y, NULL, fast);
+    const double floor_score = atof(unicon_model_meta(want, "auto_score"));
+    assert_string_equal(unicon_model_meta(same, "auto_chosen"),
+                        unicon_model_meta(want, "auto_chosen"));
+    assert_true(atof(unicon_model_meta(model, "auto_score")) > floor_score - 1e-5);
+    unicon_model_destroy(want);
+    unicon_model_destroy(same);
+    unicon_model_destroy(model);
+    unicon_options_destroy(fast);
+  }
+  problem_free(&p);
+}
+
 /* Pairs that are nearly exact have more directions in common than the usual rank; others do not. */
 static void many_common_directions_take_more_rank(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
@@ -207,6 +233,7 @@ static void kernels_must_fit_the_limit(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(any_budget_gives_a_model),
+      SCRATCH_TEST(a_given_kernel_is_never_behind_fast),
       SCRATCH_TEST(many_common_directions_take_more_rank),
       SCRATCH_TEST(a_rank_without_room_is_left_out),
       SCRATCH_TEST(the_rank_is_said_as_it_is),

@@ -71,6 +71,30 @@ static void small_ones_are_counted(void **state) {
   unicon_pairs_destroy(pairs);
 }
 
+/* Of n candidates some are ignored, or are the query itself: what is left is drawn from. */
+static void hidden_ones_are_no_candidates(void **state) {
+  unicon_ctx *ctx = ((scratch *)*state)->ctx;
+  enum { N = 12, IGNORED = 5 };
+  unicon_pairs *pairs = NULL;
+  int64_t from[N * IGNORED], to[N * IGNORED], label[N];
+  double sum = 0, two = 0;
+  for (int k = 0; k < N * IGNORED; k++) {
+    from[k] = k / IGNORED;
+    to[k] = (k / IGNORED + 1 + k % IGNORED) % N; /* as many for each row of y */
+  }
+  for (int k = 1; k <= N - IGNORED; k++) sum += (1.0 / k + 1) / 2 / (N - IGNORED);
+  CHECK_OK(ctx, unicon_pairs_identity(ctx, N, N, &pairs));
+  CHECK_OK(ctx, unicon_pairs_set_ignored(ctx, pairs, from, to, NULL, N * IGNORED));
+  CHECK_CLOSE(unicon__chance(pairs), sum, 1e-12);
+  unicon_pairs_destroy(pairs);
+  /* pairs of rows with a label: one match among 11; the first ten of 11 are hit but for the last */
+  for (int k = 0; k < N; k++) label[k] = k / 2;
+  for (int k = 1; k < N; k++) two += (1.0 / k + (k <= 10)) / 2 / (N - 1);
+  CHECK_OK(ctx, unicon_pairs_one_set(ctx, label, N, &pairs));
+  CHECK_CLOSE(unicon__chance(pairs), two, 1e-12);
+  unicon_pairs_destroy(pairs);
+}
+
 /* Rows without a partner are candidates and no queries; what is ignored is no candidate; labels of
  * two sets and of one. */
 static void any_pairs_are_drawn_alike(void **state) {
@@ -140,6 +164,7 @@ static void a_fit_says_that_of_its_held_out_pairs(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(small_ones_are_counted),
+      SCRATCH_TEST(hidden_ones_are_no_candidates),
       SCRATCH_TEST(any_pairs_are_drawn_alike),
       SCRATCH_TEST(a_fit_says_that_of_its_held_out_pairs),
   };

@@ -167,6 +167,9 @@ class Aligner:
             told = error_of(error.status, f"{error}; {so_far}")
             told.certificate = certificate
             raise told from error
+        except Exception as error:  # of what the caller gave, as validation rows
+            error.certificate = certificate  # type: ignore[attr-defined]
+            raise
 
     def fit_from(self, stats: Stats, validation: Any = None, *,
                  progress: Progress = None) -> Aligner:

@@ -151,9 +151,10 @@ unicon_status unicon__kept_sum(unicon_ctx *ctx, const unicon_stats *from, double
  * already, on both sides, say so of parts that are large enough. */
 static unicon_status check_twice(unicon_ctx *ctx, const unicon_stats *to, const unicon_stats *from,
                                  const char *name, bool added) {
-  enum { TELLING = 10 }; /* units: fewer may be alike */
+  enum { TELLING = 10 }; /* units, entries: fewer may be alike */
   int64_t could[2] = {0, 0}, are[2] = {0, 0};
-  if (!added && to->ledger.on && from->ledger.on && unicon__ledger_has(&to->ledger, &from->ledger))
+  if (!added && to->ledger.on && from->ledger.on && from->ledger.count[0] >= TELLING &&
+      unicon__ledger_has(&to->ledger, &from->ledger))
     return unicon__fail(
         ctx, UNICON_ERR_DATA,
         "the ledger of %s has every row of %s already, with the same partners: they "

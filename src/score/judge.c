@@ -192,13 +192,16 @@ unicon_status unicon__judge_score(unicon_ctx *ctx, const unicon__validation *v,
   UNICON_TRY(unicon__on(ctx, judge, &asked));
   unicon__stage_end(ctx, stage);
   *score = 0;
+  for (int d = 0; d < 2; d++)
+    for (int64_t k = 0; k < j->start[d][d == 0 ? v->pairs->n_x : v->pairs->n_y]; k++)
+      if (isnan(
+              job[d].threshold[k])) { /* no score is at or above it: it would be the best of all */
+        unicon__frame_close(ctx, frame);
+        return UNICON_OK;
+      }
   for (int d = 0; d < 2; d++) {
     unicon__metrics metrics;
     double margin;
-    for (int64_t k = 0; k < j->start[d][d == 0 ? v->pairs->n_x : v->pairs->n_y]; k++)
-      if (isnan(job[d].threshold[k])) /* no score is at or above it: it would be the best of all */
-        return unicon__fail(ctx, UNICON_ERR_NUMERIC,
-                            "scores of held-out rows are not finite numbers");
     UNICON_TRY(unicon__retrieval_counted(ctx, &job[d], &margin, &metrics));
     *score += (metrics.value[UNICON__MRR] + metrics.value[UNICON__HIT_10]) / 4 + 5e-7 * margin;
   }

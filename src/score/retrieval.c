@@ -152,6 +152,10 @@ static void count_above(const ranking *g, int by, int64_t query, const strip *s,
     for (int64_t j = first; j < strip_end(s, first); j++) {
       const double score = (double)s->score[j];
       if (score < lowest) continue;
+      if (isnan(score)) { /* counts against us */
+        above[0]++;
+        continue;
+      }
       int64_t at = first_beaten(threshold, p.count, score - margin);
       if (at > 0 && score + margin >= threshold[at - 1])
         at = first_beaten(threshold, p.count, exact_score(g, by, query, s->from + j));

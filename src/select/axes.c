@@ -244,17 +244,21 @@ static unicon_status sweep_scores(unicon_ctx *ctx, unicon__selection *w, unicon_
   return p->open.balance ? sweep_balance(ctx, w, o) : UNICON_OK;
 }
 
-/* The first setting alone, before there is another kernel. With a budget, which may leave time for
- * nothing else, also those of preset fast, however little that is: what is chosen is as good as
- * these. */
-unicon_status unicon__glance(unicon_ctx *ctx, unicon__selection *w, unicon__opened *o) {
-  w->now = (unicon__candidate){.score = -1};
-  UNICON_TRY(consider(ctx, w, o, first_setting(w, o), &w->glance));
+/* With a budget, which may leave time for nothing else, the settings of preset fast are tried however
+ * little it is: what is chosen is as good as these. */
+static unicon_status sweep_due(unicon_ctx *ctx, unicon__selection *w, unicon__opened *o) {
   if (isinf(w->params->budget) || w->job->data->y.count >= UNICON__FEW_ROWS) return UNICON_OK;
   w->due = true;
   const unicon_status status = sweep_scores(ctx, w, o);
   w->due = false;
   return status;
+}
+
+/* The first setting alone, before there is another kernel. */
+unicon_status unicon__glance(unicon_ctx *ctx, unicon__selection *w, unicon__opened *o) {
+  w->now = (unicon__candidate){.score = -1};
+  UNICON_TRY(consider(ctx, w, o, first_setting(w, o), &w->glance));
+  return sweep_due(ctx, w, o);
 }
 
 /* What is left open, one axis after the other, those that matter most first. */
@@ -266,6 +270,7 @@ unicon_status unicon__sweep_settings(unicon_ctx *ctx, unicon__selection *w, unic
   if (score < w->opening - UNICON__NEAR_KERNEL) return UNICON_OK;
   w->opening = fmax(w->opening, score);
   if (!w->all) return sweep_scores(ctx, w, o);
+  if (!p->open.kernel) UNICON_TRY(sweep_due(ctx, w, o)); /* else at the glance */
   UNICON_TRY(unicon__kernel_turn(ctx, w, o));
   if (p->open.ridge) UNICON_TRY(sweep_ridge(ctx, w, o, true));
   if (p->open.power) UNICON_TRY(sweep_power(ctx, w, o));

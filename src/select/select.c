@@ -71,6 +71,7 @@ static unicon_status try_kernel(unicon_ctx *ctx, unicon__selection *w,
   unicon__stage_end(ctx, stage);
   if (!alone && status == UNICON_ERR_MEMORY && limited && !unicon__together(ctx)) {
     unicon__log(ctx, UNICON_LOG_WARNING, "kernel %s is left out: %s", kernel->name, ctx->error);
+    if (glance) w->glanced = w->now; /* what there was room for */
     unicon__kernel_close(ctx, w, o);
     w->none = status;
     return UNICON_OK;
@@ -342,6 +343,7 @@ static unicon_status run(unicon_ctx *ctx, unicon__selection *w, unicon__prepared
   unicon__refine_params refine = w->params->refine;
   unicon__candidate best = {0};
   w->rate = INFINITY;
+  if (!w->all) w->params->budget = INFINITY; /* preset fast: all that it tries is soon done */
   if (unicon__together(ctx) && !isinf(w->params->budget))
     return unicon__fail(
         ctx, UNICON_ERR_OPTION,

@@ -108,12 +108,19 @@ static unicon_status check_bytes(unicon_ctx *ctx, const char *path, const unicon
   const int64_t row = about->width * (strcmp(about->dtype, "<f2") == 0 ? 2 : 4);
   const int64_t want = UNICON__NPY_HEADER + about->rows * row;
   unicon__sidecar now = {.rows = 0};
+  char header[UNICON__NPY_HEADER + 1];
   if (row == 0 || (int64_t)bytes.size != want)
     return unicon__fail(ctx, UNICON_ERR_FORMAT,
                         "%s has %zu bytes, but its sidecar speaks of %lld rows of %lld numbers, "
                         "%lld bytes: it was cut off or replaced; remove it and rewrite again",
                         path, bytes.size, (long long)about->rows, (long long)about->width,
                         (long long)want);
+  unicon__npy_header(about->dtype, about->rows, about->width, header);
+  if (memcmp(bytes.data, header, UNICON__NPY_HEADER) != 0)
+    return unicon__fail(ctx, UNICON_ERR_FORMAT,
+                        "%s does not hold what was written: its header is another; remove it and "
+                        "rewrite again",
+                        path);
   const int stage = unicon__stage_begin(ctx, "check", 0.99);
   UNICON_TRY(unicon__rewrite_hash_rows(ctx, bytes.data + UNICON__NPY_HEADER, about->rows,
                                        (size_t)row, &now));

@@ -149,7 +149,7 @@ if (ulimit -v 200000 && $UNICON --version >/dev/null 2>&1); then
   (ulimit -v 200000 && exec timeout 60 $UNICON fit d/x.train.npy d/y.train.npy --threads 2 -o target/m.safetensors) >out 2>err || got=$?
   last="unicon fit with 200 MB of address space"
   [ "$got" = 1 ] || fail "$last: exit status $got"
-  says "the address space is limited to 205 MB (ulimit -v)"
+  says "the address space is limited to 195 MiB (ulimit -v), and too little is left: 2 threads of OpenBLAS need 290 MiB"
   whole m.safetensors
 fi
 
