@@ -65,7 +65,10 @@ static void a_given_kernel_is_never_behind_fast(void **state) {
   problem p;
   problem_make(ctx, 33, 700, 20, 16, 6, 0.6, &p);
   for (int k = 0; k < 2; k++) {
-    unicon_options *fast = support_options(ctx, "preset", "fast", "kernel", kernels[k], NULL);
+    unicon_options *fast = NULL; /* with nothing else given, as a user has it */
+    CHECK_OK(ctx, unicon_options_create(ctx, &fast));
+    CHECK_OK(ctx, unicon_options_set(ctx, fast, "preset", "fast"));
+    CHECK_OK(ctx, unicon_options_set(ctx, fast, "kernel", kernels[k]));
     unicon_model *want = support_fit(ctx, p.rows_x, p.rows_y, NULL, fast);
     CHECK_OK(ctx, unicon_options_set(ctx, fast, "budget", "0.1"));
     unicon_model *same = support_fit(ctx, p.rows_x, p.rows_y, NULL, fast);
