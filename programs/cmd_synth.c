@@ -122,7 +122,7 @@ static void warn_of_older(tool *t, const synth_plan *plan) {
   for (int i = 0; i < PARTS; i++) {
     char *path = path_of(plan->folder, file_name[0], plan->part[i].name);
     if (path && plan->part[i].rows == 0 && access(path, F_OK) == 0) {
-      snprintf(text, sizeof text, "%.400s is of an earlier run: no %s pairs were asked for now",
+      snprintf(text, sizeof text, "%.400s is left from an earlier run: this run made no %s pairs",
                path, plan->part[i].name);
       display_log(&t->display, UNICON_LOG_WARNING, text);
     }

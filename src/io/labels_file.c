@@ -198,7 +198,7 @@ static void warn_of_blanks(unicon_ctx *ctx, const label_file *file) {
   if (blanks > 0)
     unicon__log(ctx, UNICON_LOG_WARNING,
                 "%s: %" PRId64 " of %" PRId64
-                " lines are empty, which is a label as well: their rows belong together",
+                " lines are empty; an empty line counts as a label: their rows belong together",
                 file->path, blanks, file->count);
 }
 

@@ -248,11 +248,10 @@ static void verdict(const figures *f, char *out, size_t size) {
   if (f->p_value >= 0.05)
     snprintf(out, size,
              "No alignment found: pairs that the fit has not seen are no closer than shuffled ones "
-             "(%s).%s Are the rows of both sides in the same order, not one row apart, and are the "
-             "pairs "
-             "the right ones?",
+             "(%s).%s Are the rows of both sides in the same order, not shifted by a row? Are the "
+             "pairs right?",
              p,
-             f->rank > 0 ? " What correlates among the pairs that it has seen may be chance." : "");
+             f->rank > 0 ? " The correlation in the pairs that the fit has seen may be chance." : "");
   else if (f->closer < 0.6)
     snprintf(out, size,
              "A weak alignment: it is there (%s), but a partner is closer than only %.0f %% "
