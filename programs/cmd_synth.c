@@ -103,8 +103,11 @@ static int print_result(tool *t, const synth_plan *plan) {
                             (json_int_t)plan->width[0], "y_width", (json_int_t)plan->width[1]);
     return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
   }
-  printf("%lld training and %lld test pairs in %s: x, y and label, .train.npy and .test.npy\n",
-         train, test, folder);
+  if (test > 0)
+    printf("%lld training and %lld test pairs in %s: x, y and label, .train.npy and .test.npy\n",
+           train, test, folder);
+  else
+    printf("%lld training pairs in %s: x, y and label, .train.npy\n", train, folder);
   if (val > 0) printf("and %lld validation pairs, .val.npy\n", val);
   fputs("next  unicon fit ", stdout);
   display_word(folder);

@@ -50,6 +50,7 @@ prints "unicon eval 'it'\\''s a model.safetensors' X.test"
 # synth: parts that are not asked for, and files of an earlier run.
 run 0 synth linear -o parts --train 20 --test 0 --val 5
 absent parts/x.test.npy
+if grep -q "test" out; then fail "$last: names files that are not there: $(cat out)"; fi
 run 0 synth linear -o parts --train 20 --test 5
 says "parts/x.val.npy is left from an earlier run"
 echo "outputs: ok"
