@@ -44,6 +44,7 @@ refused 1 "1 dimension, but needs 2 dimensions; in NumPy a.reshape(1, -1)" fit l
 { for k in $(seq 150); do echo $((k % 5)); done; yes '' | head -50; } >blank.txt
 run 0 fit $x $y --x-labels blank.txt --y-labels blank.txt --preset fast -o l.safetensors
 says "blank.txt: 50 of 200 lines are empty; an empty line counts as a label"
+[ "$(grep -c "lines are empty" err)" -eq 1 ] || fail "$last: $(cat err)"
 
 # Rows that are alike, and files given twice.
 python3 - "$tests" <<'PYTHON'
@@ -63,6 +64,8 @@ says "the validation rows are the training rows"
 run 0 fit $x $y --x-labels d/label.train.npy --y-labels d/label.train.npy --preset fast -o l.safetensors
 run 0 eval l.safetensors d/x.test.npy d/y.test.npy
 says "pairs of 200 x 200 rows, but here each row has one partner: --x-labels"
+run 0 eval l.safetensors d/x.test.npy d/y.test.npy --y-per-x 1
+says_nothing
 run 0 eval l.safetensors d/x.test.npy d/y.test.npy --x-labels d/label.test.npy --y-labels d/label.test.npy
 says_nothing
 
