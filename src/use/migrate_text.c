@@ -338,7 +338,7 @@ static void add_scores(paper *p, const unicon__outcome *o) {
   static const char *const models[2] = {"old", "new"};
   open_with(p, "scores", "{");
   for (int m = 0; m < 2; m++) {
-    if (!o->move->query[m]) continue;
+    if (!o->move->query[m] || !o->off_known) continue;
     open_with(p, models[m], "{");
     add_real(p, "off_before", o->off_before[m]);
     add_real(p, "off_after", o->off_after[m]);
