@@ -468,7 +468,7 @@ static int early_option(int argc, char **argv) {
 static int top_option(int argc, char **argv, const job *j) {
   const char *name = argv[1];
   if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0)
-    return help(argc > 2 ? argv[2] : NULL, j);
+    return help(argc > 2 && argv[2][0] != '-' ? argv[2] : NULL, j);
   if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
     printf("unicon %s\n%s\n", unicon_version(), unicon_build_info());
     return printed(EXIT_DONE);

@@ -7,7 +7,8 @@
 run 2
 prints_nothing
 says "unicon fit image.train.npy"
-for how in --help -h help; do
+for how in --help -h help "--help --json" "-h -v"; do
+  # shellcheck disable=SC2086
   run 0 $how
   prints "unicon fit image.train.npy"
   says_nothing
