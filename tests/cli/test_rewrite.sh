@@ -61,7 +61,7 @@ fresh
 cp shards/4.npy shards/5.npy
 check "5.npy in the folder shards does not belong to this rewrite, which ends with 4.npy"
 mv shards/5.npy shards/extra.npy
-check "extra.npy in the folder shards is no shard"
+check "extra.npy in the folder shards does not belong"
 rm -r shards
 check "shards/0.npy, which begins with row 0, is not there"
 
