@@ -237,8 +237,7 @@ static int keep(parser *p, const cli_entry *entry, const char *value) {
   if (value && !is_one_of(entry->words, value)) return wrong_word(p->command, entry, value);
   if (value && entry->tool->id == CLI_OPT_OUTPUT && strcmp(value, "-") == 0)
     return cli_error(p->command,
-                     "--output is `-`, which is no name of a file; nothing is written to "
-                     "standard output by that");
+                     "--output is `-`: output cannot go to standard output; give a file name");
   p->out->given[entry->tool->id]++;
   p->out->value[entry->tool->id] = value;
   return EXIT_DONE;
@@ -307,7 +306,7 @@ static int check_positionals(parser *p) {
     required--;
     if (p->positionals > most)
       return cli_usage_error(
-          command, "with --no-model only %s%s%s %s given, and no MODEL; `%s` may be one",
+          command, "with --no-model only %s%s%s %s given, without MODEL; is `%s` a model?",
           command->positional[1], most > 1 ? " and " : "", most > 1 ? command->positional[2] : "",
           most > 1 ? "are" : "is", given[0]);
     memmove(given + 1, given, sizeof *given * (size_t)most);

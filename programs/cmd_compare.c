@@ -298,9 +298,8 @@ static void print_foot(const comparison *c) {
       "lowered for being near everything. held out: (mrr + hit@10)/2 of both directions on the\n"
       "validation rows, by which settings, and how strongly to balance, were chosen for every "
       "row;\n"
-      "fit time has all settings tried in it; below, the time of an SGD head is that of the "
-      "chosen\n"
-      "setting alone.\n");
+      "fit time includes all settings tried; below, an SGD head is timed with its chosen setting "
+      "only.\n");
   if (reference) print_reference(c, reference);
   for (size_t i = 0; i < c->done; i++)
     if (!c->row[i].skipped[0]) print_chosen(&c->row[i]);

@@ -153,7 +153,7 @@ static int take_direction(tool *t, const unicon_model *model, unicon_view *view)
   const char *side = tool_value(t, CLI_OPT_SIDE), *path = t->args->positional[0];
   view->side = side && strcmp(side, "y") == 0 ? UNICON_Y : UNICON_X;
   if (!space && cli_sets(t->args, "trust"))
-    display_idle(&t->display, "trust", "with a model that is of no migration");
+    display_idle(&t->display, "trust", "with a model that `unicon migrate` did not make");
   if (!into) return space ? moving_check_rows(t, model, view->side, view->rows) : EXIT_DONE;
   if (!space) return moving_refuse_other(t, model, path);
   if (strcmp(into, space) != 0)

@@ -192,8 +192,8 @@ static double noted(const unicon_model *model, const char *key) {
 static void warn_of_pairs(tool *t, const unicon_model *model) {
   const double pairs = noted(model, "pairs"), x = noted(model, "n_x"), y = noted(model, "n_y");
   char text[256];
-  if (tool_has(t, CLI_OPT_PAIRS) || tool_has(t, CLI_OPT_X_LABELS) || !(pairs > 1.5 * x) ||
-      !(pairs > 1.5 * y))
+  if (tool_has(t, CLI_OPT_PAIRS) || tool_has(t, CLI_OPT_X_LABELS) || tool_has(t, CLI_OPT_Y_PER_X) ||
+      tool_has(t, CLI_OPT_X_PER_Y) || !(pairs > 1.5 * x) || !(pairs > 1.5 * y))
     return;
   snprintf(text, sizeof text,
            "the model was fitted on %.0f pairs of %.0f x %.0f rows, but here each row has one "
@@ -206,7 +206,8 @@ static int retrieval(tool *t, const unicon_model *model) {
   inputs in = {0};
   int code = inputs_open(t, t->args->positional[1], t->args->positional[2], INPUTS_MAIN, &in);
   if (code == EXIT_DONE) warn_of_pairs(t, model);
-  if (cli_sets(t->args, "seed") && strcmp(unicon_options_get(t->options, "ci"), "on") != 0)
+  if (code == EXIT_DONE && cli_sets(t->args, "seed") &&
+      strcmp(unicon_options_get(t->options, "ci"), "on") != 0)
     display_idle(&t->display, "seed", "without --ci");
   if (code == EXIT_DONE) code = evaluate(t, &in, model);
   inputs_close(&in);

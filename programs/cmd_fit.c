@@ -9,7 +9,7 @@
 #include "inputs.h"
 #include "summed.h"
 
-enum { LEADING = 6 };
+enum { LEADING = 6, EPOCHS_LOGGED = 511 /* that a model has at most */ };
 
 typedef struct fit_result {
   const inputs *train;
@@ -125,25 +125,38 @@ static int numbers_of(const unicon_model *model, const char *key, double end[2])
   return count;
 }
 
+/* From the first loss to the last; of a model's log that ends before its steps do, the first. */
+static void print_losses(const double loss[2], bool whole) {
+  if (whole)
+    printf(", loss %.5g to %.5g", loss[0], loss[1]);
+  else
+    printf(", loss %.5g at first", loss[0]);
+}
+
 /* What steps and epochs that were asked for have done: a step that does not lower the loss is not
- * taken. */
+ * taken. A model has the losses of its first steps and epochs. */
 static void print_steps(const unicon_model *model) {
   const char *chosen = unicon_model_meta(model, "auto_chosen");
   const double wanted = noted(model, "option.iterations"), taken = noted(model, "steps_taken");
-  double loss[2];
-  if (wanted > 0 && numbers_of(model, "loss_log", loss) > 0) {
+  double loss[2] = {0};
+  const int steps = numbers_of(model, "loss_log", loss);
+  if (wanted > 0 && steps > 0) {
     printf("iterations       %.0f of %.0f steps", taken, wanted);
     if (taken == 0)
       printf(": none lowers the loss of %.5g\n", loss[0]);
-    else
-      printf(", loss %.5g to %.5g; the model is that of step %.0f\n", loss[0], loss[1],
-             noted(model, "best_step"));
+    else {
+      print_losses(loss, steps > taken);
+      printf("; the model is that of step %.0f\n", noted(model, "best_step"));
+    }
   }
   const int epochs = numbers_of(model, "refine_loss_log", loss);
-  if (epochs > 0 && !(chosen && strstr(chosen, "refine")))
-    printf(
-        "refine           %d of %.0f epochs, loss %.5g to %.5g; the model is that of epoch %.0f\n",
-        epochs, noted(model, "option.refine"), loss[0], loss[1], noted(model, "refine_best_epoch"));
+  if (epochs > 0 && !(chosen && strstr(chosen, "refine"))) {
+    const double asked = noted(model, "option.refine");
+    const bool whole = epochs < EPOCHS_LOGGED || epochs >= asked;
+    printf("refine           %s%d of %.0f epochs", whole ? "" : "at least ", epochs, asked);
+    print_losses(loss, whole);
+    printf("; the model is that of epoch %.0f\n", noted(model, "refine_best_epoch"));
+  }
 }
 
 /* How the model balances scores, and whether held-out pairs said so. */
@@ -216,6 +229,7 @@ static int fail(tool *t, unicon_status status, const unicon_data *data, const un
   snprintf(error, sizeof error, "%s", unicon_ctx_error(t->ctx));
   const double memory = planned(t, data, stats);
   flags_in(t->args, error, text, sizeof text);
+  if (!(memory > 0)) return tool_error(t, "%s", text);
   return tool_error(t, "%s; the whole fit may take %s: `unicon plan` says what to change", text,
                     display_bytes(memory, bytes, sizeof bytes));
 }

@@ -65,8 +65,8 @@ static int one_shard(tool *t, const unicon_view *view, int64_t first, int64_t co
   if (check && access(path, F_OK) != 0)
     return tool_error(
         t,
-        "%s, which begins with row %lld, is not there; the same command without --check "
-        "goes on",
+        "%s, which begins with row %lld, is not there; run the command without --check "
+        "to continue",
         path, (long long)first);
   const int code = check ? EXIT_DONE : inputs_check_output(t, path);
   return code == EXIT_DONE ? one_file(t, view, first, count, path, p) : code;

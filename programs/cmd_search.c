@@ -240,10 +240,9 @@ static int search_files(tool *t, const unicon_model *model, const unicon_rows *q
   b.side = side_of(t, CLI_OPT_BASE_SIDE, CLI_OPT_QUERY_SIDE);
   const cli_id idle = b.side == UNICON_X ? CLI_OPT_BANK_X : CLI_OPT_BANK_Y;
   if (code == EXIT_DONE && tool_has(t, idle) && q.side != b.side)
-    display_idle(&t->display, cli_name(idle),
-                 "where its side is searched: the bank is of the queries");
+    display_idle(&t->display, cli_name(idle), "here: only the bank of the query side is used");
   if (code == EXIT_DONE && !moving_space(model) && cli_sets(t->args, "trust"))
-    display_idle(&t->display, "trust", "with a model that is of no migration");
+    display_idle(&t->display, "trust", "with a model that `unicon migrate` did not make");
   if (code == EXIT_DONE) code = check_spaces(t, model, &q, &b);
   if (code == EXIT_DONE && tool_has(t, CLI_OPT_BASE_EMBEDDED)) code = open_embedded(t, model, &b);
   return code == EXIT_DONE ? search(t, &q, &b, k, files) : code;

@@ -173,7 +173,7 @@ int cmd_landmarks(tool *t) {
     return cli_usage_error(t->args->command, "say where the maps go: -o MAPS.stats");
   int code = check_maps(t);
   if (code == EXIT_DONE) code = check_output(t);
-  if (cli_sets(t->args, "drop_landmarks"))
+  if (code == EXIT_DONE && cli_sets(t->args, "drop_landmarks"))
     display_idle(&t->display, "drop-landmarks", "where landmarks are chosen");
   if (code == EXIT_DONE) code = inputs_open(t, path[0], path[1], INPUTS_LOOSE, &in);
   if (code == EXIT_DONE) code = open_empty(t, &in, &stats);

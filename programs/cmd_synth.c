@@ -103,8 +103,11 @@ static int print_result(tool *t, const synth_plan *plan) {
                             (json_int_t)plan->width[0], "y_width", (json_int_t)plan->width[1]);
     return display_json(out) ? EXIT_DONE : tool_out_of_memory(t);
   }
-  printf("%lld training and %lld test pairs in %s: x, y and label, .train.npy and .test.npy\n",
-         train, test, folder);
+  if (test > 0)
+    printf("%lld training and %lld test pairs in %s: x, y and label, .train.npy and .test.npy\n",
+           train, test, folder);
+  else
+    printf("%lld training pairs in %s: x, y and label, .train.npy\n", train, folder);
   if (val > 0) printf("and %lld validation pairs, .val.npy\n", val);
   fputs("next  unicon fit ", stdout);
   display_word(folder);
@@ -122,7 +125,7 @@ static void warn_of_older(tool *t, const synth_plan *plan) {
   for (int i = 0; i < PARTS; i++) {
     char *path = path_of(plan->folder, file_name[0], plan->part[i].name);
     if (path && plan->part[i].rows == 0 && access(path, F_OK) == 0) {
-      snprintf(text, sizeof text, "%.400s is of an earlier run: no %s pairs were asked for now",
+      snprintf(text, sizeof text, "%.400s is left from an earlier run: this run made no %s pairs",
                path, plan->part[i].name);
       display_log(&t->display, UNICON_LOG_WARNING, text);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flags.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* Does `text` go on with `words`, and then with no letter or other part of a name? */
@@ -44,13 +45,42 @@ static bool find(const cli_args *args, const char *text, size_t length, cli_entr
   return false;
 }
 
-/* Is the name meant as an option: it is no plain word, or something is said about its value? */
-static bool is_meant(const cli_entry *entry, const char *at, size_t length, bool begins) {
+/* Was the option given with the value that `text` begins with? */
+static bool is_given(const cli_args *args, const cli_entry *entry, const char *text,
+                     size_t length) {
+  for (size_t k = 0; k < args->settings; k++) {
+    const char *value = args->setting[k].value ? args->setting[k].value : "on";
+    if (args->setting[k].option == entry->library && strlen(value) == length &&
+        strncmp(value, text, length) == 0)
+      return true;
+  }
+  return false;
+}
+
+/* Does what stands before `at` in the text advise, or say when something holds? */
+static bool is_advised(const char *text, const char *at) {
+  static const char *const before[] = {"; ",   "(",   "or ",   "use ",
+                                       "set ", "in ", "with ", "without "};
+  for (size_t k = 0; k < sizeof before / sizeof *before; k++) {
+    const size_t length = strlen(before[k]);
+    if ((size_t)(at - text) >= length && strncmp(at - length, before[k], length) == 0 &&
+        ((before[k][0] == ';' || before[k][0] == '(') || at == text + length ||
+         at[-(ptrdiff_t)length - 1] == ' '))
+      return true;
+  }
+  return false;
+}
+
+/* Is the name meant as an option: it is no plain word, or something is said about its value? What a
+ * choice has tried, as in "no time for kernel rbf", is no option of the user's. */
+static bool is_meant(const cli_args *args, const cli_entry *entry, const char *text, const char *at,
+                     size_t length) {
   const char *rest = at + length;
   if (memchr(at, '_', length)) return true;
-  if (begins && (strncmp(rest, " is ", 4) == 0 || strncmp(rest, " has no effect", 14) == 0))
+  if (at == text && (strncmp(rest, " is ", 4) == 0 || strncmp(rest, " has no effect", 14) == 0))
     return true;
-  return entry->library && *rest == ' ' && word_after(rest + 1, entry->words) > 0;
+  const size_t word = entry->library && *rest == ' ' ? word_after(rest + 1, entry->words) : 0;
+  return word > 0 && (is_advised(text, at) || is_given(args, entry, rest + 1, word));
 }
 
 void flags_in(const cli_args *args, const char *text, char *out, size_t size) {
@@ -62,7 +92,7 @@ void flags_in(const cli_args *args, const char *text, char *out, size_t size) {
     const bool first = c == text || strchr(" (", c[-1]);
     cli_entry entry;
     if (!quote && first && find(args, c, length, &entry) &&
-        is_meant(&entry, c, length, c == text)) {
+        is_meant(args, &entry, text, c, length)) {
       at += (size_t)snprintf(out + at, size - at, "--%s", entry.name);
       if (c == text && strncmp(c + length, " is \"", 5) == 0) value = c + length + 4;
       if (value) end = strstr(value + 1, "\"; ");

@@ -8,7 +8,7 @@
 
 /* Writes the sentence with options of the command as they are typed. What is quoted, is part of a
  * path, or stands in an argument of the command line stays; so do names that are plain words, unless
- * the sentence is about their value. */
+ * the sentence refuses or advises a value of theirs, or names the one that was given. */
 void flags_in(const cli_args *args, const char *text, char *out, size_t size);
 
 #endif

@@ -138,7 +138,7 @@ static int check_one_set(tool *t, const char *x_path, const char *y_path, const 
                       "and %s %lld; give --y-labels in its place",
                       x_path, x, y_path, y);
   snprintf(text, sizeof text,
-           "--one-set takes the rows of %.200s and %.200s for the same ones: row i of one never "
+           "--one-set treats the rows of %.200s and %.200s as the same: row i of one never "
            "belongs to row i of the other",
            x_path, y_path);
   display_log(&t->display, UNICON_LOG_WARNING, text);

@@ -101,7 +101,7 @@ const cli_command cli_commands[] = {
      "pairs; how well rows find each other, with intervals; what was fitted and chosen. Texts "
      "and images of the rows are shown if files of them are given. --beside MODEL shows a "
      "second model of the same rows. --json prints what the page is made from. Some thousands of "
-     "rows are enough: all queries meet all rows, many times over.",
+     "rows are enough: every query is compared with every row, several times.",
      "unicon report model.safetensors image.test.npy text.test.npy --y-per-x 5 \\\n"
      "  -o report.html\n"
      "unicon report model.safetensors image.test.npy text.test.npy --y-per-x 5 \\\n"
@@ -468,7 +468,7 @@ static int early_option(int argc, char **argv) {
 static int top_option(int argc, char **argv, const job *j) {
   const char *name = argv[1];
   if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0)
-    return help(argc > 2 ? argv[2] : NULL, j);
+    return help(argc > 2 && argv[2][0] != '-' ? argv[2] : NULL, j);
   if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
     printf("unicon %s\n%s\n", unicon_version(), unicon_build_info());
     return printed(EXIT_DONE);

@@ -23,8 +23,7 @@ void moving_warn_keep(tool *t, const unicon_model *model, const char *path) {
   const char *verdict = unicon_model_meta(model, "verdict");
   if (!verdict || strcmp(verdict, "keep") != 0) return;
   snprintf(text, sizeof text,
-           "%.300s is for comparison alone: its migration came out for keeping the old model",
-           path);
+           "%.300s is for comparison alone: the migration advised keeping the old model", path);
   display_log(&t->display, UNICON_LOG_WARNING, text);
 }
 

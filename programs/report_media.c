@@ -164,9 +164,10 @@ static bool find_file(const char *list, const char *line, char out[PATH_MAX]) {
 /* Is this what a page can show or play? Images of the common kinds are known by their bytes, others
  * and sounds by their names. */
 static bool is_media(const char *type, const char *path) {
-  static const char *const known[] = {".wav", ".mp3", ".ogg", ".oga", ".opus", ".flac",
-                                      ".m4a", ".aac", ".mp4", ".mov", ".webm", ".avif",
-                                      ".bmp", ".tif", ".svg", ".tiff"};
+  static const char *const known[] = {".wav",  ".mp3", ".ogg", ".oga",  ".opus", ".flac",
+                                      ".m4a",  ".aac", ".aif", ".aiff", ".weba", ".mp4",
+                                      ".m4v",  ".mov", ".mkv", ".ogv",  ".webm", ".avif",
+                                      ".heic", ".jxl", ".bmp", ".tif",  ".svg",  ".tiff"};
   const char *dot = strrchr(path, '.');
   bool found = type != NULL;
   for (size_t k = 0; dot && k < sizeof known / sizeof *known; k++)

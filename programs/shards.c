@@ -54,10 +54,11 @@ int shards_refuse_others(tool *t, const char *folder, int64_t count) {
   for (const struct dirent *e; code == EXIT_DONE && (e = readdir(files));) {
     const int64_t number = is_npy(e->d_name) ? number_of(e->d_name) : 0;
     if (number < 0 || number >= count)
-      code = tool_error(t,
-                        "%s in the folder %s is no shard of this rewrite, whose last is %lld.npy: "
-                        "remove it, or name another folder",
-                        e->d_name, folder, (long long)(count - 1));
+      code = tool_error(
+          t,
+          "%s in the folder %s does not belong to this rewrite, which ends with %lld.npy: "
+          "remove it, or name another folder",
+          e->d_name, folder, (long long)(count - 1));
   }
   closedir(files);
   return code;

@@ -13,7 +13,7 @@ const cli_option cli_tool_options[] = {
     {CLI_OPT_OUTPUT, "output", 'o', "MODEL", "", NULL, CLI_FIT, "Output",
      "Where the model goes: MODEL.safetensors. Required."},
     {CLI_OPT_OUTPUT, "output", 'o', "MODEL", "", NULL, CLI_PLAN, "Output",
-     "Nothing is written: this is here so that the options of a fit can stay as they are."},
+     "Nothing is written: accepted so that a `fit` command can be reused unchanged."},
     {CLI_OPT_OUTPUT, "output", 'o', "NEW", "", NULL, CLI_BALANCE, "Output",
      "Where the model with the new banks goes: NEW.safetensors. Required."},
     {CLI_OPT_OUTPUT, "output", 'o', "OUT", "", NULL, CLI_EMBED, "Output",

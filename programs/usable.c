@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flags.h"
+
 bool usable_wanted(const tool *t) {
   return strcmp(unicon_options_get(t->options, "bad_rows"), "drop") == 0;
 }
@@ -45,7 +47,7 @@ static int64_t count_bad(tool *t, const unicon_view *view) {
 int usable_fail(tool *t, unicon_status status, const unicon_view *view, size_t views) {
   char why[1024];
   if (status != UNICON_ERR_DATA || usable_wanted(t) || t->job) return tool_fail(t, status);
-  snprintf(why, sizeof why, "%s", unicon_ctx_error(t->ctx));
+  flags_in(t->args, unicon_ctx_error(t->ctx), why, sizeof why);
   for (size_t k = 0; k < views; k++) {
     const int64_t bad = count_bad(t, &view[k]);
     if (bad > 0)

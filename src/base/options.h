@@ -69,8 +69,8 @@
   X(BALANCE, "balance", "form", "auto", "auto|off", "HOW", 0, 0, FIT | EVAL | USE | BALANCE,       \
     "Balance",                                                                                     \
     "How much a candidate's score is lowered for being near everything: off, softmax:BETA, "       \
-    "csls:K (half the mean of the K nearest bank rows), or quadratic:BETA (of a fit and of "       \
-    "`unicon balance` alone), which keeps no training rows. auto: at a fit chosen on held-out "    \
+    "csls:K (half the mean of the K nearest bank rows), or quadratic:BETA, which keeps no "        \
+    "training rows (only in `fit` and `balance`). auto: at a fit chosen on held-out "              \
     "pairs where there are any, else "                                                             \
     "softmax:10 (softmax:5 below 4000 rows of y); in use, what the model says. Banks of "          \
     "another domain can do harm; `unicon balance` renews them.")                                   \

@@ -198,7 +198,7 @@ static void warn_of_blanks(unicon_ctx *ctx, const label_file *file) {
   if (blanks > 0)
     unicon__log(ctx, UNICON_LOG_WARNING,
                 "%s: %" PRId64 " of %" PRId64
-                " lines are empty, which is a label as well: their rows belong together",
+                " lines are empty; an empty line counts as a label: their rows belong together",
                 file->path, blanks, file->count);
 }
 
@@ -217,7 +217,7 @@ static unicon_status read_labels(unicon_ctx *ctx, const char *x_path, const char
   UNICON_TRY(check_count(ctx, x_path, x.count, "x", n_x));
   UNICON_TRY(check_count(ctx, y_path, y.count, "y", n_y));
   warn_of_blanks(ctx, &x);
-  warn_of_blanks(ctx, &y);
+  if (strcmp(x_path, y_path) != 0) warn_of_blanks(ctx, &y);
   return unicon__pairs_from_labels(ctx, x.label, n_x, y.label, n_y, how, out);
 }
 

@@ -65,7 +65,7 @@ static unicon_status check_open_arguments(unicon_ctx *ctx, const char *path,
   if (fbin && (rows > UINT32_MAX || width > UINT32_MAX))
     return unicon__fail(ctx, UNICON_ERR_FORMAT,
                         "%s: %" PRId64 " rows of %" PRId64
-                        " columns are more than an .fbin file has room for; write an .npy file",
+                        " columns do not fit into an .fbin file; write an .npy file",
                         path, rows, width);
   return UNICON_OK;
 }

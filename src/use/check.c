@@ -246,13 +246,12 @@ static void verdict(const figures *f, char *out, size_t size) {
     snprintf(rank, sizeof rank, " At least %lld dimension%s it.", (long long)f->rank,
              f->rank == 1 ? " carries" : "s carry");
   if (f->p_value >= 0.05)
-    snprintf(out, size,
-             "No alignment found: pairs that the fit has not seen are no closer than shuffled ones "
-             "(%s).%s Are the rows of both sides in the same order, not one row apart, and are the "
-             "pairs "
-             "the right ones?",
-             p,
-             f->rank > 0 ? " What correlates among the pairs that it has seen may be chance." : "");
+    snprintf(
+        out, size,
+        "No alignment found: pairs that the fit has not seen are no closer than shuffled ones "
+        "(%s).%s Are the rows of both sides in the same order, not shifted by a row? Are the "
+        "pairs right?",
+        p, f->rank > 0 ? " The correlation in the pairs that the fit has seen may be chance." : "");
   else if (f->closer < 0.6)
     snprintf(out, size,
              "A weak alignment: it is there (%s), but a partner is closer than only %.0f %% "

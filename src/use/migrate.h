@@ -154,6 +154,7 @@ typedef struct unicon__outcome {
   /* Mean distance of scores to those of the old and the new model, before and after the curves, on
    * queries that the curves have not seen: */
   double off_before[2], off_after[2];
+  bool off_known; /* of two queries or more */
 } unicon__outcome;
 
 /* The k of size_score. */

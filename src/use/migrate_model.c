@@ -45,15 +45,18 @@ typedef struct scene {
   const float *query, *item, *query_of[2], *item_of[2];
 } scene;
 
-/* The nearest items of a query and as many others. */
+/* The nearest items of a query and as many others. Where `halve`, the scores of the first half of
+ * the queries are kept apart: no query is on both sides. */
 static unicon_status collect(unicon_ctx *ctx, const unicon__move *move, const scene *c,
-                             int64_t queries, scores *s) {
+                             int64_t queries, bool halve, scores *s) {
   const unicon__vec *vec = unicon__vec_best();
   const unicon__jury *jury = c->jury;
   int64_t *near;
   UNICON_NEW(ctx, near, jury->queries * SCORE_NEAR);
   UNICON_TRY(unicon__jury_find(ctx, jury, c->query, c->item, c->width, SCORE_NEAR, near));
-  for (int64_t q = 0; q < queries && q < jury->queries; q++)
+  const int64_t count = queries < jury->queries ? queries : jury->queries;
+  for (int64_t q = 0; q < count; q++) {
+    if (halve && q == count / 2) s->tested = s->count;
     for (int k = 0; k < SCORE_PICKS; k++) {
       const int64_t id = k < SCORE_NEAR ? near[q * SCORE_NEAR + k]
                                         : unicon__below(0, UNICON__STREAM_MIGRATE, (uint64_t)q,
@@ -62,6 +65,7 @@ static unicon_status collect(unicon_ctx *ctx, const unicon__move *move, const sc
       add_score(move, s, vec->dot(c->query + q * c->width, c->item + id * c->width, c->width),
                 c->query_of, q, c->item_of, id);
     }
+  }
   unicon__drop(ctx, near);
   return UNICON_OK;
 }
@@ -83,10 +87,9 @@ static unicon_status collect_rewrite(unicon_ctx *ctx, const unicon__outcome *o, 
       c.query_of[m] = move->query[m] ? move->query[m] + asked * move->d[m] : NULL;
       c.item_of[m] = move->row[m] + first * move->d[m];
     }
-    UNICON_TRY(collect(ctx, move, &c, each, s));
+    UNICON_TRY(collect(ctx, move, &c, each, panel->folds == 1, s));
     if (f < panel->folds / 2) s->tested = s->count;
   }
-  if (panel->folds == 1) s->tested = s->count / 2;
   return UNICON_OK;
 }
 
@@ -101,9 +104,7 @@ static unicon_status held_scene(unicon_ctx *ctx, const unicon__outcome *o, int64
                    .query_of = {h->query[0], h->query[1]},
                    .item_of = {h->item[0], h->item[1]}};
   UNICON_TRY(open_scores(ctx, SCORE_QUERIES, s));
-  UNICON_TRY(collect(ctx, o->move, &c, SCORE_QUERIES, s));
-  s->tested = s->count / 2;
-  return UNICON_OK;
+  return collect(ctx, o->move, &c, SCORE_QUERIES, true, s);
 }
 
 static unicon_status collect_bridge(unicon_ctx *ctx, const unicon__outcome *o, scores *s) {
@@ -147,12 +148,14 @@ static unicon_status collect_shared(unicon_ctx *ctx, const unicon__outcome *o, s
 /* The curves, and how far scores are off before and after those of one half on the other. */
 static unicon_status calibrate(unicon_ctx *ctx, const scores *s, unicon__outcome *o,
                                unicon_model *model) {
+  o->off_known = s->tested > 0 && s->tested < s->count;
   for (int m = 0; m < 2; m++) {
-    unicon__curve half;
-    if (!o->move->query[m] || s->tested == 0) continue;
-    UNICON_TRY(unicon__isotonic(ctx, &ctx->arena, s->own + s->tested, s->of[m] + s->tested,
-                                s->count - s->tested, &half));
-    for (int64_t k = 0; k < s->tested; k++) {
+    unicon__curve half = {0};
+    if (!o->move->query[m] || s->count < 2) continue;
+    if (o->off_known)
+      UNICON_TRY(unicon__isotonic(ctx, &ctx->arena, s->own + s->tested, s->of[m] + s->tested,
+                                  s->count - s->tested, &half));
+    for (int64_t k = 0; o->off_known && k < s->tested; k++) {
       const double own = (double)s->own[k], want = (double)s->of[m][k];
       o->off_before[m] += fabs(own - want) / (double)s->tested;
       o->off_after[m] += fabs(unicon__curve_at(&half, own) - want) / (double)s->tested;

@@ -104,7 +104,7 @@ static size_t say_way(const unicon__outcome *o, bool advised, char *out, size_t 
   if (advised)
     SAY("%s", doing[o->way]);
   else
-    SAY("Do not: %s is not above keeping the old model", way[o->way]);
+    SAY("Do not: %s is not clearly better than keeping the old model", way[o->way]);
   SAY(": %s %.3f (%.3f to %.3f) among %lld items that the map has not seen", figure_names[leads],
       f->value[leads], f->low[leads], f->high[leads], (long long)entry->items);
   if (keep->queries > 0) SAY(", where keeping the old model has %.3f", keep->value[leads]);
@@ -152,7 +152,7 @@ void unicon__outcome_decide(unicon__outcome *o) {
   size_t at = 0;
   o->verdict = "keep";
   if (best->value[UNICON__OVERLAP] < least) {
-    SAY("Do not: no map finds more than chance (overlap@10 %.3f, by chance %.3f). Rows of the old "
+    SAY("Do not: no map does better than chance (overlap@10 %.3f, by chance %.3f). Rows of the old "
         "and the new file do not seem to be the same items in the same order.",
         best->value[UNICON__OVERLAP], chance);
     return;
@@ -338,7 +338,7 @@ static void add_scores(paper *p, const unicon__outcome *o) {
   static const char *const models[2] = {"old", "new"};
   open_with(p, "scores", "{");
   for (int m = 0; m < 2; m++) {
-    if (!o->move->query[m]) continue;
+    if (!o->move->query[m] || !o->off_known) continue;
     open_with(p, models[m], "{");
     add_real(p, "off_before", o->off_before[m]);
     add_real(p, "off_after", o->off_after[m]);

@@ -53,6 +53,9 @@ near="synth/x.train.npy synth/y.train.npy --preset fast --rank 5"
   if grep -q "step 0: .*held-out" err; then fail "a held-out score where nothing was held out"; fi
   run 0 fit $near --refine 2 --refine-rate 0.05 -o steps.safetensors
   prints "refine           2 of 2 epochs, loss "
+  # A model has the losses of 511 epochs at most: what came after them is not told.
+  run 0 fit $near --refine 600 --refine-rate 0.001 -o steps.safetensors
+  if grep -q "refine           511 of" out; then fail "$last: the epochs of a log that is cut: $(cat out)"; fi
   run 0 fit $near -o steps.safetensors
   if grep -q "iterations\|refine" out; then fail "steps that nobody asked for"; fi
 }

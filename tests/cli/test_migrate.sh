@@ -84,10 +84,10 @@ json "j['verdict'] == 'keep' and 'same items in the same order' in j['sentence']
 
 # Where nothing is gained, nothing is commanded, and a model that is used all the same says so.
 run 0 migrate $old turned.npy --into new -o turned
-prints "Do not: a rewrite of the index into the new space is not above keeping the old model: overlap@10"
+prints "Do not: a rewrite of the index into the new space is not clearly better than keeping the old model: overlap@10"
 prints "next      keep the old model; turned/model.safetensors (old-to-new) is for comparison alone"
 run 0 rewrite turned/model.safetensors $index -o turned.index.npy
-says "turned/model.safetensors is for comparison alone: its migration came out for keeping the old model"
+says "turned/model.safetensors is for comparison alone: the migration advised keeping the old model"
 run 0 rewrite turned/model.safetensors $index -o turned.index.npy --check
 says_nothing
 

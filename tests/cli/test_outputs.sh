@@ -29,7 +29,7 @@ refused 1 "--one-set takes the same rows as X and as Y, but $x has 40 numbers a 
   fit $x $y --x-labels labels.txt --one-set -o no.safetensors
 cp $x copy.npy
 run 0 fit $x copy.npy --x-labels labels.txt --one-set --preset fast -o s.safetensors
-says "for the same ones"
+says "as the same"
 run 0 fit $x $x --x-labels labels.txt --one-set --preset fast -o s.safetensors
 grep -q "same ones" err && fail "$last: they are the same"
 says "not above chance" # the labels tell nothing
@@ -50,6 +50,7 @@ prints "unicon eval 'it'\\''s a model.safetensors' X.test"
 # synth: parts that are not asked for, and files of an earlier run.
 run 0 synth linear -o parts --train 20 --test 0 --val 5
 absent parts/x.test.npy
+if grep -q "test" out; then fail "$last: names files that are not there: $(cat out)"; fi
 run 0 synth linear -o parts --train 20 --test 5
-says "parts/x.val.npy is of an earlier run"
+says "parts/x.val.npy is left from an earlier run"
 echo "outputs: ok"

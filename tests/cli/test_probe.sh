@@ -45,7 +45,7 @@ says "--side x or --side y"
 run 2 probe m.safetensors --side x d/x.train.npy --test d/x.test.npy --train-labels train.txt
 says "--test-labels FILE is missing"
 run 2 probe --no-model m.safetensors d/x.train.npy --test d/x.test.npy $probe
-says 'with --no-model only TRAIN is given, and no MODEL; `m.safetensors` may be one'
+says 'with --no-model only TRAIN is given, without MODEL; is `m.safetensors` a model?'
 refused 1 "300 lines, but there are 120 rows" probe --no-model d/x.train.npy --test d/x.test.npy \
   --train-labels train.txt --test-labels train.txt
 refused 1 "one kind" probe --no-model d/x.train.npy --test d/x.test.npy --train-labels train.txt \

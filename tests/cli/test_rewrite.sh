@@ -59,9 +59,9 @@ mv shards/3.npy.json shards/2.npy.json
 check "shards/2.npy is not $index by this model: it was made with other rows, 70 rows from row 210 on"
 fresh
 cp shards/4.npy shards/5.npy
-check "5.npy in the folder shards is no shard of this rewrite, whose last is 4.npy"
+check "5.npy in the folder shards does not belong to this rewrite, which ends with 4.npy"
 mv shards/5.npy shards/extra.npy
-check "extra.npy in the folder shards is no shard"
+check "extra.npy in the folder shards does not belong"
 rm -r shards
 check "shards/0.npy, which begins with row 0, is not there"
 
@@ -79,7 +79,7 @@ refused 1 "give --shard-rows 70" rewrite $model $index -o shards
 fresh
 run 0 rewrite $model $old -o shards --shard-rows 70
 run 0 rewrite $model $old -o shards --check
-refused 1 "5.npy in the folder shards is no shard of this rewrite, whose last is 4.npy: remove it" \
+refused 1 "5.npy in the folder shards does not belong to this rewrite, which ends with 4.npy: remove it" \
   rewrite $model $index -o shards --shard-rows 70
 rm -r shards
 run 0 rewrite $model $index -o shards # one shard that is not full

@@ -7,7 +7,8 @@
 run 2
 prints_nothing
 says "unicon fit image.train.npy"
-for how in --help -h help; do
+for how in --help -h help "--help --json" "-h -v"; do
+  # shellcheck disable=SC2086
   run 0 $how
   prints "unicon fit image.train.npy"
   says_nothing
@@ -86,7 +87,7 @@ says "Y is missing"
 run 2 eval --no-model x.npy
 says "Y is missing"
 run 2 eval --no-model m.safetensors x.npy y.npy
-says 'with --no-model only X and Y are given, and no MODEL; `m.safetensors` may be one'
+says 'with --no-model only X and Y are given, without MODEL; is `m.safetensors` a model?'
 run 2 embed m.safetensors x.npy --side x
 says "-o OUT.npy"
 run 2 embed m.safetensors x.npy -o z.npy

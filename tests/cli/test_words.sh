@@ -43,7 +43,8 @@ PYTHON
 refused 1 "1 dimension, but needs 2 dimensions; in NumPy a.reshape(1, -1)" fit line.npy $y -o no.safetensors
 { for k in $(seq 150); do echo $((k % 5)); done; yes '' | head -50; } >blank.txt
 run 0 fit $x $y --x-labels blank.txt --y-labels blank.txt --preset fast -o l.safetensors
-says "blank.txt: 50 of 200 lines are empty, which is a label as well"
+says "blank.txt: 50 of 200 lines are empty; an empty line counts as a label"
+[ "$(grep -c "lines are empty" err)" -eq 1 ] || fail "$last: $(cat err)"
 
 # Rows that are alike, and files given twice.
 python3 - "$tests" <<'PYTHON'
@@ -63,6 +64,8 @@ says "the validation rows are the training rows"
 run 0 fit $x $y --x-labels d/label.train.npy --y-labels d/label.train.npy --preset fast -o l.safetensors
 run 0 eval l.safetensors d/x.test.npy d/y.test.npy
 says "pairs of 200 x 200 rows, but here each row has one partner: --x-labels"
+run 0 eval l.safetensors d/x.test.npy d/y.test.npy --y-per-x 1
+says_nothing
 run 0 eval l.safetensors d/x.test.npy d/y.test.npy --x-labels d/label.test.npy --y-labels d/label.test.npy
 says_nothing
 
@@ -73,8 +76,8 @@ refused 2 "--precision is an option of the commands fit, plan, compare and weigh
 run 0 fit $x $y --preset fast --balance softmax:5 -o bank.safetensors
 run 0 embed bank.safetensors --side x $x -o b.npy
 run 0 search bank.safetensors --query-side x d/x.test.npy d/y.test.npy -k 1 --bank-y b.npy --trust
-says "warning: --bank-y has no effect where its side is searched"
-says "warning: --trust has no effect with a model that is of no migration"
+says "warning: --bank-y has no effect here: only the bank of the query side is used"
+says "warning: --trust has no effect with a model that \`unicon migrate\` did not make"
 run 0 embed bank.safetensors --side x $x -o c.npy --bank-y b.npy --trust
 says "warning: --bank-y has no effect without --index"
 says "warning: --trust has no effect"
