@@ -72,6 +72,7 @@ FORMULAS = (  # these carry the mathematics: three times as many
 TESTS = {
     "adam": "test_adam test_refine", "aggregate": "test_solve test_fit", "axes": "test_auto test_auto_limits",
     "balance": "test_bias test_balance", "banks": "test_balance",
+    "chance": "test_chance", "landmarks": "test_kept_remove test_kept",
     "batch": "test_solve test_fit test_map_fused", "blas": "test_metric test_spectral test_limits",
     "build_info": "test_base", "check": "test_check", "classify": "test_classify",
     "closed_form": "test_corners test_fit test_metric", "convert": "test_convert test_npy",
