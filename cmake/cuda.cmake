@@ -12,8 +12,8 @@ set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 
 file(GLOB cuda_sources CONFIGURE_DEPENDS src/device/cuda/*.cu)
 set(cuda_check ${cuda_sources})
-list(FILTER cuda_sources EXCLUDE REGEX "/(check|clock)\\.cu$")
-list(FILTER cuda_check INCLUDE REGEX "/(check|clock)\\.cu$")
+list(FILTER cuda_sources EXCLUDE REGEX "/(check[^/]*|clock)\\.cu$")
+list(FILTER cuda_check INCLUDE REGEX "/(check[^/]*|clock)\\.cu$")
 
 add_library(unicon_cuda_objects OBJECT ${cuda_sources})
 target_include_directories(unicon_cuda_objects PRIVATE src)

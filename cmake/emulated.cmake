@@ -16,8 +16,8 @@ foreach(from IN LISTS emulated_from)
   list(APPEND emulated_sources ${emulated_folder}/${to})
 endforeach()
 set(emulated_check ${emulated_sources})
-list(FILTER emulated_check INCLUDE REGEX "/(check|clock)\\.cpp$")
-list(FILTER emulated_sources EXCLUDE REGEX "/(check|clock)\\.cpp$")
+list(FILTER emulated_check INCLUDE REGEX "/(check[^/]*|clock)\\.cpp$")
+list(FILTER emulated_sources EXCLUDE REGEX "/(check[^/]*|clock)\\.cpp$")
 
 add_library(unicon_emulated_objects OBJECT ${emulated_sources} tests/emulated/emulated.cpp
   tests/emulated/libraries.cpp)

@@ -8,14 +8,14 @@
 #include "check.cuh"
 
 int check_failures = 0;
-static uint64_t seed = 20240229;
+uint64_t check_seed = 20240229;
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
 static void check_rows(gpu *g) {
   const int64_t n = 1037, d = 77;
   const long mark = gpu_mark(g);
-  floats x = normals(n * d, &seed);
+  floats x = normals(n * d, &check_seed);
   for (int64_t k = 0; k < d; k++) x[3 * d + k] = 0, x[5 * d + k] *= 1e30f, x[7 * d + k] *= 1e-30f;
   std::vector<__half> h;
   for (float v : x) h.push_back(__float2half(v));
@@ -27,7 +27,7 @@ static void check_rows(gpu *g) {
   double off = 0;
   for (size_t k = 0; k < seen.size(); k++) off += memcmp(&seen[k], &want[k], 4) != 0;
   report("float16 to float32: entries that differ", off, 0);
-  floats shift = normals(d, &seed);
+  floats shift = normals(d, &check_seed);
   float *z = put(g, x);
   MUST(g, gpu_new(g, &square, n));
   MUST(g, gpu_unit_rows(g, z, n, d, d, 1, put(g, shift), square));
@@ -44,7 +44,7 @@ static void check_rows(gpu *g) {
   report("unit rows, shifted", gap(get(g, z, x.size()), made), 2e-7);
   report("their squared lengths", gap(get(g, square, (size_t)n), squares), 2e-6);
   doubles weight, sums(4 * 80, 1), expect(4 * 80, 1);
-  for (int64_t i = 0; i < 2 * n; i++) weight.push_back(uniform(&seed));
+  for (int64_t i = 0; i < 2 * n; i++) weight.push_back(uniform(&check_seed));
   for (int64_t i = 0; i < n; i++)
     for (int64_t k = 0; k < d; k++) {
       const double v = made[i * d + k];
@@ -91,7 +91,7 @@ static void check_copies(gpu *g) {
 static void check_sums_of_products(gpu *g, bool same, bool split) {
   const int64_t n = 2500, p = 1100, q = same ? p : 50;
   const long mark = gpu_mark(g);
-  floats a = normals(n * p, &seed), b = same ? a : normals(n * q, &seed);
+  floats a = normals(n * p, &check_seed), b = same ? a : normals(n * q, &check_seed);
   for (int64_t i = 0; i < n; i++)
     for (int64_t k = 0; k < p; k++) a[i * p + k] = a[i * p + k] * powf(10, -(float)(k % 7)) + .1f;
   if (same) b = a;
@@ -124,7 +124,7 @@ static void check_products(gpu *g) {
   const long mark = gpu_mark(g);
   for (int64_t k : {5, 128, 600, 1100}) {
     const int64_t m = 70, n = 90, width = gpu_split_width(k, 3);
-    floats a = normals(m * k, &seed), b = normals(n * k, &seed);
+    floats a = normals(m * k, &check_seed), b = normals(n * k, &check_seed);
     unit(a, k), unit(b, k);
     __half *left, *right;
     float *c;
@@ -158,14 +158,14 @@ static void check_products(gpu *g) {
 static void check_lists(gpu *g) {
   const long mark = gpu_mark(g);
   const int64_t n = 300, m = 200, p = 131;
-  floats y = normals(m * p, &seed), want((size_t)(n * p), 0);
+  floats y = normals(m * p, &check_seed), want((size_t)(n * p), 0);
   numbers start(1, 0), column;
   doubles value;
   for (int64_t i = 0; i < n; i++) {
     for (int64_t j = 0; j < m; j++)
-      if (uniform(&seed) < (i % 3) * .02) {
+      if (uniform(&check_seed) < (i % 3) * .02) {
         column.push_back(j);
-        value.push_back(uniform(&seed));
+        value.push_back(uniform(&check_seed));
         for (int64_t k = 0; k < p; k++) want[i * p + k] += (float)(value.back() * y[j * p + k]);
       }
     start.push_back((int64_t)column.size());
@@ -176,7 +176,7 @@ static void check_lists(gpu *g) {
   MUST(g, gpu_combine(g, w, put(g, y), p, p, 0, t, p));
   report("T = W Y", gap(get(g, t, (size_t)(n * p)), want), 1e-6);
   numbers row;
-  for (int k = 0; k < 50; k++) row.push_back((int64_t)(uniform(&seed) * m));
+  for (int k = 0; k < 50; k++) row.push_back((int64_t)(uniform(&check_seed) * m));
   MUST(g, gpu_gather(g, put(g, y), p, p, put(g, row), 50, t, p));
   floats seen = get(g, t, (size_t)(50 * p));
   double off = 0;
@@ -212,10 +212,10 @@ static void check_kernels(gpu *g) {
     for (int normalize = 0; normalize < 2; normalize++) {
       const long mark = gpu_mark(g);
       const bool centred = kind >= 7 && kind < 12;
-      floats x = normals(n * d, &seed), base = normals(m * d, &seed), center(d, 0.f), mean, factor;
+      floats x = normals(n * d, &check_seed), base = normals(m * d, &check_seed), center(d, 0.f), mean, factor;
       if (normalize) unit(base, d);
       if (centred)
-        for (auto &v : center) v = (float)(.1 * uniform(&seed));
+        for (auto &v : center) v = (float)(.1 * uniform(&check_seed));
       if (centred)
         for (int64_t j = 0; j < m; j++)
           for (int64_t k = 0; k < d; k++) base[j * d + k] -= center[k];
@@ -224,8 +224,8 @@ static void check_kernels(gpu *g) {
       if (normalize) unit(u, d);
       if (centred)
         for (int64_t i = 0; i < n * d; i++) u[i] -= center[i % d];
-      mean = normals(m, &seed);
-      factor = normals(m * m, &seed);
+      mean = normals(m, &check_seed);
+      factor = normals(m * m, &check_seed);
       for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < i; j++) factor[i * m + j] = 0;
       gpu_map map = {1,
@@ -280,7 +280,7 @@ static void check_kernels(gpu *g) {
 static void check_factor(gpu *g) {
   const int64_t d = 30, m = 1300;
   const long mark = gpu_mark(g);
-  floats base = normals(m * d, &seed), square((size_t)m, 1), factor((size_t)(m * m), 0);
+  floats base = normals(m * d, &check_seed), square((size_t)m, 1), factor((size_t)(m * m), 0);
   unit(base, d);
   doubles k((size_t)(m * m)), l;
   for (int64_t i = 0; i < m; i++)
@@ -320,7 +320,7 @@ static void check_dense(gpu *g) {
   for (int shape = 0; shape < 3; shape++) {
     const int64_t m = shape == 0 ? 40 : 61, n = shape == 1 ? 40 : 61, q = m < n ? m : n;
     doubles a((size_t)(m * n));
-    for (auto &v : a) v = uniform(&seed) - .5;
+    for (auto &v : a) v = uniform(&check_seed) - .5;
     double *da = put(g, a), *s, *u, *vt;
     MUST(g, gpu_new(g, &s, q));
     MUST(g, gpu_new(g, &u, m * q));
@@ -368,7 +368,7 @@ static void check_dense(gpu *g) {
   }
   const int64_t n = 90;
   doubles b((size_t)(n * n)), a((size_t)(n * n), 0);
-  for (auto &v : b) v = uniform(&seed) - .5;
+  for (auto &v : b) v = uniform(&check_seed) - .5;
   for (int64_t i = 0; i < n; i++)
     for (int64_t j = 0; j < n; j++)
       for (int64_t k = 0; k < n; k++) a[i * n + j] += b[i * n + k] * b[j * n + k];
@@ -417,10 +417,10 @@ static scene make_scene(int64_t nx, int64_t ny, int64_t r) {
              r,
              37,
              45,
-             normals(nx * r, &seed),
-             normals(ny * r, &seed),
-             normals(nx * 37, &seed),
-             normals(ny * 45, &seed),
+             normals(nx * r, &check_seed),
+             normals(ny * r, &check_seed),
+             normals(nx * 37, &check_seed),
+             normals(ny * 45, &check_seed),
              numbers(1, 0),
              {},
              {}};
@@ -429,9 +429,9 @@ static scene make_scene(int64_t nx, int64_t ny, int64_t r) {
   unit(s.zx, r), unit(s.zy, r);
   for (int64_t i = 0; i < nx; i++) {
     for (int64_t j = 0; j < ny; j++)
-      if (i == j || uniform(&seed) < .003) {
+      if (i == j || uniform(&check_seed) < .003) {
         s.column.push_back(j);
-        s.value.push_back(i == j ? 0 : uniform(&seed));
+        s.value.push_back(i == j ? 0 : uniform(&check_seed));
       }
     s.start.push_back((int64_t)s.column.size());
   }
@@ -494,9 +494,9 @@ static void check_weights(gpu *g, const scene &s, int form, double tolerance) {
   const long mark = gpu_mark(g);
   const double a = form == GPU_SHIFTED ? 60 : 10, b = -3, scale = 1.7;
   floats row, column;
-  for (int64_t i = 0; i < s.nx; i++) row.push_back((float)uniform(&seed) - (form == 1 ? 62.f : 0));
+  for (int64_t i = 0; i < s.nx; i++) row.push_back((float)uniform(&check_seed) - (form == 1 ? 62.f : 0));
   for (int64_t j = 0; j < s.ny; j++)
-    column.push_back((float)uniform(&seed) - (form == 1 ? 61.f : 0));
+    column.push_back((float)uniform(&check_seed) - (form == 1 ? 61.f : 0));
   const int64_t x0 = 9, nx = s.nx - 20, y0 = 31, ny = s.ny - 50;
   gpu_weights w = {form,
                    a,
@@ -572,7 +572,7 @@ static void check_plane(gpu *g) {
 static void check_bias(gpu *g) {
   const long mark = gpu_mark(g);
   const int64_t n = 700, m = 1030, r = 48, ld = 50;
-  floats z = normals(n * ld, &seed), bank = normals(m * r, &seed);
+  floats z = normals(n * ld, &check_seed), bank = normals(m * r, &check_seed);
   unit(z, ld), unit(bank, r);
   float *dz = put(g, z), *db = put(g, bank), *out;
   MUST(g, gpu_new(g, &out, n));
@@ -601,276 +601,6 @@ static void check_bias(gpu *g) {
              fabs(strength));
     report(name, most, 1e-6);
   }
-  gpu_release(g, mark);
-}
-
-/* The dot product of the library: 16 sums. */
-static double exact(const float *a, const float *b, int64_t n) {
-  double sum[16] = {0};
-  for (int64_t k = 0; k < n; k++) sum[k % 16] += (double)a[k] * b[k];
-  for (int o = 8; o > 0; o /= 2)
-    for (int k = 0; k < o; k++) sum[k] += sum[k + o];
-  return sum[0];
-}
-
-typedef struct hit {
-  double score;
-  int64_t id;
-} hit;
-
-static int by_score(const void *a, const void *b) {
-  const hit *x = (const hit *)a, *y = (const hit *)b;
-  if (x->score != y->score) return x->score < y->score ? 1 : -1;
-  return x->id < y->id ? -1 : x->id > y->id;
-}
-
-static void check_nearest(gpu *g, const char *what, const floats &q, const floats &b, int64_t r,
-                          int64_t ld, int64_t k, bool self) {
-  const long mark = gpu_mark(g);
-  const int64_t n = (int64_t)q.size() / ld, m = (int64_t)b.size() / ld, half = m / 3;
-  numbers own, id((size_t)(n * k), -1);
-  doubles score((size_t)(n * k), 0);
-  for (int64_t i = 0; i < n; i++) own.push_back(self ? i * 7 % m + 1000 : -1);
-  float *dq = put(g, q), *db = put(g, b);
-  double *ds = put(g, score);
-  int64_t *di = put(g, id), *dself = put(g, own);
-  gpu_scores s = {dq, db, n, half, r, ld, ld, 1000, self ? dself : NULL};
-  MUST(g, gpu_nearest(g, &s, k, ds, di));
-  s.candidate = db + half * ld, s.candidates = m - half, s.number = 1000 + half;
-  MUST(g, gpu_nearest(g, &s, k, ds, di));
-  score = get(g, ds, score.size());
-  id = get(g, di, id.size());
-  int64_t wrong = 0;
-  for (int64_t i = 0; i < n; i++) {
-    std::vector<hit> all;
-    for (int64_t j = 0; j < m; j++)
-      if (j + 1000 != own[i]) all.push_back({exact(&q[i * ld], &b[j * ld], r), j + 1000});
-    qsort(all.data(), all.size(), sizeof(hit), by_score);
-    for (int64_t c = 0; c < k; c++) {
-      const bool there = c < (int64_t)all.size();
-      wrong += id[i * k + c] != (there ? all[c].id : -1);
-      if (there) wrong += score[i * k + c] != all[c].score;
-    }
-  }
-  char name[100];
-  snprintf(name, sizeof name, "neighbours (%lld), %s: wrong", (long long)k, what);
-  report(name, (double)wrong, 0);
-  gpu_release(g, mark);
-}
-
-/* A candidate that is no number leaves the others as they are. */
-static void check_nan(gpu *g, const floats &q, const floats &b, int64_t r, int64_t ld) {
-  const long mark = gpu_mark(g);
-  const int64_t n = (int64_t)q.size() / ld, m = (int64_t)b.size() / ld, k = 3;
-  float *dq = put(g, q), *db = put(g, b);
-  double *score = put(g, doubles((size_t)(n * k), 0));
-  int64_t *id = put(g, numbers((size_t)(n * k), -1)), wrong = 0;
-  const gpu_scores s = {dq, db, n, m, r, ld, ld, 0, NULL};
-  MUST(g, gpu_nearest(g, &s, k, score, id));
-  numbers seen = get(g, id, (size_t)(n * k));
-  for (int64_t i = 0; i < n; i++) {
-    hit best = {-INFINITY, -1};
-    for (int64_t j = 0; j < m; j++) {
-      const hit here = {exact(&q[i * ld], &b[j * ld], r), j};
-      if (here.score > best.score) best = here;
-    }
-    wrong += seen[i * k] != best.id;
-  }
-  report("neighbours, a row that is no number: wrong", (double)wrong, 0);
-  gpu_release(g, mark);
-}
-
-static void check_search(gpu *g) {
-  const int64_t r = 40, ld = 41;
-  floats q = normals(150 * ld, &seed), b = normals(9000 * ld, &seed);
-  unit(q, ld), unit(b, ld);
-  for (int64_t k : {1, 10, 100, 512}) check_nearest(g, "random", q, b, r, ld, k, k == 10);
-  for (int64_t j = 3000; j < 9000; j++) /* many equals */
-    memcpy(&b[j * ld], &b[(j % 50) * ld], (size_t)ld * 4);
-  for (int64_t k : {1, 10, 200}) check_nearest(g, "many equal rows", q, b, r, ld, k, true);
-  for (int64_t j = 0; j < 9000; j++) /* ever nearer to query 0 */
-    for (int64_t c = 0; c < ld; c++) b[j * ld + c] = q[c] * (float)j / 9000 + .01f * b[j * ld + c];
-  check_nearest(g, "ever nearer", q, b, r, ld, 10, false);
-  b[5 * ld] = NAN; /* never found, and in nobody's way */
-  check_nan(g, q, b, r, ld);
-  b[5 * ld] = 0;
-  for (auto &v : b) v *= 1000;
-  check_nearest(g, "large rows", q, b, r, ld, 10, false);
-  b.resize((size_t)(7 * ld));
-  check_nearest(g, "fewer than asked for", q, b, r, ld, 10, true);
-}
-
-static void check_ranks(gpu *g, int64_t positives, bool equal, bool others) {
-  const long mark = gpu_mark(g);
-  const int64_t n = 170, m = 9000, r = 40;
-  floats q = normals(n * r, &seed), b = normals(m * r, &seed);
-  unit(q, r), unit(b, r);
-  for (int64_t j = 100; equal && j < m; j += 2) memcpy(&b[j * r], &b[(j % 100) * r], (size_t)r * 4);
-  numbers start(1, 0), hidden_start(1, 0), hidden, above, want, self;
-  doubles threshold, top((size_t)n, -INFINITY), sum((size_t)n, 0), want_sum = sum, want_top = top;
-  for (int64_t i = 0; i < n; i++) {
-    std::vector<hit> own;
-    for (int64_t c = 0; c < (i % 5 ? positives : 0); c++) {
-      const int64_t j = (i * 31 + c * 97) % m;
-      own.push_back({exact(&q[i * r], &b[j * r], r), j});
-    }
-    numbers columns;
-    for (auto &h : own) columns.push_back(h.id);
-    if (!own.empty())
-      qsort(columns.data(), columns.size(), 8, [](const void *a, const void *c) {
-      return (*(int64_t *)a > *(int64_t *)c) - (*(int64_t *)a < *(int64_t *)c);
-    });
-    for (int64_t j : columns) hidden.push_back(j + 5);
-    hidden_start.push_back((int64_t)hidden.size());
-    if (!own.empty()) qsort(own.data(), own.size(), sizeof(hit), by_score);
-    for (auto &h : own) threshold.push_back(h.score);
-    start.push_back((int64_t)threshold.size());
-    self.push_back(i + 5 + 2000);
-  }
-  above.assign(threshold.size() + 1, 0);
-  want = above;
-  for (int64_t i = 0; i < n; i++)
-    for (int64_t j = 0; j < m && start[i] < start[i + 1]; j++) {
-      bool out = j + 5 == self[i];
-      for (int64_t k = hidden_start[i]; k < hidden_start[i + 1]; k++) out |= hidden[k] == j + 5;
-      const double score = exact(&q[i * r], &b[j * r], r);
-      if (out) continue;
-      want_sum[i] += score;
-      want_top[i] = fmax(want_top[i], score);
-      for (int64_t k = start[i]; k < start[i + 1]; k++)
-        if (score >= threshold[k]) {
-          want[k]++;
-          break;
-        }
-    }
-  gpu_scores s = {put(g, q), put(g, b), n, m, r, r, r, 5, put(g, self)};
-  int64_t *da = put(g, above);
-  double *dt = put(g, top), *du = put(g, sum);
-  const gpu_lists lists = {n, put(g, hidden_start), put(g, hidden), NULL};
-  const gpu_ranked by = {put(g, threshold), da, others ? dt : NULL, others ? du : NULL, 0, NULL, NULL};
-  MUST(g, gpu_ranks(g, &s, put(g, start), lists, &by, 1));
-  above = get(g, da, above.size());
-  double wrong = 0;
-  for (size_t k = 0; k < above.size(); k++) wrong += above[k] != want[k];
-  char name[80];
-  snprintf(name, sizeof name, "ranks, %lld positives%s: wrong", (long long)positives,
-           equal ? ", equal rows" : "");
-  report(name, wrong, 0);
-  if (!others) {
-    gpu_release(g, mark);
-    return;
-  }
-  doubles tops = get(g, dt, top.size());
-  for (size_t i = 0; i < tops.size(); i++)
-    if (isinf(tops[i]) && isinf(want_top[i])) tops[i] = want_top[i] = 0;
-  report("  largest of the others", gap(tops, want_top), 1e-6);
-  report("  sum of the others", gap(get(g, du, sum.size()), want_sum), 1e-5);
-  gpu_release(g, mark);
-}
-
-/* By all columns and by all but the last, with lists: as each by itself, hidden ones and the query
- * itself left out, however large the last column is, and where a chunk offers more than has places. */
-static void check_scales(gpu *g, float last, bool equal, float size) {
-  const long mark = gpu_mark(g);
-  const int64_t n = 150, m = 7000, r = 41, k = 10;
-  floats q = normals(n * r, &seed), b = normals(m * r, &seed);
-  unit(q, r), unit(b, r);
-  for (auto &v : b) v *= size;
-  for (int64_t j = 100; equal && j < m; j += 2) memcpy(&b[j * r], &b[(j % 100) * r], (size_t)r * 4);
-  numbers start(1, 0), hidden, self;
-  doubles threshold[2];
-  for (int64_t i = 0; i < n; i++) q[i * r + r - 1] = 1;
-  for (int64_t j = 0; j < m; j++) b[j * r + r - 1] = last * (float)((j % 100) * 37 % 101) / 100;
-  for (int64_t i = 0; i < n; i++) {
-    hidden.push_back(i * 31 % m);
-    self.push_back((i * 57 + 1) % m);
-    for (int by = 0; by < 2; by++)
-      threshold[by].push_back(exact(&q[i * r], &b[hidden.back() * r], r - by));
-    start.push_back(i + 1);
-  }
-  const gpu_scores s = {put(g, q), put(g, b), n, m, r, r, r, 0, put(g, self)};
-  const gpu_lists lists = {n, put(g, start), put(g, hidden), NULL};
-  gpu_ranked both[2], one[2];
-  for (int by = 0; by < 2; by++) {
-    gpu_scores alone = s;
-    alone.width = r - by;
-    for (gpu_ranked *to : {&both[by], &one[by]}) {
-      *to = {put(g, threshold[by]), put(g, numbers((size_t)n, 0)), NULL, NULL, 0,
-             put(g, doubles((size_t)(n * k), 0)), put(g, numbers((size_t)(n * k), -1))};
-    }
-    both[by].k = k;
-    MUST(g, gpu_ranks(g, &alone, put(g, start), lists, &one[by], 1));
-    MUST(g, gpu_nearest(g, &alone, k, one[by].score, one[by].id));
-  }
-  MUST(g, gpu_ranks(g, &s, put(g, start), lists, both, 2));
-  double wrong = 0;
-  for (int by = 0; by < 2; by++) {
-    wrong += get(g, both[by].above, (size_t)n) != get(g, one[by].above, (size_t)n);
-    wrong += get(g, both[by].id, (size_t)(n * k)) != get(g, one[by].id, (size_t)(n * k));
-  }
-  char name[80];
-  snprintf(name, sizeof name, "two scales, last column %g%s: differ", last,
-           equal ? ", equal rows" : size > 1 ? ", large rows" : "");
-  report(name, wrong, 0);
-  gpu_release(g, mark);
-}
-
-/* What has no place in a bound: rows beyond float32, whose scores are all looked at, and halves too
- * small for float16. Hidden candidates stay hidden, and nothing behind the last is read. */
-static void check_bounds(gpu *g) {
-  const long mark = gpu_mark(g);
-  const floats q = {1e20f, 0, 0, 0};
-  floats b(9 * 4, 0);
-  for (int64_t j = 0; j < 9; j++) b[(size_t)(4 * j)] = (float)(9 - j);
-  const gpu_scores large = {put(g, q), put(g, b), 1, 9, 4, 4, 4, 0, NULL};
-  int64_t *above = put(g, numbers{0});
-  gpu_ranked by = {put(g, doubles{5e20}), above, NULL, NULL, 0, NULL, NULL};
-  MUST(g, gpu_ranks(g, &large, put(g, numbers{0, 1}),
-                    {1, put(g, numbers{0, 1}), put(g, numbers{0}), NULL}, &by, 1));
-  report("ranks of a large row, one hidden: off by", fabs((double)get(g, above, 1)[0] - 4), 0);
-  const gpu_scores small = {put(g, floats{1}), put(g, floats{0x1p-20f * (1 + 0x1p-14f)}),
-                            1, 1, 1, 1, 1, 0, NULL};
-  double *top = put(g, doubles{-INFINITY}), *sum = put(g, doubles{0});
-  above = put(g, numbers{0});
-  by = {put(g, doubles{0x1p-20 * (1 + 0x1p-15)}), above, top, sum, 0, NULL, NULL};
-  MUST(g, gpu_ranks(g, &small, put(g, numbers{0, 1}), {1, NULL, NULL, NULL}, &by, 1));
-  report("ranks of a short row: off by", fabs((double)get(g, above, 1)[0] - 1), 0);
-  gpu_release(g, mark);
-}
-
-/* Rows are exact in float16, so the bounds of their scores are small. A product with a float16 result
- * must not be added in parts of float16 (`last` 0): halves of the rows nearly cancel, and rounded parts
- * would lose more. And what a tail takes away leaves the rounding of the product. */
-static void check_rounding(gpu *g, float last) {
-  const long mark = gpu_mark(g);
-  const int64_t n = 16, m = 5000, r = 128, width = r + (last != 0);
-  const double bar = .0625 + 0x1p-13; /* between numbers that rounded parts add up to */
-  floats q((size_t)(n * width)), b((size_t)(m * width));
-  for (int64_t c = 0; c < r; c++) q[c] = uniform(&seed) < .5 ? -1 / 16.f : 1 / 16.f;
-  for (int64_t i = 1; i < n; i++)
-    for (int64_t c = 0; c < r; c++) q[i * width + c] = c == i ? -q[c] : q[c];
-  for (int64_t j = 0; j < m; j++)
-    for (int64_t c = 0; c < r; c++)
-      b[j * width + c] = (c < r / 2 ? 1.5f : last != 0 ? 1 : -1.25f) * q[c] +
-                         (float)floor(17 * uniform(&seed) - 8) * 0x1p-11f;
-  for (int64_t i = 0; i < n && last != 0; i++) q[i * width + r] = 1;
-  for (int64_t j = 0; j < m && last != 0; j++) b[j * width + r] = last;
-  const gpu_scores s = {put(g, q), put(g, b), n, m, width, width, width, 0, NULL};
-  numbers start(1, 0), want((size_t)n, 0);
-  for (int64_t i = 0; i < n; i++) {
-    start.push_back(i + 1);
-    for (int64_t j = 0; j < m; j++)
-      want[(size_t)i] += exact(&q[i * width], &b[j * width], width) >= bar;
-  }
-  gpu_ranked by[2];
-  for (auto &k : by)
-    k = {put(g, doubles((size_t)n, bar)), put(g, numbers((size_t)n, 0)), NULL, NULL, 0, NULL, NULL};
-  MUST(g, gpu_ranks(g, &s, put(g, start), {n, NULL, NULL, NULL}, by, last != 0 ? 2 : 1));
-  const numbers got = get(g, by[0].above, (size_t)n);
-  double wrong = 0;
-  for (size_t i = 0; i < got.size(); i++) wrong += got[i] != want[i];
-  report(last != 0 ? "ranks of rounded products with a tail: wrong"
-                   : "ranks by halves that cancel: wrong", wrong, 0);
   gpu_release(g, mark);
 }
 
@@ -945,15 +675,7 @@ int main(int argc, char **argv) {
   check_dense(&g);
   check_plane(&g);
   check_bias(&g);
-  check_search(&g);
-  for (int64_t positives : {1, 5, 12})
-    for (int others = 0; others < 2; others++) check_ranks(&g, positives, positives != 1, others);
-  for (float last : {0.f, .3f, -5.f}) check_scales(&g, last, false, 1);
-  check_scales(&g, .3f, true, 1);
-  check_scales(&g, .3f, false, 1000);
-  check_bounds(&g);
-  check_rounding(&g, 0);
-  check_rounding(&g, -.5625f);
+  check_searches(&g);
   if (argc < 2) check_faults(&g);
   printf("%d failures, peak %.1f MB\n", check_failures, 1e-6 * (double)g.peak);
   gpu_close(&g);

@@ -18,6 +18,7 @@ typedef std::vector<double> doubles;
 typedef std::vector<int64_t> numbers;
 
 extern int check_failures;
+extern uint64_t check_seed;
 
 #define MUST(g, call)                                                                  \
   do {                                                                                 \
@@ -97,6 +98,7 @@ static inline double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+void check_searches(gpu *g);             /* check_search.cu */
 void time_all(gpu *g, const char *only); /* clock.cu */
 
 #endif

@@ -253,7 +253,7 @@ typedef struct gpu_weights {
 /* As `weigh` of the table; value: host, or NULL. */
 int gpu_weigh(gpu *g, const gpu_plane *plane, const gpu_weights *w, double *c, double *value);
 
-/* ---- use (search.cu, bias.cu) --------------------------------------------------------------- */
+/* ---- use (search.cu, ranks.cu, bias.cu) --------------------------------------------------------------- */
 
 int gpu_bias(gpu *g, const float *z, int64_t rows, int64_t ld, const float *bank, int64_t m,
              int64_t ld_bank, int64_t r, int csls, double strength, float *out); /* out: device */
