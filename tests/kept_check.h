@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far statistics and models of them are from one another. */
+/* What goes into statistics, and how far they and models of them are from one another. */
 #ifndef UNICON_TESTS_KEPT_CHECK_H
 #define UNICON_TESTS_KEPT_CHECK_H
 
@@ -9,6 +9,19 @@
 #include "kept/kept.h"
 #include "scratch.h"
 #include "support.h"
+
+/* Rows that are summed, or taken away. */
+typedef struct kept_part {
+  unicon_rows *x, *y;
+  unicon_pairs *pairs;
+  unicon_data data;
+} kept_part;
+
+static inline void kept_part_close(kept_part *p) {
+  unicon_pairs_destroy(p->pairs);
+  unicon_rows_close(p->x);
+  unicon_rows_close(p->y);
+}
 
 static inline double kept_trace(const unicon_stats *stats, int side) {
   double trace = 0;

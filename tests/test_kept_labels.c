@@ -42,25 +42,13 @@ static void world_free(world *w) {
 }
 
 /* Rows [x, to_x) and [y, to_y). */
-typedef struct part {
-  unicon_rows *x, *y;
-  unicon_pairs *pairs;
-  unicon_data data;
-} part;
-
 static void part_open(unicon_ctx *ctx, const world *w, int64_t x, int64_t to_x, int64_t y,
-                      int64_t to_y, part *out) {
+                      int64_t to_y, kept_part *out) {
   out->x = support_rows(ctx, "x", w->x + x * DX, to_x - x, DX);
   out->y = support_rows(ctx, "y", w->y + y * DY, to_y - y, DY);
   CHECK_OK(ctx, unicon_pairs_labels_part(ctx, w->label_x + x, to_x - x, w->label_y + y, to_y - y,
                                          &out->pairs));
   out->data = UNICON_DATA(.x = out->x, .y = out->y, .pairs = out->pairs);
-}
-
-static void part_close(part *p) {
-  unicon_pairs_destroy(p->pairs);
-  unicon_rows_close(p->x);
-  unicon_rows_close(p->y);
 }
 
 static unicon_options *options_of(unicon_ctx *ctx, const char *kernel, const char *ledger) {
@@ -75,19 +63,19 @@ static unicon_options *options_of(unicon_ctx *ctx, const char *kernel, const cha
 
 static void add(unicon_ctx *ctx, const world *w, int64_t x, int64_t to_x, int64_t y, int64_t to_y,
                 unicon_stats *stats) {
-  part p;
+  kept_part p;
   part_open(ctx, w, x, to_x, y, to_y, &p);
   CHECK_OK(ctx, unicon_stats_add(ctx, stats, &p.data, NULL));
-  part_close(&p);
+  kept_part_close(&p);
 }
 
 /* Empty statistics, with maps of all rows. */
 static unicon_stats *empty_of(unicon_ctx *ctx, const world *w, const unicon_options *options) {
-  part all;
+  kept_part all;
   unicon_stats *out = NULL;
   part_open(ctx, w, 0, NX, 0, NY, &all);
   CHECK_OK(ctx, unicon_stats_create(ctx, &all.data, options, &out));
-  part_close(&all);
+  kept_part_close(&all);
   return out;
 }
 
@@ -108,10 +96,10 @@ static double distance(const unicon_stats *a, const unicon_stats *b) {
 
 static double cosine_distance(unicon_ctx *ctx, const world *w, const unicon_model *a,
                               const unicon_model *b) {
-  part test;
+  kept_part test;
   part_open(ctx, w, 0, TESTS, 0, TESTS, &test);
   const double far = kept_cosine_distance(ctx, test.x, test.y, a, b);
-  part_close(&test);
+  kept_part_close(&test);
   return far;
 }
 
@@ -219,7 +207,7 @@ static void any_split_is_the_whole(void **state) {
 static void a_fit_is_that_of_the_rows(void **state) {
   unicon_ctx *ctx = ((scratch *)*state)->ctx;
   world w;
-  part all;
+  kept_part all;
   world_make(&w);
   for (int64_t i = 0; i < 20; i++) w.label_x[i] = number_of[CLASSES]; /* no y has that */
   part_open(ctx, &w, 0, NX, 0, NY, &all);
@@ -245,7 +233,7 @@ static void a_fit_is_that_of_the_rows(void **state) {
   }
   unicon_stats_destroy(stats);
   unicon_options_destroy(options);
-  part_close(&all);
+  kept_part_close(&all);
   world_free(&w);
 }
 
@@ -253,7 +241,7 @@ static void removed_rows_were_never_there(void **state) {
   scratch *s = *state;
   unicon_ctx *ctx = s->ctx;
   world w;
-  part gone;
+  kept_part gone;
   world_make(&w);
   for (int ledger = 0; ledger < 2; ledger++) {
     unicon_options *options = options_of(ctx, "linear", ledger ? "on" : "off");
@@ -303,7 +291,7 @@ static void removed_rows_were_never_there(void **state) {
                    "made with pairs");
     scratch_failed(s, unicon_stats_add(ctx, never, &paired, NULL), UNICON_ERR_SHAPE, "x has pairs",
                    "made with class labels");
-    part_close(&gone);
+    kept_part_close(&gone);
     unicon_stats_destroy(other);
     unicon_stats_destroy(never);
     unicon_stats_destroy(all);
@@ -317,7 +305,7 @@ static void strangers_are_noticed(void **state) {
   scratch *s = *state;
   unicon_ctx *ctx = s->ctx;
   world w;
-  part gone;
+  kept_part gone;
   world_make(&w);
   for (int ledger = 0; ledger < 2; ledger++) {
     unicon_options *options = options_of(ctx, "linear", ledger ? "on" : "off");
@@ -343,7 +331,7 @@ static void strangers_are_noticed(void **state) {
     assert_true(distance(before, all) == 0);
     kept_same_sample(before, all);
     w.label_x[5] = kept;
-    part_close(&gone);
+    kept_part_close(&gone);
     unicon_stats_destroy(before);
     unicon_stats_destroy(all);
     unicon_options_destroy(options);
@@ -392,7 +380,7 @@ static void landmarks_are_not_forgotten(void **state) {
   scratch *s = *state;
   unicon_ctx *ctx = s->ctx;
   world w;
-  part gone;
+  kept_part gone;
   world_make(&w);
   unicon_options *options = options_of(ctx, "rbf", "off"), *drop = NULL;
   unicon_stats *all = empty_of(ctx, &w, options), *never = NULL;
@@ -407,7 +395,7 @@ static void landmarks_are_not_forgotten(void **state) {
   CHECK_OK(ctx, unicon_stats_create_like(ctx, all, &never));
   add(ctx, &w, 60, NX, 50, NY, never);
   CHECK_CLOSE(distance(never, all), 0, 1e-4);
-  part_close(&gone);
+  kept_part_close(&gone);
   unicon_stats_destroy(never);
   unicon_stats_destroy(all);
   unicon_options_destroy(drop);

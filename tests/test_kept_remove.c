@@ -25,14 +25,8 @@ static void world_free(world *w) {
 }
 
 /* Rows [from, to), one to one, weighted, or with labels. */
-typedef struct part {
-  unicon_rows *x, *y;
-  unicon_pairs *pairs;
-  unicon_data data;
-} part;
-
 static void part_open(unicon_ctx *ctx, const world *w, int from, int to, bool labels, double weight,
-                      part *out) {
+                      kept_part *out) {
   int64_t label[N], at[N];
   double weights[N];
   const int64_t n = to - from;
@@ -48,27 +42,21 @@ static void part_open(unicon_ctx *ctx, const world *w, int from, int to, bool la
   out->data = UNICON_DATA(.x = out->x, .y = out->y, .pairs = out->pairs);
 }
 
-static void part_close(part *p) {
-  unicon_pairs_destroy(p->pairs);
-  unicon_rows_close(p->x);
-  unicon_rows_close(p->y);
-}
-
 static void add(unicon_ctx *ctx, const world *w, int from, int to, bool labels,
                 unicon_stats *stats) {
-  part p;
+  kept_part p;
   part_open(ctx, w, from, to, labels, 1, &p);
   CHECK_OK(ctx, unicon_stats_add(ctx, stats, &p.data, NULL));
-  part_close(&p);
+  kept_part_close(&p);
 }
 
 static unicon_status take(unicon_ctx *ctx, const world *w, int from, int to, bool labels, bool drop,
                           unicon_stats *stats) {
-  part p;
+  kept_part p;
   unicon_options *options = support_options(ctx, "drop_landmarks", drop ? "on" : "off", NULL);
   part_open(ctx, w, from, to, labels, 1, &p);
   const unicon_status status = unicon_stats_remove(ctx, stats, &p.data, options, NULL);
-  part_close(&p);
+  kept_part_close(&p);
   unicon_options_destroy(options);
   return status;
 }
@@ -76,13 +64,13 @@ static unicon_status take(unicon_ctx *ctx, const world *w, int from, int to, boo
 /* Nothing but the maps that the first rows give. */
 static unicon_stats *empty_of(unicon_ctx *ctx, const world *w, int rows, const char *kernel,
                               const char *name, const char *value) {
-  part p;
+  kept_part p;
   unicon_stats *out = NULL;
   unicon_options *options =
       support_options(ctx, "kernel", kernel, "landmarks", "300", name, value, NULL);
   part_open(ctx, w, 0, rows, false, 1, &p);
   CHECK_OK(ctx, unicon_stats_create(ctx, &p.data, options, &out));
-  part_close(&p);
+  kept_part_close(&p);
   unicon_options_destroy(options);
   return out;
 }
@@ -270,13 +258,13 @@ static void files_of_large_weights_and_bad_factors(void **state) {
   scratch *s = *state;
   unicon_ctx *ctx = s->ctx;
   world w;
-  part p;
+  kept_part p;
   unicon_stats *none = NULL;
   world_make(&w);
   unicon_stats *all = empty_of(ctx, &w, N, "linear", "seed", "0");
   part_open(ctx, &w, 0, N, false, 3e38, &p);
   CHECK_OK(ctx, unicon_stats_add(ctx, all, &p.data, NULL));
-  part_close(&p);
+  kept_part_close(&p);
   unicon_stats_destroy(again(s, all));
   unicon_stats_destroy(all);
   all = empty_of(ctx, &w, N, "rbf", "seed", "0");

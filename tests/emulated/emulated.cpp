@@ -261,7 +261,7 @@ void wait_for(meeting *at, int wanted) {
   leave();
 }
 
-} // namespace
+}  // namespace
 
 void *emulated_shared(void) {
   return m.shared.data();
@@ -280,7 +280,8 @@ const char *emulated_exchange(unsigned mask, const char *kind, const void *value
   char *all = w.value[w.at.round & 1];
   if (mask != ~0u) die("a warp operation of some lanes");
   if (w.left > 0) die("a warp operation that some lanes of the warp do not reach: they have ended");
-  if (w.at.arrived > 0 && w.kind != kind && strcmp(w.kind, kind) != 0) die("lanes of a warp are at different operations");
+  if (w.at.arrived > 0 && w.kind != kind && strcmp(w.kind, kind) != 0)
+    die("lanes of a warp are at different operations");
   w.kind = kind;
   memcpy(all + 8 * emulated_lane(), value, bytes);
   wait_for(&w.at, w.lanes);
@@ -332,7 +333,7 @@ bool fits(const emulated_shape &s) {
          s.shared <= 48 << 10;
 }
 
-} // namespace
+}  // namespace
 
 void emulated_enqueue(cudaStream_t stream, std::function<void()> body) {
   if (!stream) {
@@ -345,7 +346,8 @@ void emulated_enqueue(cudaStream_t stream, std::function<void()> body) {
 
 void emulated_launch(const char *name, const emulated_shape &shape, std::function<void()> body) {
   if (!fits(shape)) {
-    fprintf(stderr, "emulated GPU: kernel %s: %u x %u x %u blocks of %u x %u x %u threads, %zu bytes\n",
+    fprintf(stderr,
+            "emulated GPU: kernel %s: %u x %u x %u blocks of %u x %u x %u threads, %zu bytes\n",
             name, shape.grid.x, shape.grid.y, shape.grid.z, shape.block.x, shape.block.y,
             shape.block.z, shape.shared);
     said(cudaErrorInvalidConfiguration);
@@ -454,7 +456,8 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *out, const void *dat
   return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t s) {
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind,
+                            cudaStream_t s) {
   emulated_enqueue(s, [=] { memcpy(to, from, bytes); });
   return cudaSuccess;
 }
@@ -521,7 +524,7 @@ cudaError_t cudaGetLastError(void) {
 }
 
 const char *cudaGetErrorString(cudaError_t code) {
-  return code == cudaErrorMemoryAllocation        ? "out of memory"
+  return code == cudaErrorMemoryAllocation       ? "out of memory"
          : code == cudaErrorInvalidConfiguration ? "invalid configuration argument"
                                                  : "an error";
 }

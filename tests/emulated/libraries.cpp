@@ -114,22 +114,23 @@ static int64_t bytes_of(cudaDataType type) {
   return type == CUDA_R_32F ? 4 : 2;
 }
 
-static void product(bool halves, bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const void *a,
-                    cudaDataType type, int64_t lda, const void *b, int64_t ldb, float beta, void *c,
-                    cudaDataType type_c, int64_t ldc) {
+/* `halves`: as the real one may, by parts of the depth, each rounded to the type of the result. */
+static void product(bool halves, bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha,
+                    const void *a, cudaDataType type, int64_t lda, const void *b, int64_t ldb,
+                    float beta, void *c, cudaDataType type_c, int64_t ldc) {
   const int64_t rows_a = ta ? k : m, rows_b = tb ? n : k;
   const std::vector<float> wide_a = widened(a, type, rows_a, ta ? m : k, lda);
   const std::vector<float> wide_b = widened(b, type, rows_b, tb ? k : n, ldb);
-  std::vector<float> sum((size_t)(m * n));
-  cblas_sgemm(CblasColMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (int)m,
-              (int)n, (int)k, alpha, wide_a.data(), (int)rows_a, wide_b.data(), (int)rows_b, 0,
-              sum.data(), (int)m);
-  if (halves) { /* as the real one may: by parts of the depth, each rounded to the result's type */
-    const int64_t first = k / 2;
-    std::vector<float> part((size_t)(m * n));
+  const auto multiply = [&](int64_t depth) {
+    std::vector<float> out((size_t)(m * n));
     cblas_sgemm(CblasColMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
-                (int)m, (int)n, (int)first, alpha, wide_a.data(), (int)rows_a, wide_b.data(),
-                (int)rows_b, 0, part.data(), (int)m);
+                (int)m, (int)n, (int)depth, alpha, wide_a.data(), (int)rows_a, wide_b.data(),
+                (int)rows_b, 0, out.data(), (int)m);
+    return out;
+  };
+  std::vector<float> sum = multiply(k);
+  if (halves) {
+    const std::vector<float> part = multiply(k / 2);
     for (size_t at = 0; at < sum.size(); at++) {
       const float begun = __half2float(__float2half_rn(part[at]));
       sum[at] = begun + __half2float(__float2half_rn(sum[at] - part[at]));
@@ -162,9 +163,9 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t h, cublasOperation_t
   const bool halves = h->reduced && type_c == CUDA_R_16F;
   emulated_enqueue(h->stream, [=] {
     for (int64_t t = 0; t < count; t++)
-      product(halves, ta != CUBLAS_OP_N, tb != CUBLAS_OP_N, m, n, k, al, (const char *)a + 2 * t * step_a,
-              type_a, lda, (const char *)b + 2 * t * step_b, ldb, be,
-              (char *)c + bytes_of(type_c) * t * step_c, type_c, ldc);
+      product(halves, ta != CUBLAS_OP_N, tb != CUBLAS_OP_N, m, n, k, al,
+              (const char *)a + 2 * t * step_a, type_a, lda, (const char *)b + 2 * t * step_b, ldb,
+              be, (char *)c + bytes_of(type_c) * t * step_c, type_c, ldc);
   });
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -212,7 +212,8 @@ static void check_kernels(gpu *g) {
     for (int normalize = 0; normalize < 2; normalize++) {
       const long mark = gpu_mark(g);
       const bool centred = kind >= 7 && kind < 12;
-      floats x = normals(n * d, &check_seed), base = normals(m * d, &check_seed), center(d, 0.f), mean, factor;
+      floats x = normals(n * d, &check_seed), base = normals(m * d, &check_seed), center(d, 0.f),
+             mean, factor;
       if (normalize) unit(base, d);
       if (centred)
         for (auto &v : center) v = (float)(.1 * uniform(&check_seed));
@@ -494,7 +495,8 @@ static void check_weights(gpu *g, const scene &s, int form, double tolerance) {
   const long mark = gpu_mark(g);
   const double a = form == GPU_SHIFTED ? 60 : 10, b = -3, scale = 1.7;
   floats row, column;
-  for (int64_t i = 0; i < s.nx; i++) row.push_back((float)uniform(&check_seed) - (form == 1 ? 62.f : 0));
+  for (int64_t i = 0; i < s.nx; i++)
+    row.push_back((float)uniform(&check_seed) - (form == 1 ? 62.f : 0));
   for (int64_t j = 0; j < s.ny; j++)
     column.push_back((float)uniform(&check_seed) - (form == 1 ? 61.f : 0));
   const int64_t x0 = 9, nx = s.nx - 20, y0 = 31, ny = s.ny - 50;

@@ -116,8 +116,8 @@ static void check_ranks(gpu *g, int64_t positives, bool equal, bool others) {
     for (auto &h : own) columns.push_back(h.id);
     if (!own.empty())
       qsort(columns.data(), columns.size(), 8, [](const void *a, const void *c) {
-      return (*(int64_t *)a > *(int64_t *)c) - (*(int64_t *)a < *(int64_t *)c);
-    });
+        return (*(int64_t *)a > *(int64_t *)c) - (*(int64_t *)a < *(int64_t *)c);
+      });
     for (int64_t j : columns) hidden.push_back(j + 5);
     hidden_start.push_back((int64_t)hidden.size());
     if (!own.empty()) qsort(own.data(), own.size(), sizeof(hit), by_score);
@@ -145,7 +145,8 @@ static void check_ranks(gpu *g, int64_t positives, bool equal, bool others) {
   int64_t *da = put(g, above);
   double *dt = put(g, top), *du = put(g, sum);
   const gpu_lists lists = {n, put(g, hidden_start), put(g, hidden), NULL};
-  const gpu_ranked by = {put(g, threshold), da, others ? dt : NULL, others ? du : NULL, 0, NULL, NULL};
+  const gpu_ranked by = {
+      put(g, threshold), da, others ? dt : NULL, others ? du : NULL, 0, NULL, NULL};
   MUST(g, gpu_ranks(g, &s, put(g, start), lists, &by, 1));
   above = get(g, da, above.size());
   double wrong = 0;
@@ -193,8 +194,13 @@ static void check_scales(gpu *g, float last, bool equal, float size) {
     gpu_scores alone = s;
     alone.width = r - by;
     for (gpu_ranked *to : {&both[by], &one[by]}) {
-      *to = {put(g, threshold[by]), put(g, numbers((size_t)n, 0)), NULL, NULL, 0,
-             put(g, doubles((size_t)(n * k), 0)), put(g, numbers((size_t)(n * k), -1))};
+      *to = {put(g, threshold[by]),
+             put(g, numbers((size_t)n, 0)),
+             NULL,
+             NULL,
+             0,
+             put(g, doubles((size_t)(n * k), 0)),
+             put(g, numbers((size_t)(n * k), -1))};
     }
     both[by].k = k;
     MUST(g, gpu_ranks(g, &alone, put(g, start), lists, &one[by], 1));
@@ -208,7 +214,9 @@ static void check_scales(gpu *g, float last, bool equal, float size) {
   }
   char name[80];
   snprintf(name, sizeof name, "two scales, last column %g%s: differ", last,
-           equal ? ", equal rows" : size > 1 ? ", large rows" : "");
+           equal      ? ", equal rows"
+           : size > 1 ? ", large rows"
+                      : "");
   report(name, wrong, 0);
   gpu_release(g, mark);
 }
@@ -226,8 +234,8 @@ static void check_bounds(gpu *g) {
   MUST(g, gpu_ranks(g, &large, put(g, numbers{0, 1}),
                     {1, put(g, numbers{0, 1}), put(g, numbers{0}), NULL}, &by, 1));
   report("ranks of a large row, one hidden: off by", fabs((double)get(g, above, 1)[0] - 4), 0);
-  const gpu_scores small = {put(g, floats{1}), put(g, floats{0x1p-20f * (1 + 0x1p-14f)}),
-                            1, 1, 1, 1, 1, 0, NULL};
+  const gpu_scores small = {
+      put(g, floats{1}), put(g, floats{0x1p-20f * (1 + 0x1p-14f)}), 1, 1, 1, 1, 1, 0, NULL};
   double *top = put(g, doubles{-INFINITY}), *sum = put(g, doubles{0});
   above = put(g, numbers{0});
   by = {put(g, doubles{0x1p-20 * (1 + 0x1p-15)}), above, top, sum, 0, NULL, NULL};
@@ -249,7 +257,10 @@ static void check_rounding(gpu *g, float last) {
     for (int64_t c = 0; c < r; c++) q[i * width + c] = c == i ? -q[c] : q[c];
   for (int64_t j = 0; j < m; j++)
     for (int64_t c = 0; c < r; c++)
-      b[j * width + c] = (c < r / 2 ? 1.5f : last != 0 ? 1 : -1.25f) * q[c] +
+      b[j * width + c] = (c < r / 2   ? 1.5f
+                          : last != 0 ? 1
+                                      : -1.25f) *
+                             q[c] +
                          (float)floor(17 * uniform(&check_seed) - 8) * 0x1p-11f;
   for (int64_t i = 0; i < n && last != 0; i++) q[i * width + r] = 1;
   for (int64_t j = 0; j < m && last != 0; j++) b[j * width + r] = last;
@@ -268,7 +279,8 @@ static void check_rounding(gpu *g, float last) {
   double wrong = 0;
   for (size_t i = 0; i < got.size(); i++) wrong += got[i] != want[i];
   report(last != 0 ? "ranks of rounded products with a tail: wrong"
-                   : "ranks by halves that cancel: wrong", wrong, 0);
+                   : "ranks by halves that cancel: wrong",
+         wrong, 0);
   gpu_release(g, mark);
 }
 

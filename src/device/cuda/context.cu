@@ -283,8 +283,8 @@ int gpu_upload(gpu *g, void *to, const void *from, size_t row_bytes, int64_t row
     if (dense)
       copy_rows(g, buffer, (int64_t)now, source + done, (int64_t)now, (int64_t)now, 1);
     else
-      copy_rows(g, buffer, (int64_t)row_bytes, source + (int64_t)(done / row_bytes) * stride, stride,
-                (int64_t)row_bytes, (int64_t)(now / row_bytes));
+      copy_rows(g, buffer, (int64_t)row_bytes, source + (int64_t)(done / row_bytes) * stride,
+                stride, (int64_t)row_bytes, (int64_t)(now / row_bytes));
     GPU_TRY(
         gpu_check(g, cudaMemcpyAsync(target + done, buffer, now, cudaMemcpyHostToDevice, g->stream),
                   "copying to the GPU"));
@@ -321,11 +321,11 @@ int gpu_download_rows(gpu *g, void *to, const void *from, size_t row_bytes, int6
   for (int64_t first = 0; piece > 0 && first < rows; first += piece, turn ^= 1) {
     GPU_TRY(fetch_rows(g, turn, (char *)to, row, stride, &w[turn]));
     w[turn] = {first, gpu_least(piece, rows - first)};
-    GPU_TRY(gpu_check(g,
-                      cudaMemcpyAsync(g->pinned[turn], (const char *)from + first * row,
-                                      (size_t)(w[turn].count * row), cudaMemcpyDeviceToHost,
-                                      g->stream),
-                      "copying from the GPU"));
+    GPU_TRY(
+        gpu_check(g,
+                  cudaMemcpyAsync(g->pinned[turn], (const char *)from + first * row,
+                                  (size_t)(w[turn].count * row), cudaMemcpyDeviceToHost, g->stream),
+                  "copying from the GPU"));
     GPU_TRY(gpu_check(g, cudaEventRecord(g->copied[turn], g->stream), "copying from the GPU"));
   }
   for (int k = 0; k < 2; k++, turn ^= 1)

@@ -136,8 +136,8 @@ static __global__ void __launch_bounds__(256)
   const bool half = sizeof(T) == 2 && !t.last;
   if (row >= rows) return;
   const bars b = {thresholds + start[row], above + start[row], (int)(start[row + 1] - start[row]),
-                  tail_bound(bound_of(length, lost, most, sum_error, row), t, length[row], most, row,
-                             sizeof(T) == 2)};
+                  tail_bound(bound_of(length, lost, most, sum_error, row), t, length[row], most,
+                             row, sizeof(T) == 2)};
   const float own = own_of(t, row);
   if (b.count == 0 || (C == 1) != (b.count == 1) || (C == 0) != (b.count > COUNTERS)) return;
   const int end = min(cols, (int)(blockIdx.x + 1) * SPAN);
@@ -232,15 +232,17 @@ static int rank_scores(gpu *g, const screen *w, const gpu_scores *s, const ranki
   const int rows = (int)m.rows, cols = (int)m.cols;
   const float error = (float)w->sum_error;
   if (k->what.one)
-    rank_kernel<T, 1><<<grid, 256, 0, g->stream>>>(scores, w->ld, rows, cols, z, t, start, threshold,
-                                                   above, w->length, w->lost, w->most, error);
+    rank_kernel<T, 1><<<grid, 256, 0, g->stream>>>(scores, w->ld, rows, cols, z, t, start,
+                                                   threshold, above, w->length, w->lost, w->most,
+                                                   error);
   if (k->what.few)
     rank_kernel<T, COUNTERS><<<grid, 256, 0, g->stream>>>(scores, w->ld, rows, cols, z, t, start,
                                                           threshold, above, w->length, w->lost,
                                                           w->most, error);
   if (k->what.many)
-    rank_kernel<T, 0><<<grid, 256, 0, g->stream>>>(scores, w->ld, rows, cols, z, t, start, threshold,
-                                                   above, w->length, w->lost, w->most, error);
+    rank_kernel<T, 0><<<grid, 256, 0, g->stream>>>(scores, w->ld, rows, cols, z, t, start,
+                                                   threshold, above, w->length, w->lost, w->most,
+                                                   error);
   return gpu_launched(g, "ranks");
 }
 
@@ -255,13 +257,14 @@ static int hide_scores(gpu *g, const screen *w, const gpu_scores *s, const ranki
 /* Where the others' scores are wanted they are kept in float32, else in float16. */
 static int rank_chunk(gpu *g, const screen *w, const gpu_scores *s, const ranking *k, meeting m) {
   GPU_TRY(gpu_screen_chunk(g, w, s->query + m.first * s->ld_query, m.rows, s->ld_query,
-                       s->candidate + m.c * s->ld_candidate, m.cols, s->ld_candidate));
+                           s->candidate + m.c * s->ld_candidate, m.cols, s->ld_candidate));
   for (int by = 0; by < k->scales; by++)
     if (k->by[by].k > 0)
       GPU_TRY(gpu_take_chunk(g, w, s, &k->q[by], tail_of(w, s, k, by, m.first), m.c, m.cols));
   GPU_TRY(w->half ? hide_scores<__half>(g, w, s, k, m) : hide_scores<float>(g, w, s, k, m));
   for (int by = 0; by < k->scales; by++)
-    GPU_TRY(w->half ? rank_scores<__half>(g, w, s, k, by, m) : rank_scores<float>(g, w, s, k, by, m));
+    GPU_TRY(w->half ? rank_scores<__half>(g, w, s, k, by, m)
+                    : rank_scores<float>(g, w, s, k, by, m));
   if (!k->by[0].top) return GPU_OK;
   others_kernel<<<(unsigned)((m.rows + 7) / 8), 256, 0, g->stream>>>(
       (const float *)w->s, w->ld, (int)m.rows, (int)m.cols, k->start + m.first,
@@ -327,7 +330,7 @@ static int rank_all(gpu *g, const gpu_scores *s, ranking *k) {
   narrow.width = s->width - (k->scales - 1);
   GPU_TRY(find_kinds(g, k->start, s->queries, &k->what));
   GPU_TRY(gpu_screen_open(g, &narrow, k->by[0].top ? 3 : 1, rows,
-                      g->search_y > 0 ? g->search_y : 8192, &w));
+                          g->search_y > 0 ? g->search_y : 8192, &w));
   if (k->scales > 1) GPU_TRY(gpu_new(g, &w.last, w.cols + 8));
   for (int by = 0; by < k->scales; by++) {
     k->q[by].ld = s->ld_query;

@@ -40,8 +40,7 @@ static __global__ void last_kernel(const float *b, int64_t rows, int64_t ld, int
   atomicMax(&most[2], __float_as_uint(fabsf(v)));
 }
 
-int gpu_screen_open(gpu *g, const gpu_scores *s, int parts, int64_t rows, int64_t cols,
-                       screen *w) {
+int gpu_screen_open(gpu *g, const gpu_scores *s, int parts, int64_t rows, int64_t cols, screen *w) {
   float entry_q, entry_c, length_q, length_c;
   *w = (screen){};
   GPU_TRY(gpu_largest(g, s->query, s->queries, s->width, s->ld_query, &entry_q, &length_q));
@@ -77,7 +76,7 @@ int gpu_screen_queries(gpu *g, const screen *w, const float *q, int64_t rows, in
 }
 
 int gpu_screen_chunk(gpu *g, const screen *w, const float *q, int64_t rows, int64_t ld_q,
-                        const float *b, int64_t cols, int64_t ld_b) {
+                     const float *b, int64_t cols, int64_t ld_b) {
   GPU_TRY(gpu_check(g, cudaMemsetAsync(w->most, 0, 3 * sizeof *w->most, g->stream), "scores"));
   lengths_kernel<<<(unsigned)((cols + 7) / 8), 256, 0, g->stream>>>(b, cols, w->width, ld_b,
                                                                     w->parts, NULL, NULL, w->most);

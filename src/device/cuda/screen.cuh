@@ -56,7 +56,8 @@ static __device__ inline float tail_bound(float bound, const tail t, float lengt
   if (!t.last) return bound;
   const float product = length * __uint_as_float(most[0]) + bound;
   const float add = fabsf(t.own[row * t.ld]) * __uint_as_float(most[2]);
-  const float sum = bound + (half ? product * 0x1.01p-11f + 0x1p-24f : 0) + (product + add) * 0x1p-22f;
+  const float sum =
+      bound + (half ? product * 0x1.01p-11f + 0x1p-24f : 0) + (product + add) * 0x1p-22f;
   return sum < INFINITY ? sum : INFINITY;
 }
 

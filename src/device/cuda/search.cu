@@ -30,8 +30,8 @@ static __global__ void __launch_bounds__(256)
   const int row = blockIdx.y * 8 + threadIdx.x / 32, lane = threadIdx.x % 32;
   const bool half = sizeof(T) == 2;
   if (row >= rows) return;
-  const float bound = tail_bound(bound_of(length, lost, most, sum_error, row), t, length[row], most,
-                                 row, half);
+  const float bound =
+      tail_bound(bound_of(length, lost, most, sum_error, row), t, length[row], most, row, half);
   const float least = reach(w.bar[row], bound, half && !t.last), own = own_of(t, row);
   const int end = min(cols, (int)(blockIdx.x + 1) * SPAN);
   const T *from = s + row * ld;
@@ -131,8 +131,8 @@ int gpu_begin_lists(gpu *g, const wanted *q) {
 }
 
 /* What the screen has of a chunk, to the lists. */
-int gpu_take_chunk(gpu *g, const screen *w, const gpu_scores *s, const wanted *q, tail t,
-                      int64_t c, int64_t cols) {
+int gpu_take_chunk(gpu *g, const screen *w, const gpu_scores *s, const wanted *q, tail t, int64_t c,
+                   int64_t cols) {
   const dim3 grid((unsigned)((cols + SPAN - 1) / SPAN), (unsigned)((q->rows + 7) / 8));
   const float error = (float)w->sum_error;
   if (w->half)
@@ -155,7 +155,7 @@ static int meet(gpu *g, const screen *w, const gpu_scores *s, const wanted *q, i
   for (int64_t c = 0, cols; c < s->candidates; c += cols) {
     cols = gpu_least(gpu_next_chunk(c, q->k, most), s->candidates - c);
     GPU_TRY(gpu_screen_chunk(g, w, q->q, q->rows, q->ld, s->candidate + c * s->ld_candidate, cols,
-                         s->ld_candidate));
+                             s->ld_candidate));
     GPU_TRY(gpu_take_chunk(g, w, s, q, none, c, cols));
   }
   return gpu_poll(g);
@@ -223,8 +223,9 @@ int gpu_keep_lists(gpu *g, const wanted *q, before_lists *out) {
   const size_t size = (size_t)(q->rows * q->k) * 8;
   GPU_TRY(gpu_new(g, &out->score, q->rows * q->k));
   GPU_TRY(gpu_new(g, &out->id, q->rows * q->k));
-  GPU_TRY(gpu_check(
-      g, cudaMemcpyAsync(out->score, q->score, size, cudaMemcpyDeviceToDevice, g->stream), "lists"));
+  GPU_TRY(
+      gpu_check(g, cudaMemcpyAsync(out->score, q->score, size, cudaMemcpyDeviceToDevice, g->stream),
+                "lists"));
   return gpu_check(g, cudaMemcpyAsync(out->id, q->id, size, cudaMemcpyDeviceToDevice, g->stream),
                    "lists");
 }
