@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unicon eval MODEL X Y, unicon eval MODEL X --classes C --x-labels L, either with --no-model */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "balanced.h"
@@ -183,14 +182,10 @@ static int zero_shot(tool *t, const unicon_model *model) {
 
 /* ---- the command -------------------------------------------------------------------------- */
 
-static double noted(const unicon_model *model, const char *key) {
-  const char *text = model ? unicon_model_meta(model, key) : NULL;
-  return text ? atof(text) : 0;
-}
-
 /* A model that was fitted on classes, and is measured on rows one to one: that is hardly meant. */
 static void warn_of_pairs(tool *t, const unicon_model *model) {
-  const double pairs = noted(model, "pairs"), x = noted(model, "n_x"), y = noted(model, "n_y");
+  const double pairs = display_noted(model, "pairs"), x = display_noted(model, "n_x"),
+               y = display_noted(model, "n_y");
   char text[256];
   if (tool_has(t, CLI_OPT_PAIRS) || tool_has(t, CLI_OPT_X_LABELS) || tool_has(t, CLI_OPT_Y_PER_X) ||
       tool_has(t, CLI_OPT_X_PER_Y) || !(pairs > 1.5 * x) || !(pairs > 1.5 * y))

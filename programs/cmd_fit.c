@@ -77,11 +77,6 @@ static void print_next(const tool *t, const char *path) {
   putchar('\n');
 }
 
-static double noted(const unicon_model *model, const char *key) {
-  const char *text = unicon_model_meta(model, key);
-  return text ? atof(text) : 0;
-}
-
 /* A score says little where it keeps less than its double, or a tenth of what is above it, from that
  * of a random order. */
 static void warn_of_chance(tool *t, double score, double random) {
@@ -103,7 +98,7 @@ static void print_choice(tool *t, const unicon_model *model) {
   const char *held_y = unicon_model_meta(model, "auto_held_y");
   if (!chosen || !score || !folds || !held_x || !held_y) return;
   printf("chosen           %s\n", chosen);
-  const double random = noted(model, "auto_chance");
+  const double random = display_noted(model, "auto_chance");
   printf("held-out score   %.3f among %s x %s rows (%s split%s): mean of mrr and hit@10",
          atof(score), held_x, held_y, folds, folds[0] == '1' && !folds[1] ? "" : "s");
   if (random > 0) printf("; chance %.2g", random);
@@ -137,7 +132,8 @@ static void print_losses(const double loss[2], bool whole) {
  * taken. A model has the losses of its first steps and epochs. */
 static void print_steps(const unicon_model *model) {
   const char *chosen = unicon_model_meta(model, "auto_chosen");
-  const double wanted = noted(model, "option.iterations"), taken = noted(model, "steps_taken");
+  const double wanted = display_noted(model, "option.iterations"),
+               taken = display_noted(model, "steps_taken");
   double loss[2] = {0};
   const int steps = numbers_of(model, "loss_log", loss);
   if (wanted > 0 && steps > 0) {
@@ -146,16 +142,16 @@ static void print_steps(const unicon_model *model) {
       printf(": none lowers the loss of %.5g\n", loss[0]);
     else {
       print_losses(loss, steps > taken);
-      printf("; the model is that of step %.0f\n", noted(model, "best_step"));
+      printf("; the model is that of step %.0f\n", display_noted(model, "best_step"));
     }
   }
   const int epochs = numbers_of(model, "refine_loss_log", loss);
   if (epochs > 0 && !(chosen && strstr(chosen, "refine"))) {
-    const double asked = noted(model, "option.refine");
+    const double asked = display_noted(model, "option.refine");
     const bool whole = epochs < EPOCHS_LOGGED || epochs >= asked;
     printf("refine           %s%d of %.0f epochs", whole ? "" : "at least ", epochs, asked);
     print_losses(loss, whole);
-    printf("; the model is that of epoch %.0f\n", noted(model, "refine_best_epoch"));
+    printf("; the model is that of epoch %.0f\n", display_noted(model, "refine_best_epoch"));
   }
 }
 

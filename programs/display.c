@@ -167,6 +167,11 @@ double display_number(const unicon_result *result, const char *folder, const cha
   return value;
 }
 
+double display_noted(const unicon_model *model, const char *key) {
+  const char *text = model ? unicon_model_meta(model, key) : NULL;
+  return text ? atof(text) : 0;
+}
+
 json_t *display_json_result(const unicon_result *result) {
   const size_t size = unicon_result_json(result, NULL, 0) + 1;
   char *text = malloc(size);

@@ -64,6 +64,8 @@ void display_word(const char *text);
 
 /* The number of that name, "FOLDER.NAME" where a folder is given; NaN if there is none. */
 double display_number(const unicon_result *result, const char *folder, const char *name);
+/* A number of a model's metadata; 0 where there is none. */
+double display_noted(const unicon_model *model, const char *key);
 
 /* A result as an object to which more may be added; NULL when there was no memory for it. */
 json_t *display_json_result(const unicon_result *result);
